@@ -1,0 +1,120 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tenancy
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FinalizerName names an agent that has to agree before a Namespace goes.
+type FinalizerName string
+
+// FinalizerKubernetes is the finalizer of the namespace controller. Every
+// Namespace is created with it.
+const FinalizerKubernetes FinalizerName = "kubernetes"
+
+// LabelMetadataName is the label of a Namespace that always equals its name.
+const LabelMetadataName = corev1.LabelMetadataName
+
+// NamespacePhase is where a Namespace stands in its life.
+type NamespacePhase string
+
+const (
+	// NamespaceActive means that content can be created in the Namespace.
+	NamespaceActive NamespacePhase = "Active"
+	// NamespaceTerminating means that the Namespace is being deleted: its
+	// content is purged and none can be created.
+	NamespaceTerminating NamespacePhase = "Terminating"
+)
+
+// NamespaceConditionType names a condition of a Namespace.
+type NamespaceConditionType string
+
+// Namespace partitions content: the objects in it live and go with it.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Namespace struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec   NamespaceSpec
+	Status NamespaceStatus
+}
+
+// NamespaceSpec is what is wanted of a Namespace.
+type NamespaceSpec struct {
+	// Finalizers must be empty before the Namespace is removed from storage.
+	Finalizers []FinalizerName
+}
+
+// NamespaceStatus is what was last observed of a Namespace.
+type NamespaceStatus struct {
+	Phase      NamespacePhase
+	Conditions []NamespaceCondition
+}
+
+// NamespaceCondition is one observation about the termination of a Namespace.
+type NamespaceCondition struct {
+	Type               NamespaceConditionType
+	Status             corev1.ConditionStatus
+	LastTransitionTime metav1.Time
+	Reason             string
+	Message            string
+}
+
+// NamespaceList is a list of Namespaces.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type NamespaceList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+
+	Items []Namespace
+}
+
+// LimitRange gives defaults and bounds for what Pods in its Namespace request.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type LimitRange struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec corev1.LimitRangeSpec
+}
+
+// LimitRangeList is a list of LimitRanges.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type LimitRangeList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+
+	Items []LimitRange
+}
+
+// Pod is a group of containers. Its spec and status are those of core/v1, so
+// there is no internal form of them to convert to.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Pod struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec   corev1.PodSpec
+	Status corev1.PodStatus
+}
+
+// PodList is a list of Pods.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type PodList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+
+	Items []Pod
+}
+
+// Binding assigns a Pod to a node. It is sent to pods/binding and not stored.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Binding struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Target corev1.ObjectReference
+}

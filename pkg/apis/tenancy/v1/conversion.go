@@ -1,0 +1,43 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// addFieldLabelConversions says which fields the kinds can be selected by. The
+// rules are those of core/v1.
+func addFieldLabelConversions(scheme *runtime.Scheme) error {
+	for kind, labels := range map[string][]string{
+		"Namespace":  {"metadata.name", "status.phase"},
+		"LimitRange": {"metadata.name", "metadata.namespace"},
+		"Pod": {
+			"metadata.name", "metadata.namespace",
+			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
+			"spec.serviceAccountName", "spec.hostNetwork",
+			"status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+		},
+	} {
+		if err := scheme.AddFieldLabelConversionFunc(SchemeGroupVersion.WithKind(kind), selectableBy(labels)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func selectableBy(labels []string) runtime.FieldLabelConversionFunc {
+	known := make(map[string]bool, len(labels))
+	for _, label := range labels {
+		known[label] = true
+	}
+	return func(label, value string) (string, string, error) {
+		if !known[label] {
+			return "", "", fmt.Errorf("field label not supported: %s", label)
+		}
+		return label, value, nil
+	}
+}

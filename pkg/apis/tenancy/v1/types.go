@@ -1,0 +1,222 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FinalizerName names an agent that has to agree before a Namespace goes.
+type FinalizerName string
+
+// FinalizerKubernetes is the finalizer of the namespace controller. Every
+// Namespace is created with it.
+const FinalizerKubernetes FinalizerName = "kubernetes"
+
+// NamespacePhase is where a Namespace stands in its life.
+// +enum
+type NamespacePhase string
+
+const (
+	// NamespaceActive means that content can be created in the Namespace.
+	NamespaceActive NamespacePhase = "Active"
+	// NamespaceTerminating means that the Namespace is being deleted: its
+	// content is purged and none can be created.
+	NamespaceTerminating NamespacePhase = "Terminating"
+)
+
+// NamespaceTerminatingCause is the cause in the status of a request that was
+// refused because its Namespace is being terminated.
+const NamespaceTerminatingCause metav1.CauseType = corev1.NamespaceTerminatingCause
+
+// NamespaceConditionType names a condition of a Namespace.
+type NamespaceConditionType string
+
+// The conditions that the namespace controller keeps on a terminating
+// Namespace. Their names, and the reasons in them, are those of core/v1.
+const (
+	// NamespaceDeletionDiscoveryFailure tells whether the kinds to purge could
+	// be discovered.
+	NamespaceDeletionDiscoveryFailure NamespaceConditionType = "NamespaceDeletionDiscoveryFailure"
+	// NamespaceDeletionGVParsingFailure tells whether the group versions that
+	// discovery named could be parsed.
+	NamespaceDeletionGVParsingFailure NamespaceConditionType = "NamespaceDeletionGroupVersionParsingFailure"
+	// NamespaceDeletionContentFailure tells whether content could be deleted.
+	NamespaceDeletionContentFailure NamespaceConditionType = "NamespaceDeletionContentFailure"
+	// NamespaceContentRemaining tells whether content is left.
+	NamespaceContentRemaining NamespaceConditionType = "NamespaceContentRemaining"
+	// NamespaceFinalizersRemaining tells whether content that is left has
+	// finalizers, and which.
+	NamespaceFinalizersRemaining NamespaceConditionType = "NamespaceFinalizersRemaining"
+)
+
+// +genclient
+// +genclient:nonNamespaced
+// +genclient:skipVerbs=deleteCollection
+// +genclient:method=Finalize,verb=update,subresource=finalize
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:supportsSubresource="/status"
+// +k8s:supportsSubresource="/finalize"
+
+// Namespace partitions content: LimitRanges and Pods are created in a
+// Namespace, only while it is Active, and go with it.
+type Namespace struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata. The name is a DNS label; the label
+	// kubernetes.io/metadata.name always equals it.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Spec is what is wanted of the Namespace.
+	// +optional
+	Spec NamespaceSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
+
+	// Status is what was last observed of the Namespace. It is written by the
+	// server and the namespace controller.
+	// +optional
+	Status NamespaceStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
+}
+
+// NamespaceSpec is what is wanted of a Namespace.
+type NamespaceSpec struct {
+	// Finalizers names the agents that hold the Namespace: it is removed from
+	// storage only when it is deleted and this list is empty. It always starts
+	// out with "kubernetes", the namespace controller, which purges the
+	// content. The list changes only through the finalize subresource.
+	// +optional
+	// +listType=atomic
+	Finalizers []FinalizerName `json:"finalizers,omitempty" protobuf:"bytes,1,rep,name=finalizers,casttype=FinalizerName"`
+}
+
+// NamespaceStatus is what was last observed of a Namespace.
+type NamespaceStatus struct {
+	// Phase is Active until the Namespace is deleted, and Terminating from then
+	// on.
+	// +optional
+	Phase NamespacePhase `json:"phase,omitempty" protobuf:"bytes,1,opt,name=phase,casttype=NamespacePhase"`
+
+	// Conditions tell how the termination of the Namespace goes and what holds
+	// it up.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=type
+	Conditions []NamespaceCondition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
+}
+
+// NamespaceCondition is one observation about the termination of a Namespace.
+type NamespaceCondition struct {
+	// Type of the condition.
+	Type NamespaceConditionType `json:"type" protobuf:"bytes,1,opt,name=type,casttype=NamespaceConditionType"`
+	// Status of the condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status" protobuf:"bytes,2,opt,name=status,casttype=k8s.io/api/core/v1.ConditionStatus"`
+	// LastTransitionTime is when the status last changed.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty" protobuf:"bytes,4,opt,name=lastTransitionTime"`
+	// Reason for the status, one word in CamelCase.
+	// +optional
+	Reason string `json:"reason,omitempty" protobuf:"bytes,5,opt,name=reason"`
+	// Message that explains the status to a person.
+	// +optional
+	Message string `json:"message,omitempty" protobuf:"bytes,6,opt,name=message"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// NamespaceList is a list of Namespaces.
+type NamespaceList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Items are the Namespaces.
+	Items []Namespace `json:"items" protobuf:"bytes,2,rep,name=items"`
+}
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// LimitRange gives defaults and bounds for what the Pods of its Namespace
+// request. Several in one Namespace apply in order of their names.
+type LimitRange struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Spec defines the limits that are enforced.
+	// +optional
+	Spec corev1.LimitRangeSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// LimitRangeList is a list of LimitRanges.
+type LimitRangeList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Items are the LimitRanges.
+	Items []LimitRange `json:"items" protobuf:"bytes,2,rep,name=items"`
+}
+
+// +genclient
+// +genclient:method=UpdateEphemeralContainers,verb=update,subresource=ephemeralcontainers
+// +genclient:method=UpdateResize,verb=update,subresource=resize
+// +genclient:method=Bind,verb=create,subresource=binding,input=github.com/borough-io/borough/pkg/apis/tenancy/v1.Binding,result=k8s.io/apimachinery/pkg/apis/meta/v1.Status
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +k8s:supportsSubresource="/status"
+// +k8s:supportsSubresource="/ephemeralcontainers"
+// +k8s:supportsSubresource="/resize"
+
+// Pod is a group of containers that run together. Its spec and status are
+// those of a core/v1 Pod.
+type Pod struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Spec is what is wanted of the Pod.
+	// +optional
+	Spec corev1.PodSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
+
+	// Status is what was last observed of the Pod, written by the server and by
+	// whoever runs the Pod.
+	// +optional
+	Status corev1.PodStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// PodList is a list of Pods.
+type PodList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Items are the Pods.
+	Items []Pod `json:"items" protobuf:"bytes,2,rep,name=items"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// Binding assigns a Pod to a node. It is sent to the binding subresource of
+// the Pod and is not stored.
+type Binding struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata. A UID or resourceVersion, where given, must
+	// be that of the Pod.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Target is the node to assign the Pod to.
+	Target corev1.ObjectReference `json:"target" protobuf:"bytes,2,opt,name=target"`
+}
