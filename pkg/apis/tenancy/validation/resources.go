@@ -1,0 +1,135 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Resources counted in whole objects.
+var countedResources = sets.New(
+	corev1.ResourcePods,
+	corev1.ResourceQuotas,
+	corev1.ResourceServices,
+	corev1.ResourceReplicationControllers,
+	corev1.ResourceSecrets,
+	corev1.ResourceConfigMaps,
+	corev1.ResourcePersistentVolumeClaims,
+	corev1.ResourceServicesNodePorts,
+	corev1.ResourceServicesLoadBalancers,
+)
+
+// Resources measured in quantities.
+var measuredResources = sets.New(
+	corev1.ResourceCPU,
+	corev1.ResourceMemory,
+	corev1.ResourceStorage,
+	corev1.ResourceEphemeralStorage,
+	corev1.ResourceRequestsCPU,
+	corev1.ResourceRequestsMemory,
+	corev1.ResourceRequestsStorage,
+	corev1.ResourceRequestsEphemeralStorage,
+	corev1.ResourceLimitsCPU,
+	corev1.ResourceLimitsMemory,
+	corev1.ResourceLimitsEphemeralStorage,
+)
+
+// IsHugePageResource says whether name is hugepages-<size>.
+func IsHugePageResource(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
+// IsStandardResource says whether name is one that Kubernetes defines, for
+// containers or for quotas.
+func IsStandardResource(name corev1.ResourceName) bool {
+	return countedResources.Has(name) || measuredResources.Has(name) ||
+		IsHugePageResource(name) ||
+		strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
+}
+
+// IsStandardContainerResource says whether name is a resource that Kubernetes
+// defines and a container can request.
+func IsStandardContainerResource(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return true
+	}
+	return IsHugePageResource(name)
+}
+
+// IsNativeResource says whether name belongs to kubernetes.io or a domain that
+// ends in it. A name without a domain does.
+func IsNativeResource(name corev1.ResourceName) bool {
+	return isUnqualified(name) || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+}
+
+// IsExtendedResource says whether name is that of a resource which someone
+// other than Kubernetes defines: it has a domain of its own and stays a
+// qualified name when "requests." is put before it, as quotas do.
+func IsExtendedResource(name corev1.ResourceName) bool {
+	return !IsNativeResource(name) &&
+		!strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&
+		len(content.IsLabelKey(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
+}
+
+// IsIntegerResource says whether only whole numbers of the resource make sense.
+func IsIntegerResource(name corev1.ResourceName) bool {
+	return countedResources.Has(name) || IsExtendedResource(name)
+}
+
+// IsOvercommitAllowed says whether the limit of the resource may be greater
+// than its request.
+func IsOvercommitAllowed(name corev1.ResourceName) bool {
+	return IsNativeResource(name) && !IsHugePageResource(name)
+}
+
+// ValidateResourceName checks that name is a qualified name, and standard if it
+// has no domain.
+func ValidateResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range content.IsLabelKey(string(name)) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	if len(errs) == 0 && isUnqualified(name) && !IsStandardResource(name) {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
+	}
+	return errs
+}
+
+// ValidateContainerResourceName checks that name is a resource that a container
+// can request.
+func ValidateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := ValidateResourceName(name, path)
+	switch {
+	case isUnqualified(name) && !IsStandardContainerResource(name):
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+	case !IsNativeResource(name) && !IsExtendedResource(name):
+		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
+	}
+	return errs
+}
+
+// ValidateResourceQuantity checks that the quantity is not negative, and whole
+// where the resource is counted.
+func ValidateResourceQuantity(name corev1.ResourceName, quantity resource.Quantity, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if quantity.Sign() < 0 {
+		errs = append(errs, field.Invalid(path, quantity.String(), apivalidation.IsNegativeErrorMsg))
+	}
+	if IsIntegerResource(name) && quantity.MilliValue()%1000 != 0 {
+		errs = append(errs, field.Invalid(path, quantity, "must be an integer"))
+	}
+	return errs
+}
+
+func isUnqualified(name corev1.ResourceName) bool {
+	return !strings.Contains(string(name), "/")
+}
