@@ -1,0 +1,72 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// ValidateNamespace checks a Namespace that is created or updated. The rules
+// are those of core/v1.
+func ValidateNamespace(ns *tenancy.Namespace) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&ns.ObjectMeta, false, apivalidation.ValidateNamespaceName, field.NewPath("metadata"))
+	path := field.NewPath("spec", "finalizers")
+	for _, finalizer := range ns.Spec.Finalizers {
+		// core/v1 names the list and not the item here, unlike in finalize.
+		errs = append(errs, validateFinalizerName(finalizer, path)...)
+	}
+	return errs
+}
+
+// ValidateNamespaceUpdate checks what an update changes.
+func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
+	return apivalidation.ValidateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
+}
+
+// ValidateNamespaceStatusUpdate checks what an update of the status changes:
+// the phase is Terminating exactly when the Namespace is being deleted.
+func ValidateNamespaceStatusUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
+	errs := ValidateNamespaceUpdate(newNS, oldNS)
+	// core/v1 spells this path so, and clients see it.
+	path := field.NewPath("status", "Phase")
+	switch deleting := !newNS.DeletionTimestamp.IsZero(); {
+	case !deleting && newNS.Status.Phase != tenancy.NamespaceActive:
+		errs = append(errs, field.Invalid(path, newNS.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty"))
+	case deleting && newNS.Status.Phase != tenancy.NamespaceTerminating:
+		errs = append(errs, field.Invalid(path, newNS.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"))
+	}
+	return errs
+}
+
+// ValidateNamespaceFinalizeUpdate checks what a call of finalize changes.
+func ValidateNamespaceFinalizeUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
+	errs := ValidateNamespaceUpdate(newNS, oldNS)
+	path := field.NewPath("spec", "finalizers")
+	for i, finalizer := range newNS.Spec.Finalizers {
+		errs = append(errs, validateFinalizerName(finalizer, path.Index(i))...)
+	}
+	return errs
+}
+
+func validateFinalizerName(name tenancy.FinalizerName, path *field.Path) field.ErrorList {
+	errs := apivalidation.ValidateFinalizerName(string(name), path)
+	if !strings.Contains(string(name), "/") && !isStandardFinalizer(string(name)) {
+		errs = append(errs, field.Invalid(path, string(name), "name is neither a standard finalizer name nor is it fully qualified"))
+	}
+	return errs
+}
+
+func isStandardFinalizer(name string) bool {
+	switch name {
+	case string(tenancy.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+		return true
+	}
+	return false
+}

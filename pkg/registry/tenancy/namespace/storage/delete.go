@@ -1,0 +1,144 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	storageerr "k8s.io/apiserver/pkg/storage/errors"
+	"k8s.io/apiserver/pkg/util/dryrun"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// Delete takes a Namespace one step along its termination. The first call marks
+// it Terminating; once nothing holds it, a call removes it. A Namespace that
+// nothing holds to begin with is marked and removed in the same call. The
+// object is returned as it was left, with whether it was removed.
+//
+// It returns NotFound for an absent Namespace and Conflict where a precondition
+// does not hold.
+func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, false, err
+	}
+	ns := obj.(*tenancy.Namespace)
+
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	if options, err = boundTo(ns, options); err != nil {
+		return nil, false, err
+	}
+
+	if ns.DeletionTimestamp.IsZero() {
+		if ns, err = r.markTerminating(ctx, name, deleteValidation, options); err != nil {
+			return nil, false, err
+		}
+		if len(ns.Spec.Finalizers) != 0 || len(ns.Finalizers) != 0 || dryrun.IsDryRun(options.DryRun) {
+			return ns, false, nil
+		}
+		// Admission has agreed, and the mark has moved the resource version.
+		deleteValidation = rest.ValidateAllObjectFunc
+		options.Preconditions.ResourceVersion = nil
+	}
+
+	if len(ns.Spec.Finalizers) != 0 {
+		return ns, false, nil
+	}
+	return r.store.Delete(ctx, name, deleteValidation, options)
+}
+
+// boundTo returns a copy of options that is bound to the incarnation of ns, or
+// Conflict when the options ask for another one.
+func boundTo(ns *tenancy.Namespace, options *metav1.DeleteOptions) (*metav1.DeleteOptions, error) {
+	options = options.DeepCopy()
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	want := options.Preconditions
+	conflict := func(field string, want, got any) error {
+		return apierrors.NewConflict(tenancy.Resource("namespaces"), ns.Name,
+			fmt.Errorf("Precondition failed: %s in precondition: %v, %s in object meta: %v", field, want, field, got)) //nolint:staticcheck // the text is Kubernetes'
+	}
+	if want.UID != nil && *want.UID != ns.UID {
+		return nil, conflict("UID", *want.UID, ns.UID)
+	}
+	if want.ResourceVersion != nil && *want.ResourceVersion != ns.ResourceVersion {
+		return nil, conflict("ResourceVersion", *want.ResourceVersion, ns.ResourceVersion)
+	}
+	want.UID = new(ns.UID)
+	return options, nil
+}
+
+// markTerminating makes the Namespace Terminating in one write. Unlike the
+// deletion of other kinds it never has a grace period.
+func (r *REST) markTerminating(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (*tenancy.Namespace, error) {
+	key, err := r.store.KeyFunc(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	preconditions := &storage.Preconditions{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}
+	mark := func(existing runtime.Object) (runtime.Object, error) {
+		ns := existing.(*tenancy.Namespace)
+		if err := deleteValidation(ctx, ns); err != nil {
+			return nil, err
+		}
+		if ns.DeletionTimestamp.IsZero() {
+			ns.DeletionTimestamp = new(metav1.Now())
+		}
+		ns.Status.Phase = tenancy.NamespaceTerminating
+		ns.Finalizers = finalizersFor(options, ns.Finalizers)
+		return ns, nil
+	}
+
+	out := &tenancy.Namespace{}
+	err = r.store.Storage.GuaranteedUpdate(ctx, key, out, false, preconditions, storage.SimpleUpdate(mark), dryrun.IsDryRun(options.DryRun), nil)
+	if err == nil {
+		return out, nil
+	}
+	err = storageerr.InterpretGetError(err, tenancy.Resource("namespaces"), name)
+	err = storageerr.InterpretUpdateError(err, tenancy.Resource("namespaces"), name)
+	if _, ok := err.(apierrors.APIStatus); !ok {
+		err = apierrors.NewInternalError(err)
+	}
+	return nil, err
+}
+
+// finalizersFor returns the metadata finalizers that the propagation policy
+// asks for, in the order in which they stand and new ones last. Without a
+// policy they stay as they are.
+func finalizersFor(options *metav1.DeleteOptions, current []string) []string {
+	var orphan, foreground bool
+	switch {
+	case options.OrphanDependents != nil: //nolint:staticcheck // deprecated, but clients send it
+		orphan = *options.OrphanDependents //nolint:staticcheck // as above
+		foreground = !orphan
+	case options.PropagationPolicy != nil:
+		orphan = *options.PropagationPolicy == metav1.DeletePropagationOrphan
+		foreground = *options.PropagationPolicy == metav1.DeletePropagationForeground
+	default:
+		return current
+	}
+	finalizers := setMember(current, metav1.FinalizerOrphanDependents, orphan)
+	return setMember(finalizers, metav1.FinalizerDeleteDependents, foreground)
+}
+
+func setMember(list []string, member string, want bool) []string {
+	switch has := slices.Contains(list, member); {
+	case want && !has:
+		return append(slices.Clip(list), member)
+	case !want && has:
+		return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == member })
+	}
+	return list
+}

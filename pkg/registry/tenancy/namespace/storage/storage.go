@@ -1,0 +1,159 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage serves Namespaces and their subresources from etcd.
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
+)
+
+// Storage serves namespaces and its subresources.
+type Storage struct {
+	Namespace *REST
+	Status    *StatusREST
+	Finalize  *FinalizeREST
+}
+
+// NewStorage returns the storages, which share one store. The short name is
+// given only where shortNames says so: in a host cluster it is core's.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+	strategy := namespace.NewStrategy(scheme)
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &tenancy.Namespace{} },
+		NewListFunc:               func() runtime.Object { return &tenancy.NamespaceList{} },
+		PredicateFunc:             namespace.Match,
+		DefaultQualifiedResource:  tenancy.Resource("namespaces"),
+		SingularQualifiedResource: tenancy.Resource("namespace"),
+
+		CreateStrategy:      strategy,
+		UpdateStrategy:      strategy,
+		DeleteStrategy:      strategy,
+		ResetFieldsStrategy: strategy,
+
+		ReturnDeletedObject:      true,
+		ShouldDeleteDuringUpdate: nothingHolds,
+
+		TableConvertor: namespace.NewTableConvertor(),
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: namespace.GetAttrs}); err != nil {
+		return Storage{}, fmt.Errorf("complete the namespace store: %w", err)
+	}
+
+	status := *store
+	statusStrategy := namespace.NewStatusStrategy(scheme)
+	status.UpdateStrategy = statusStrategy
+	status.ResetFieldsStrategy = statusStrategy
+
+	finalize := *store
+	finalizeStrategy := namespace.NewFinalizeStrategy(scheme)
+	finalize.UpdateStrategy = finalizeStrategy
+	finalize.ResetFieldsStrategy = finalizeStrategy
+
+	rest := &REST{store: store}
+	if shortNames {
+		rest.shortNames = []string{"ns"}
+	}
+	return Storage{
+		Namespace: rest,
+		Status:    &StatusREST{store: &status},
+		Finalize:  &FinalizeREST{store: &finalize},
+	}, nil
+}
+
+// nothingHolds tells whether an update leaves a terminating Namespace with
+// nothing that holds it, so that it is removed instead of written.
+func nothingHolds(ctx context.Context, key string, obj, existing runtime.Object) bool {
+	return len(obj.(*tenancy.Namespace).Spec.Finalizers) == 0 &&
+		genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
+}
+
+// REST serves namespaces. It names the verbs one by one instead of embedding
+// the store: that would bring deletecollection along, and with it a way around
+// the life cycle that Delete keeps.
+type REST struct {
+	store      *genericregistry.Store
+	shortNames []string
+}
+
+var (
+	_ rest.Creater                = &REST{}
+	_ rest.Lister                 = &REST{}
+	_ rest.Watcher                = &REST{}
+	_ rest.Patcher                = &REST{}
+	_ rest.GracefulDeleter        = &REST{}
+	_ rest.Scoper                 = &REST{}
+	_ rest.SingularNameProvider   = &REST{}
+	_ rest.ShortNamesProvider     = &REST{}
+	_ rest.StorageVersionProvider = &REST{}
+	_ rest.ResetFieldsStrategy    = &REST{}
+)
+
+// New returns an empty Namespace.
+func (r *REST) New() runtime.Object { return r.store.New() }
+
+// NewList returns an empty list of Namespaces.
+func (r *REST) NewList() runtime.Object { return r.store.NewList() }
+
+// Destroy ends what the shared store runs.
+func (r *REST) Destroy() { r.store.Destroy() }
+
+// NamespaceScoped is false.
+func (r *REST) NamespaceScoped() bool { return r.store.NamespaceScoped() }
+
+// GetSingularName returns the name that kubectl prints for one of them.
+func (r *REST) GetSingularName() string { return r.store.GetSingularName() }
+
+// ShortNames returns ns, or nothing where that would clash.
+func (r *REST) ShortNames() []string { return r.shortNames }
+
+// StorageVersion returns the version that is written to etcd.
+func (r *REST) StorageVersion() runtime.GroupVersioner { return r.store.StorageVersion() }
+
+// GetResetFields names the fields that a write does not change.
+func (r *REST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}
+
+// Create stores a new Namespace.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	return r.store.Create(ctx, obj, createValidation, options)
+}
+
+// Get reads one Namespace.
+func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.store.Get(ctx, name, options)
+}
+
+// List reads the Namespaces that the options select.
+func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.store.List(ctx, options)
+}
+
+// Watch streams the changes of the Namespaces that the options select.
+func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
+	return r.store.Watch(ctx, options)
+}
+
+// Update changes a Namespace, but neither its finalizers nor its status.
+func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// ConvertToTable prints Namespaces.
+func (r *REST) ConvertToTable(ctx context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
+	return r.store.ConvertToTable(ctx, object, tableOptions)
+}

@@ -1,0 +1,169 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package namespace holds the rules that apply when Namespaces are created,
+// changed, selected and printed.
+package namespace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+)
+
+// base is what the strategies of the resource and its subresources share.
+type base struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+func (base) NamespaceScoped() bool                                                     { return false }
+func (base) AllowCreateOnUpdate(context.Context) bool                                  { return false }
+func (base) AllowUnconditionalUpdate(context.Context) bool                             { return true }
+func (base) WarningsOnCreate(context.Context, runtime.Object) []string                 { return nil }
+func (base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string { return nil }
+
+// Canonicalize sets the label that names the Namespace once more.
+//
+// Defaulting sets it when a Namespace is decoded, and so on every get, but
+// before generateName has chosen the name; validation runs after that and must
+// not change the object. This hook is the first to see the final name.
+func (base) Canonicalize(obj runtime.Object) {
+	ns := obj.(*tenancy.Namespace)
+	if ns.Labels == nil {
+		ns.Labels = map[string]string{}
+	}
+	ns.Labels[tenancy.LabelMetadataName] = ns.Name
+}
+
+// Strategy holds the rules for Namespaces themselves.
+type Strategy struct{ base }
+
+// StatusStrategy holds the rules for namespaces/status.
+type StatusStrategy struct{ base }
+
+// FinalizeStrategy holds the rules for namespaces/finalize.
+type FinalizeStrategy struct{ base }
+
+var (
+	_ rest.RESTCreateStrategy  = Strategy{}
+	_ rest.RESTUpdateStrategy  = Strategy{}
+	_ rest.RESTUpdateStrategy  = StatusStrategy{}
+	_ rest.RESTUpdateStrategy  = FinalizeStrategy{}
+	_ rest.ResetFieldsStrategy = Strategy{}
+)
+
+// NewStrategy returns the rules for Namespaces.
+func NewStrategy(typer runtime.ObjectTyper) Strategy {
+	return Strategy{base{typer, names.SimpleNameGenerator}}
+}
+
+// NewStatusStrategy returns the rules for the status subresource.
+func NewStatusStrategy(typer runtime.ObjectTyper) StatusStrategy {
+	return StatusStrategy{base{typer, names.SimpleNameGenerator}}
+}
+
+// NewFinalizeStrategy returns the rules for the finalize subresource.
+func NewFinalizeStrategy(typer runtime.ObjectTyper) FinalizeStrategy {
+	return FinalizeStrategy{base{typer, names.SimpleNameGenerator}}
+}
+
+// PrepareForCreate makes the Namespace Active and gives it the finalizer of the
+// namespace controller. That can't be a default: a default would put back, on
+// every read, what finalize has taken away.
+func (Strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	ns := obj.(*tenancy.Namespace)
+	ns.Status = tenancy.NamespaceStatus{Phase: tenancy.NamespaceActive}
+	if !slices.Contains(ns.Spec.Finalizers, tenancy.FinalizerKubernetes) {
+		ns.Spec.Finalizers = append(ns.Spec.Finalizers, tenancy.FinalizerKubernetes)
+	}
+}
+
+// Validate checks a new Namespace.
+func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidateNamespace(obj.(*tenancy.Namespace))
+}
+
+// PrepareForUpdate keeps what only the subresources may change.
+func (Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	newNS.Spec.Finalizers = oldNS.Spec.Finalizers
+	newNS.Status = oldNS.Status
+}
+
+// ValidateUpdate checks an update.
+func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	return append(validation.ValidateNamespace(newNS), validation.ValidateNamespaceUpdate(newNS, oldNS)...)
+}
+
+// GetResetFields names what PrepareForUpdate keeps, so that server-side apply
+// gives nobody the ownership of it.
+func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+// PrepareForUpdate keeps the spec.
+func (StatusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	obj.(*tenancy.Namespace).Spec = old.(*tenancy.Namespace).Spec
+}
+
+// ValidateUpdate checks an update of the status.
+func (StatusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateNamespaceStatusUpdate(obj.(*tenancy.Namespace), old.(*tenancy.Namespace))
+}
+
+// GetResetFields names what PrepareForUpdate keeps.
+func (StatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("spec")
+}
+
+// PrepareForUpdate keeps the status.
+func (FinalizeStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	obj.(*tenancy.Namespace).Status = old.(*tenancy.Namespace).Status
+}
+
+// ValidateUpdate checks a change of the finalizers.
+func (FinalizeStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateNamespaceFinalizeUpdate(obj.(*tenancy.Namespace), old.(*tenancy.Namespace))
+}
+
+// GetResetFields names what PrepareForUpdate keeps.
+func (FinalizeStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+func resetFields(field string) map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(field)),
+	}
+}
+
+// GetAttrs returns what a Namespace can be selected by.
+func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
+	ns, ok := obj.(*tenancy.Namespace)
+	if !ok {
+		return nil, nil, fmt.Errorf("select a namespace: got %T", obj)
+	}
+	selectable := generic.AddObjectMetaFieldsSet(fields.Set{"status.phase": string(ns.Status.Phase)}, &ns.ObjectMeta, false)
+	return ns.Labels, selectable, nil
+}
+
+// Match returns the predicate that selects Namespaces by label and field.
+func Match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: GetAttrs}
+}
