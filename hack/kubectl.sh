@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Builds bin/kubectl from the k8s.io/kubectl module (test/kubectl).
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bin=$PWD/bin
+
+mkdir -p "$bin"
+cd test/kubectl
+# The libraries count from v0, kubectl itself from v1: v0.37.2 is v1.37.2.
+version=$(go list -m -f '{{.Version}}' k8s.io/kubectl)
+go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1${version#v0}" -o "$bin/kubectl" .

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Builds the tools that hack/tools/go.mod pins into .cache/tools.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mkdir -p .cache/tools
+GOBIN=$PWD/.cache/tools GOFLAGS= go -C hack/tools install tool

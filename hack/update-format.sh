@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Formats all Go files.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+git ls-files -z --cached --others --exclude-standard --deduplicate '*.go' | xargs -0 gofmt -s -w

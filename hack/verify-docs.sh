@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks that the reference of the flags is what the binaries in bin/ say, and
+# that the links of the documents lead to files that exist.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+hack/update-docs.sh "$scratch"
+for want in "$scratch"/*; do
+    if ! diff --unified "docs/reference/$(basename "$want")" "$want"; then
+        echo "verify-docs: run make update-docs" >&2
+        failed=1
+    fi
+done
+
+while read -r document; do
+    while read -r target; do
+        if [[ ! -e $(dirname "$document")/${target%%#*} ]]; then
+            echo "verify-docs: $document links to $target, which does not exist" >&2
+            failed=1
+        fi
+    done < <(grep -oE '\]\([^)#: ][^): ]*\)' "$document" | sed -E 's/^\]\(|\)$//g')
+done < <(git ls-files --cached --others --exclude-standard --deduplicate '*.md')
+exit $failed

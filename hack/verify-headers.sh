@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks that source files begin with the copyright and licence lines. Only an
+# interpreter line or a build constraint may stand before them.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=0
+while read -r file; do
+    [[ -s $file ]] || continue # removed, or with nothing to protect
+    want=$'# Copyright The Borough Authors.\n# SPDX-License-Identifier: Apache-2.0'
+    [[ $file != *.go ]] || want=${want//#/\/\/}
+    if [[ $(grep -vE '^(#!|//go:build |// \+build |$)' "$file" | head -n 2) != "$want" ]]; then
+        echo "verify-headers: $file does not begin with the header of hack/boilerplate.go.txt" >&2
+        failed=1
+    fi
+done < <(git ls-files --cached --others --exclude-standard --deduplicate \
+    '*.go' '*.sh' '*.yaml' '*.yml' '*.conf' '*Makefile' '*Dockerfile' .ci)
+exit $failed

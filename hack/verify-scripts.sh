@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks that every shell script parses and may be executed.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+failed=0
+while read -r file; do
+    [[ -f $file ]] || continue # removed, yet still in the index
+    bash -n "$file" || failed=1
+    if [[ ! -x $file ]]; then
+        echo "verify-scripts: $file is not executable" >&2
+        failed=1
+    fi
+done < <(git ls-files --cached --others --exclude-standard --deduplicate '*.sh' .ci/run)
+exit $failed

@@ -1,0 +1,22 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// kubectl is Kubernetes' own command, built from the k8s.io/kubectl module at
+// the version that Borough's libraries have. The tests drive the server with
+// it, and `make kubectl` gives it to people who have none.
+package main
+
+import (
+	"k8s.io/component-base/cli"
+	"k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+
+	// The authentication plugins of the cloud providers.
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+)
+
+func main() {
+	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
+		util.CheckErr(err)
+	}
+}
