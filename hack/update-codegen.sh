@@ -21,10 +21,8 @@ command -v protoc >/dev/null || {
     exit 1
 }
 
-tools=$root/.cache/tools
-mkdir -p "$tools"
-(cd hack/tools && GOBIN=$tools go install tool)
-export PATH=$tools:$PATH
+hack/tools.sh
+export PATH=$root/.cache/tools:$PATH
 
 # The generators lay out files by import path, so they see the modules through
 # a tree of links.

@@ -1,0 +1,215 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+)
+
+// startTimeout is how long a process may take to be ready. Usual is a second.
+const startTimeout = 90 * time.Second
+
+// Borough is a standalone server with its data directory and, once started, its
+// controller.
+type Borough struct {
+	Dir        string // the data directory
+	Port       int
+	Server     *Process // nil before StartServer
+	Controller *Process // nil before StartController
+}
+
+// New returns a Borough of which nothing runs yet. When the test ends, what runs
+// is stopped, and the test fails if it does not stop cleanly.
+func New(t *testing.T) *Borough {
+	t.Helper()
+	b := &Borough{Dir: t.TempDir()}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(b.Logs())
+		}
+	})
+	return b
+}
+
+// Start starts the server and the controller.
+func (b *Borough) Start(ctx context.Context) error {
+	if err := b.StartServer(ctx); err != nil {
+		return err
+	}
+	return b.StartController(ctx)
+}
+
+// StartServer starts the server, also again after it ended, and returns once it
+// is ready.
+func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	path, err := Binary("borough-apiserver")
+	if err != nil {
+		return err
+	}
+	if b.Port == 0 {
+		if b.Port, err = FreePort(); err != nil {
+			return err
+		}
+	}
+	b.Server, err = StartProcess(path, append(b.ServerFlags(), flags...)...)
+	if err != nil {
+		return err
+	}
+	return b.Server.await(ctx, func(ctx context.Context) error {
+		config, err := b.LoadConfig("admin")
+		if err != nil {
+			return err
+		}
+		config.Timeout = 5 * time.Second
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return err
+		}
+		defer client.CloseIdleConnections()
+		return getOK(ctx, client, config.Host+"/readyz")
+	})
+}
+
+// ServerFlags are the flags that StartServer starts the server with.
+func (b *Borough) ServerFlags() []string {
+	return []string{"--standalone", "--data-dir=" + b.Dir, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(b.Port)}
+}
+
+// StartController starts the controller and returns once it is ready.
+func (b *Borough) StartController(ctx context.Context, flags ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	path, err := Binary("borough-controller-manager")
+	if err != nil {
+		return err
+	}
+	port, err := FreePort()
+	if err != nil {
+		return err
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	b.Controller, err = StartProcess(path, append([]string{
+		"--kubeconfig=" + filepath.Join(b.Dir, "controller.kubeconfig"),
+		"--leader-elect=false",
+		"--http-bind-address=" + address,
+	}, flags...)...)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Timeout: 5 * time.Second}
+	defer client.CloseIdleConnections()
+	return b.Controller.await(ctx, func(ctx context.Context) error {
+		return getOK(ctx, client, "http://"+address+"/readyz")
+	})
+}
+
+// Stop stops what runs, the controller first, and says what was wrong with it.
+func (b *Borough) Stop() error {
+	var errs []error
+	for _, process := range []**Process{&b.Controller, &b.Server} {
+		if *process == nil {
+			continue
+		}
+		select {
+		case <-(*process).Done(): // a test's own doing
+			errs = append(errs, (*process).Flaws())
+		default:
+			errs = append(errs, (*process).Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Logs is the end of what the processes wrote.
+func (b *Borough) Logs() string {
+	var logs []string
+	for _, process := range []*Process{b.Server, b.Controller} {
+		if process != nil {
+			logs = append(logs, process.Tail(60))
+		}
+	}
+	return strings.Join(logs, "\n")
+}
+
+// LoadConfig returns the configuration of a client with the identity of one of
+// the kubeconfigs that the server writes: admin or controller. The client does
+// not limit its own rate.
+func (b *Borough) LoadConfig(identity string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.Dir, identity+".kubeconfig"))
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// Config is LoadConfig for a server that has been started.
+func (b *Borough) Config(t testing.TB, identity string) *rest.Config {
+	t.Helper()
+	config, err := b.LoadConfig(identity)
+	if err != nil {
+		t.Fatalf("load the kubeconfig of %s: %v", identity, err)
+	}
+	return config
+}
+
+// Client returns a typed client with all rights.
+func (b *Borough) Client(t testing.TB) versioned.Interface {
+	t.Helper()
+	client, err := versioned.NewForConfig(b.Config(t, "admin"))
+	if err != nil {
+		t.Fatalf("make a client: %v", err)
+	}
+	return client
+}
+
+// FreePort returns a TCP port that was free on 127.0.0.1 a moment ago.
+func FreePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+func getOK(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", url, response.Status, body)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopTimeout is how long a process may take to end after SIGTERM. Usual are
+// far below a second without, a second or two with the race detector.
+const stopTimeout = 20 * time.Second
+
+// Process is a program that was started.
+type Process struct {
+	Name string
+
+	cmd    *exec.Cmd
+	output buffer
+	done   chan struct{} // closed once err holds what Wait said
+	err    error
+}
+
+// StartProcess starts a program, which is killed if nobody stops it before the
+// tests end.
+func StartProcess(path string, args ...string) (*Process, error) {
+	p := &Process{Name: filepath.Base(path), cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	p.cmd.SysProcAttr = attributes()
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	go func() {
+		defer close(p.done)
+		p.err = p.cmd.Wait()
+	}()
+	return p, nil
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// ExitCode is that of a process that has ended, -1 if a signal ended it.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Output is all that the process has written so far.
+func (p *Process) Output() string { return p.output.String() }
+
+// Tail is the end of what the process has written.
+func (p *Process) Tail(lines int) string {
+	all := strings.Split(strings.TrimRight(p.Output(), "\n"), "\n")
+	if len(all) > lines {
+		all = append([]string{"..."}, all[len(all)-lines:]...)
+	}
+	return p.Name + " wrote:\n\t" + strings.Join(all, "\n\t")
+}
+
+// Kill ends the process at once, as a crash would.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // fails only when it has ended
+	<-p.done
+}
+
+// Stop asks the process to end and waits until it has. It returns an error if
+// it did not end in time, or not with exit code 0, or had a data race or a panic
+// while it ran.
+func (p *Process) Stop() error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
+	select {
+	case <-p.done:
+	case <-time.After(stopTimeout):
+		p.Kill()
+		return fmt.Errorf("%s did not end within %s of SIGTERM", p.Name, stopTimeout)
+	}
+	err := p.err
+	if err != nil {
+		err = fmt.Errorf("%s did not end cleanly: %w\n%s", p.Name, err, p.Tail(30))
+	}
+	return errors.Join(err, p.Flaws())
+}
+
+// Flaws returns an error if the process has had a data race or a panic, also one
+// that it survived.
+func (p *Process) Flaws() error {
+	output := p.Output()
+	for _, flaw := range []string{"WARNING: DATA RACE", "Observed a panic", "\npanic: "} {
+		if at := strings.Index(output, flaw); at >= 0 {
+			return fmt.Errorf("%s: %s", p.Name, output[at:min(len(output), at+6000)])
+		}
+	}
+	return nil
+}
+
+// await calls ready, every now and then, until it returns nil. It fails at once
+// when the process ends.
+func (p *Process) await(ctx context.Context, ready func(context.Context) error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended before it was ready: %v\n%s", p.Name, p.err, p.Tail(30))
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w\n%s", p.Name, err, p.Tail(30))
+		case <-tick.C:
+		}
+	}
+}
+
+// buffer is a bytes.Buffer that can be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(data)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
