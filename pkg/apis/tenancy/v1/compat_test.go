@@ -1,0 +1,115 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import (
+	"encoding/json"
+	"math/rand"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
+	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+// message is what the generated protobuf code gives every kind.
+type message interface {
+	runtime.Object
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// TestWireCompatibleWithCore fills objects of ours at random and reads them as
+// core/v1 objects, and the other way round, in JSON and in protobuf. Nothing
+// may be lost or land in another field: encoding again gives the same bytes.
+// The types of core/v1 are only read here, so a field that core/v1 gains fails
+// the test until ours has it too.
+func TestWireCompatibleWithCore(t *testing.T) {
+	kinds := []struct {
+		name string
+		ours func() message
+		core func() message
+	}{
+		{"Namespace", func() message { return &Namespace{} }, func() message { return &corev1.Namespace{} }},
+		{"NamespaceList", func() message { return &NamespaceList{} }, func() message { return &corev1.NamespaceList{} }},
+		{"LimitRange", func() message { return &LimitRange{} }, func() message { return &corev1.LimitRange{} }},
+		{"LimitRangeList", func() message { return &LimitRangeList{} }, func() message { return &corev1.LimitRangeList{} }},
+		{"Pod", func() message { return &Pod{} }, func() message { return &corev1.Pod{} }},
+		{"PodList", func() message { return &PodList{} }, func() message { return &corev1.PodList{} }},
+		{"Binding", func() message { return &Binding{} }, func() message { return &corev1.Binding{} }},
+	}
+	seed := rand.Int63()
+	t.Logf("seed %d", seed)
+	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), serializer.NewCodecFactory(runtime.NewScheme()))
+
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			for range 100 {
+				ours := kind.ours()
+				fill.Fill(ours)
+				checkSame(t, ours, kind.core)
+
+				core := kind.core()
+				fill.Fill(core)
+				checkSame(t, core, kind.ours)
+			}
+		})
+	}
+}
+
+// checkSame reads what from encodes into objects of the other type. Reading
+// the protobuf back shows that every field has the same number in both; JSON is
+// compared as text.
+func checkSame(t *testing.T, from message, other func() message) {
+	t.Helper()
+
+	// Protobuf does not tell an empty list from none, so start from what it can
+	// carry.
+	same := func() message { return reflect.New(reflect.TypeOf(from).Elem()).Interface().(message) }
+	filled := from
+	from = same()
+	transfer(t, filled, from, message.Marshal, message.Unmarshal)
+
+	inProto, back := other(), same()
+	transfer(t, from, inProto, message.Marshal, message.Unmarshal)
+	transfer(t, inProto, back, message.Marshal, message.Unmarshal)
+	if diff := cmp.Diff(asJSON(t, from), asJSON(t, back)); diff != "" {
+		t.Fatalf("protobuf of %T read as %T and back differs (-sent +got):\n%s", from, inProto, diff)
+	}
+	if diff := cmp.Diff(asJSON(t, from), asJSON(t, inProto)); diff != "" {
+		t.Fatalf("protobuf of %T read as %T differs (-sent +got):\n%s", from, inProto, diff)
+	}
+
+	inJSON := other()
+	transfer(t, from, inJSON,
+		func(m message) ([]byte, error) { return json.Marshal(m) },
+		func(m message, b []byte) error { return json.Unmarshal(b, m) })
+	if diff := cmp.Diff(asJSON(t, from), asJSON(t, inJSON)); diff != "" {
+		t.Fatalf("JSON of %T read as %T differs (-sent +got):\n%s", from, inJSON, diff)
+	}
+}
+
+func transfer(t *testing.T, from, to message, encode func(message) ([]byte, error), decode func(message, []byte) error) {
+	t.Helper()
+	sent, err := encode(from)
+	if err != nil {
+		t.Fatalf("encode %T: %v", from, err)
+	}
+	if err := decode(to, sent); err != nil {
+		t.Fatalf("read %T as %T: %v", from, to, err)
+	}
+}
+
+func asJSON(t *testing.T, obj message) string {
+	t.Helper()
+	text, err := json.MarshalIndent(obj, "", " ")
+	if err != nil {
+		t.Fatalf("encode %T: %v", obj, err)
+	}
+	return string(text)
+}

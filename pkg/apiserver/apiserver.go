@@ -1,0 +1,134 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiserver puts the registries of the tenancy.borough.io group
+// together into a generic API server.
+package apiserver
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
+	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+)
+
+// Config is all that a server is made from.
+type Config struct {
+	Generic *genericapiserver.RecommendedConfig
+	Extra   ExtraConfig
+}
+
+// ExtraConfig is what Borough adds to the generic configuration.
+type ExtraConfig struct {
+	// Scheme and Codecs are those that Generic was made with.
+	Scheme *runtime.Scheme
+	Codecs serializer.CodecFactory
+
+	// ShortNames gives the kinds their usual short names (ns, limits, po) and
+	// the category all. In a host cluster these are core's.
+	ShortNames bool
+
+	// Client talks to this very server, with all rights.
+	Client versioned.Interface
+	// Informers are what admission reads from. They are made from Client, and
+	// the server starts them.
+	Informers externalversions.SharedInformerFactory
+}
+
+type completedConfig struct {
+	generic genericapiserver.CompletedConfig
+	extra   *ExtraConfig
+}
+
+// CompletedConfig can only be had from Complete.
+type CompletedConfig struct {
+	*completedConfig
+}
+
+// Complete fills in what can be derived. It changes the receiver.
+func (c *Config) Complete() CompletedConfig {
+	c.Generic.BuildHandlerChainFunc = buildHandlerChain
+	return CompletedConfig{&completedConfig{c.Generic.Complete(), &c.Extra}}
+}
+
+// New returns a server that is ready to be prepared and run.
+func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
+	server, err := c.generic.New("borough-apiserver", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("make the generic API server: %w", err)
+	}
+
+	resources, err := c.extra.resources(c.generic.RESTOptionsGetter)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNames(resources); err != nil {
+		return nil, err
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(tenancy.GroupName, c.extra.Scheme, metav1.ParameterCodec, c.extra.Codecs)
+	group.VersionedResourcesStorageMap[v1.SchemeGroupVersion.Version] = resources
+	if err := server.InstallAPIGroup(&group); err != nil {
+		return nil, fmt.Errorf("install %s: %w", v1.SchemeGroupVersion, err)
+	}
+
+	if err := addHooks(server, c.extra); err != nil {
+		return nil, err
+	}
+	return server, nil
+}
+
+func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
+	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, c.ShortNames)
+	if err != nil {
+		return nil, err
+	}
+	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, c.ShortNames)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := pod.NewStorage(c.Scheme, optsGetter, c.ShortNames)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]rest.Storage{
+		"namespaces":          namespaces.Namespace,
+		"namespaces/status":   namespaces.Status,
+		"namespaces/finalize": namespaces.Finalize,
+
+		"limitranges": limitRanges.LimitRange,
+
+		"pods":                     pods.Pod,
+		"pods/status":              pods.Status,
+		"pods/binding":             pods.Binding,
+		"pods/resize":              pods.Resize,
+		"pods/ephemeralcontainers": pods.EphemeralContainers,
+	}, nil
+}
+
+// checkNames refuses a namespaced resource whose name is also a subresource of
+// namespaces: the path .../namespaces/NAME/status could then mean two things.
+func checkNames(resources map[string]rest.Storage) error {
+	for name, storage := range resources {
+		scoper, ok := storage.(rest.Scoper)
+		if !ok || !scoper.NamespaceScoped() || strings.Contains(name, "/") {
+			continue
+		}
+		if _, taken := resources["namespaces/"+name]; taken {
+			return fmt.Errorf("install resource %q: namespaces has a subresource of that name", name)
+		}
+	}
+	return nil
+}
