@@ -1,0 +1,88 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/utils/clock"
+
+	"github.com/borough-io/borough/pkg/storage/embedded"
+)
+
+// connections make the clients and compactors of all stores of a server. A
+// transport without servers is the embedded member.
+type connections struct {
+	embedded *embedded.Server
+
+	mu         sync.Mutex
+	compactors map[string]*sharedCompactor
+}
+
+func newConnections(member *embedded.Server) *connections {
+	return &connections{embedded: member, compactors: map[string]*sharedCompactor{}}
+}
+
+// client returns a new client, which the caller closes.
+func (c *connections) client(transport storagebackend.TransportConfig) (*kubernetes.Client, error) {
+	if len(transport.ServerList) > 0 {
+		return dial(transport)
+	}
+	return kubernetesClient(c.embedded.Client()), nil
+}
+
+// kubernetesClient is kubernetes.New for a client that is there already.
+func kubernetesClient(c *clientv3.Client) *kubernetes.Client {
+	client := &kubernetes.Client{Client: c}
+	client.Kubernetes = client
+	return client
+}
+
+// sharedCompactor is the one compactor of an etcd cluster, for all its stores.
+type sharedCompactor struct {
+	etcd3.Compactor
+	users int
+	stop  func()
+}
+
+// compactor returns the compactor of the transport, started on first use, and
+// what each user calls in the end. There is none for the interval 0.
+func (c *connections) compactor(transport storagebackend.TransportConfig, interval time.Duration) (etcd3.Compactor, func(), error) {
+	if interval == 0 {
+		return nil, func() {}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := strings.Join(transport.ServerList, ",")
+	shared := c.compactors[key]
+	if shared == nil {
+		client, err := c.client(transport)
+		if err != nil {
+			return nil, nil, fmt.Errorf("connecting the compactor: %w", err)
+		}
+		compactor := etcd3.NewCompactor(client.Client, interval, clock.RealClock{}, nil)
+		shared = &sharedCompactor{Compactor: compactor, stop: func() {
+			compactor.Stop()
+			_ = client.Close()
+		}}
+		c.compactors[key] = shared
+	}
+	shared.users++
+	return shared.Compactor, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if shared.users--; shared.users == 0 {
+			delete(c.compactors, key)
+			shared.stop()
+		}
+	}, nil
+}

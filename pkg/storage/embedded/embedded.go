@@ -1,0 +1,197 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package embedded runs one etcd member inside the process. It listens nowhere:
+// the only way in is the client that Server hands out, which calls the member's
+// functions directly.
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+
+	"k8s.io/klog/v2"
+)
+
+// DefaultQuotaBytes is the size that the database may grow to: the largest that
+// etcd's authors recommend.
+const DefaultQuotaBytes = 8 << 30
+
+const (
+	// A member without peers waits for nobody's vote, only for its own election
+	// timer: short ticks make the start quick, and no peer can be late.
+	tickMs     = 20
+	electionMs = 5 * tickMs
+
+	// Watches that ask for progress hear of it this often, as Kubernetes
+	// recommends.
+	progressInterval = 5 * time.Second
+
+	// On start the database is defragmented when that frees this many MB.
+	defragThresholdMB = 256
+
+	// memberURL names the member in its own member list. Nothing listens there.
+	memberURL = "unix://borough:0"
+)
+
+// Config says how to run the member.
+type Config struct {
+	// Dir holds the member's data. It is created if missing, with mode 0700, and
+	// nothing else may be kept in it.
+	Dir string
+	// QuotaBytes is the size that the database may grow to. The default (0) is
+	// DefaultQuotaBytes.
+	QuotaBytes int64
+}
+
+// Server is a running etcd member.
+type Server struct {
+	etcd *embed.Etcd
+	lock *fileutil.LockedFile
+
+	mu      sync.Mutex
+	clients []*clientv3.Client
+}
+
+// Start starts the member and returns when it can be read and written. The
+// context ends the start only; use Close to stop the member. Logging goes to the
+// context's logger.
+//
+// The error is one line that names the directory: it is ErrInUse if another
+// process runs on it, and tells files that are damaged or that may not be read
+// or written from other causes.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	s, err := start(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("starting etcd in data directory %q: %w", cfg.Dir, err)
+	}
+	return s, nil
+}
+
+func start(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("no directory given")
+	}
+	lock, err := openDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	guard := newGuard(klog.FromContext(ctx).WithName("etcd"))
+
+	type result struct {
+		etcd *embed.Etcd
+		err  error
+	}
+	started := make(chan result, 1)
+	go func() {
+		// Damaged files can make etcd and bbolt panic.
+		defer guard.recover()
+		etcd, err := embed.StartEtcd(newConfig(cfg, guard))
+		started <- result{etcd, err}
+	}()
+
+	var etcd *embed.Etcd
+	select {
+	case r := <-started:
+		if r.err != nil {
+			_ = lock.Close()
+			return nil, r.err
+		}
+		etcd = r.etcd
+	case err := <-guard.failed:
+		// The lock stays: what etcd had opened cannot be closed any more, so
+		// a second try in this process would wait for it forever.
+		return nil, err
+	}
+
+	select {
+	case <-etcd.Server.ReadyNotify():
+		guard.release()
+		return &Server{etcd: etcd, lock: lock}, nil
+	case err = <-guard.failed:
+		return nil, err
+	case <-etcd.Server.StopNotify():
+		err = errors.New("etcd stopped before it was ready")
+	case <-ctx.Done():
+		err = fmt.Errorf("waiting for etcd to become ready: %w", context.Cause(ctx))
+	}
+	etcd.Close()
+	_ = lock.Close()
+	return nil, err
+}
+
+func newConfig(cfg Config, guard *guard) *embed.Config {
+	c := embed.NewConfig()
+	c.Name = "borough"
+	c.Dir = cfg.Dir
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(guard.zapLogger())
+
+	c.ListenPeerUrls = nil
+	c.ListenClientUrls = nil
+	c.AdvertisePeerUrls = []url.URL{mustParse(memberURL)}
+	c.AdvertiseClientUrls = []url.URL{mustParse(memberURL)}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.EnableGRPCGateway = false
+
+	c.TickMs = tickMs
+	c.ElectionMs = electionMs
+	c.WatchProgressNotifyInterval = progressInterval
+	c.BootstrapDefragThresholdMegabytes = defragThresholdMB
+	c.QuotaBackendBytes = cfg.QuotaBytes
+	if c.QuotaBackendBytes == 0 {
+		c.QuotaBackendBytes = DefaultQuotaBytes
+	}
+	return c
+}
+
+// Client returns a new client of the member. It calls the member directly,
+// without gRPC, and has no endpoints. It is closed with the Server at the
+// latest.
+func (s *Server) Client() *clientv3.Client {
+	c := v3client.New(s.etcd.Server)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients = append(s.clients, c)
+	return c
+}
+
+// Done is closed when the member has stopped, for whatever reason.
+func (s *Server) Done() <-chan struct{} { return s.etcd.Server.StopNotify() }
+
+// Close closes the clients, stops the member and gives the directory free. It
+// may be called more than once.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lock == nil {
+		return nil
+	}
+	// Open watches would hold up the member's end.
+	for _, c := range s.clients {
+		_ = c.Close() // it can only report that it is closed
+	}
+	s.etcd.Close()
+	err := s.lock.Close()
+	s.lock = nil
+	if err != nil {
+		return fmt.Errorf("unlocking etcd's data directory: %w", err)
+	}
+	return nil
+}
+
+func mustParse(s string) url.URL {
+	u, err := url.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return *u
+}

@@ -1,0 +1,65 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+)
+
+// newStore makes the store of one resource, as the library's storage factory
+// does, on a client of our own.
+func (g *restOptionsGetter) newStore(
+	config *storagebackend.ConfigForResource,
+	resourcePrefix string,
+	newFunc, newListFunc func() runtime.Object,
+) (storage.Interface, factory.DestroyFunc, error) {
+	compactor, stopCompactor, err := g.connections.compactor(config.Transport, config.CompactionInterval)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := g.connections.client(config.Transport)
+	if err != nil {
+		stopCompactor()
+		return nil, nil, err
+	}
+	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
+
+	transformer := config.Transformer
+	if transformer == nil {
+		transformer = identity.NewEncryptCheckTransformer()
+	}
+	versioner := storage.APIObjectVersioner{}
+	decoder := etcd3.NewDefaultDecoder(config.Codec, versioner)
+	deleteCorrupt := utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
+	if deleteCorrupt {
+		transformer = etcd3.WithCorruptObjErrorHandlingTransformer(transformer)
+		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
+	}
+	store, err := etcd3.New(client, compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
+		config.GroupResource, transformer, config.LeaseManagerConfig, decoder, versioner)
+	if err != nil {
+		stopCompactor()
+		_ = client.Close()
+		return nil, nil, err
+	}
+	// Storages that share a store, as subresources do, all destroy it.
+	destroy := sync.OnceFunc(func() {
+		stopCompactor()
+		store.Close()
+		_ = client.Close()
+	})
+	if deleteCorrupt {
+		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, config.GroupResource), destroy, nil
+	}
+	return store, destroy, nil
+}
