@@ -1,0 +1,64 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage serves LimitRanges from etcd.
+package storage
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
+)
+
+// Storage serves limitranges.
+type Storage struct {
+	LimitRange *REST
+}
+
+// NewStorage returns the storage. The short name is given only where shortNames
+// says so: in a host cluster it is core's.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+	strategy := limitrange.NewStrategy(scheme)
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
+		NewListFunc:               func() runtime.Object { return &tenancy.LimitRangeList{} },
+		PredicateFunc:             limitrange.Match,
+		DefaultQualifiedResource:  tenancy.Resource("limitranges"),
+		SingularQualifiedResource: tenancy.Resource("limitrange"),
+
+		CreateStrategy: strategy,
+		UpdateStrategy: strategy,
+		DeleteStrategy: strategy,
+
+		TableConvertor: limitrange.NewTableConvertor(),
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: limitrange.GetAttrs}); err != nil {
+		return Storage{}, fmt.Errorf("complete the limit range store: %w", err)
+	}
+
+	limitRange := &REST{Store: store}
+	if shortNames {
+		limitRange.shortNames = []string{"limits"}
+	}
+	return Storage{LimitRange: limitRange}, nil
+}
+
+// REST serves limitranges.
+type REST struct {
+	*genericregistry.Store
+	shortNames []string
+}
+
+var (
+	_ rest.StandardStorage    = &REST{}
+	_ rest.ShortNamesProvider = &REST{}
+)
+
+// ShortNames returns limits, or nothing where that would clash.
+func (r *REST) ShortNames() []string { return r.shortNames }
