@@ -1,0 +1,10 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+// NamespaceUIDHeader names the request header with which a client binds a
+// deletecollection to one incarnation of a Namespace: its value is the UID of
+// the Namespace whose content is meant. A Namespace that was created again
+// under the same name has another UID.
+const NamespaceUIDHeader = "Borough-Namespace-Uid"

@@ -1,0 +1,213 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/discovery"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// findings are what a pass found out about the content of a Namespace.
+type findings struct {
+	Discovered
+	kinds []*kind
+	// podsFirst is true when other kinds were left alone because not all Pods
+	// are known to be gone.
+	podsFirst bool
+}
+
+// err returns nil when no content is left, for all that could be told, and no
+// further errors are given.
+func (f *findings) err(more ...error) error {
+	failure := utilerrors.NewAggregate(slices.Concat(f.failures(), []error{f.Failure, f.ParseFailure}, more))
+	remaining := f.remaining()
+	if len(remaining) == 0 {
+		return failure
+	}
+	return &ContentRemainingError{Content: remaining, Failure: failure}
+}
+
+// remaining returns the content that was asked to go and is still there.
+func (f *findings) remaining() []Remaining {
+	var remaining []Remaining
+	for _, k := range f.kinds {
+		if !k.read || len(k.items) == 0 || f.podsFirst && !isPods(k.Resource) {
+			continue
+		}
+		r := Remaining{Resource: k.Resource, ResourceVersion: k.resourceVersion, Objects: map[types.UID][]string{}}
+		for uid, it := range k.items {
+			r.Objects[uid] = it.finalizers
+		}
+		remaining = append(remaining, r)
+	}
+	return remaining
+}
+
+// failures returns what went wrong with each kind.
+func (f *findings) failures() []error {
+	var errs []error
+	for _, k := range f.kinds {
+		if k.err != nil {
+			errs = append(errs, k.err)
+		}
+	}
+	return errs
+}
+
+// conditions returns the five conditions, without times. Types, reasons and
+// messages are those of Kubernetes' namespace controller, except that what is
+// not known is Unknown.
+func (f *findings) conditions() []v1.NamespaceCondition {
+	return []v1.NamespaceCondition{
+		f.discoveryCondition(),
+		f.parsingCondition(),
+		f.contentFailureCondition(),
+		f.contentRemainingCondition(),
+		f.finalizersRemainingCondition(),
+	}
+}
+
+func (f *findings) discoveryCondition() v1.NamespaceCondition {
+	c := v1.NamespaceCondition{
+		Type:    v1.NamespaceDeletionDiscoveryFailure,
+		Status:  corev1.ConditionFalse,
+		Reason:  "ResourcesDiscovered",
+		Message: "All resources successfully discovered",
+	}
+	if f.Failure != nil {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "DiscoveryFailed", f.Failure.Error()
+		if groups, ok := discovery.GroupDiscoveryFailedErrorGroups(f.Failure); ok {
+			c.Message = fmt.Sprintf("Discovery failed for some groups, %d failing: %v", len(groups), f.Failure)
+		}
+	}
+	return c
+}
+
+func (f *findings) parsingCondition() v1.NamespaceCondition {
+	c := v1.NamespaceCondition{
+		Type:    v1.NamespaceDeletionGVParsingFailure,
+		Status:  corev1.ConditionFalse,
+		Reason:  "ParsedGroupVersions",
+		Message: "All legacy kube types successfully parsed",
+	}
+	if f.ParseFailure != nil {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "GroupVersionParsingFailed", f.ParseFailure.Error()
+	}
+	return c
+}
+
+func (f *findings) contentFailureCondition() v1.NamespaceCondition {
+	c := v1.NamespaceCondition{
+		Type:    v1.NamespaceDeletionContentFailure,
+		Status:  corev1.ConditionFalse,
+		Reason:  "ContentDeleted",
+		Message: "All content successfully deleted, may be waiting on finalization",
+	}
+	if errs := f.failures(); len(errs) > 0 {
+		c.Status, c.Reason = corev1.ConditionTrue, "ContentDeletionFailed"
+		var messages []string
+		for _, err := range errs {
+			messages = append(messages, err.Error())
+		}
+		slices.Sort(messages)
+		c.Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(messages), strings.Join(messages, ", "))
+		return c
+	}
+	for _, k := range f.kinds {
+		if k.unasked > 0 {
+			c.Message = "No deletion failed so far, not all content has been deleted yet"
+			if f.podsFirst {
+				c.Message = "All pods successfully deleted, may be waiting on finalization; other content follows when no pod is left"
+			}
+		}
+	}
+	return c
+}
+
+func (f *findings) contentRemainingCondition() v1.NamespaceCondition {
+	var remaining []string
+	for _, k := range f.kinds {
+		if k.total > 0 {
+			remaining = append(remaining, fmt.Sprintf("%s.%s has %d resource instances", k.GroupVersionResource.Resource, k.Group, k.total))
+		}
+	}
+	return f.remainingCondition(v1.NamespaceContentRemaining, remaining,
+		"SomeResourcesRemain", "Some resources are remaining: ",
+		"ContentRemoved", "All content successfully removed")
+}
+
+func (f *findings) finalizersRemainingCondition() v1.NamespaceCondition {
+	instances := map[string]int{}
+	for _, k := range f.kinds {
+		for _, it := range k.items {
+			for _, finalizer := range it.finalizers {
+				instances[finalizer]++
+			}
+		}
+	}
+	var remaining []string
+	for finalizer, n := range instances {
+		remaining = append(remaining, fmt.Sprintf("%s in %d resource instances", finalizer, n))
+	}
+	return f.remainingCondition(v1.NamespaceFinalizersRemaining, remaining,
+		"SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: ",
+		"ContentHasNoFinalizers", "All content-preserving finalizers finished")
+}
+
+// remainingCondition is True with what is known to remain, False when nothing
+// does, and Unknown when nothing was found but not everything was read.
+func (f *findings) remainingCondition(t v1.NamespaceConditionType, remaining []string, reason, message, okReason, okMessage string) v1.NamespaceCondition {
+	if len(remaining) > 0 {
+		slices.Sort(remaining)
+		return v1.NamespaceCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message + strings.Join(remaining, ", ")}
+	}
+	var unread []string
+	for _, k := range f.kinds {
+		if !k.read {
+			unread = append(unread, k.GroupResource().String())
+		}
+	}
+	if f.Failure != nil || f.ParseFailure != nil {
+		unread = append(unread, "resources that could not be discovered")
+	}
+	if len(unread) > 0 {
+		slices.Sort(unread)
+		return v1.NamespaceCondition{Type: t, Status: corev1.ConditionUnknown, Reason: "ContentUnknown",
+			Message: "Not all content could be read: " + strings.Join(unread, ", ")}
+	}
+	return v1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: okReason, Message: okMessage}
+}
+
+// setConditions brings the conditions of a status up to date and tells whether
+// that changed them. The time of a condition moves only when its status flips.
+func setConditions(status *v1.NamespaceStatus, conditions []v1.NamespaceCondition, now metav1.Time) bool {
+	changed := false
+	for _, c := range conditions {
+		c.LastTransitionTime = now
+		i := slices.IndexFunc(status.Conditions, func(old v1.NamespaceCondition) bool { return old.Type == c.Type })
+		if i < 0 {
+			status.Conditions = append(status.Conditions, c)
+			changed = true
+			continue
+		}
+		old := &status.Conditions[i]
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		if *old != c {
+			*old = c
+			changed = true
+		}
+	}
+	return changed
+}

@@ -1,0 +1,31 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deletion purges the content of a terminating Namespace and then lets
+// go of the Namespace. It decides and deletes; when to try again is for the
+// caller to know, who reads it from the error that Deleter.Delete returns.
+//
+// One pass goes like this. The kinds of content come from discovery. Each kind
+// is listed; one with nothing in it costs no more than that. Pods are deleted
+// first; the other kinds follow, side by side, when a list shows that no Pod
+// is left. When nothing is left, the finalizer "kubernetes" is taken from the
+// Namespace, and others' finalizers are left alone.
+//
+// # Truth
+//
+// Conditions are decided by lists that were made after the deletes of the same
+// pass. Where something could not be read, the condition is Unknown rather than
+// a guess. A pass that goes through without a hitch writes no status: the
+// Namespace is gone before anyone could read it.
+//
+// # Incarnations
+//
+// A Namespace may be deleted and created again under its name while a slow
+// request of the old one's purge is still on its way. Every step is therefore
+// bound to a UID: an object that is deleted by name carries its own UID as a
+// precondition, and was listed before the Namespace was read live with the
+// expected UID; a deletecollection follows such a read and carries the
+// Namespace's UID in a header (v1.NamespaceUIDHeader) for the server to
+// compare; an update carries UID and resourceVersion, a delete of the
+// Namespace its UID.
+package deletion

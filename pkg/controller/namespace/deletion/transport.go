@@ -1,0 +1,55 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletion
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// metadataOnly asks for no more than the metadata of what was deleted: the
+// reply to a deletecollection carries every object that it deleted, and nobody
+// reads them here. What cannot be had that way comes as it is.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+// ContentConfig returns a copy of config for the metadata client that is given
+// to New. With it a deletecollection carries the UID of the Namespace that it
+// is meant for and asks for a small reply; the metadata client has no
+// parameters for either.
+func ContentConfig(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &contentTransport{next} })
+	return config
+}
+
+type contentTransport struct{ next http.RoundTripper }
+
+func (t *contentTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	uid, ok := req.Context().Value(namespaceUIDKey{}).(types.UID)
+	if !ok {
+		return t.next.RoundTrip(req)
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set(v1.NamespaceUIDHeader, string(uid))
+	req.Header.Set("Accept", metadataOnly)
+	return t.next.RoundTrip(req)
+}
+
+// WrappedRoundTripper lets client-go find the transport underneath, for closing
+// its idle connections for example.
+func (t *contentTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+type namespaceUIDKey struct{}
+
+// withNamespaceUID marks the requests made with the context as deletecollections
+// that are meant for one incarnation of a Namespace.
+func withNamespaceUID(ctx context.Context, uid types.UID) context.Context {
+	return context.WithValue(ctx, namespaceUIDKey{}, uid)
+}

@@ -1,0 +1,115 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespace
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// Why a termination does not go on by itself.
+const (
+	// stuckOnContent: content waits for a finalizer or for whoever runs it.
+	stuckOnContent = "content"
+	// stuckOnFailure: the last pass failed and is tried again.
+	stuckOnFailure = "failure"
+	// stuckOnFinalizers: others hold the Namespace.
+	stuckOnFinalizers = "finalizers"
+)
+
+// stuckReasons are all of the above.
+var stuckReasons = []string{stuckOnContent, stuckOnFailure, stuckOnFinalizers}
+
+// timestampPrecision is how far a deletionTimestamp, which has whole seconds,
+// may be behind the moment of the deletion, with room for the way to here.
+const timestampPrecision = 2 * time.Second
+
+// termination is what is known about one Namespace that is being deleted.
+type termination struct {
+	uid   types.UID
+	seen  time.Time // when it was first seen, by the local clock
+	start time.Time // when it was deleted, as precisely as can be told
+	stuck string    // empty or one of stuckReasons
+}
+
+// terminations keeps account of the Namespaces that are being deleted.
+type terminations struct {
+	mu    sync.Mutex
+	byKey map[string]*termination
+}
+
+func newTerminations() *terminations {
+	return &terminations{byKey: map[string]*termination{}}
+}
+
+// observe notes that a Namespace is terminating. One that the informer's first
+// list had may have been for long; another was deleted just now.
+func (t *terminations) observe(ns *v1.Namespace, initial bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.byKey[ns.Name]
+	if known == nil || known.uid != ns.UID {
+		now := time.Now()
+		known = &termination{uid: ns.UID, seen: now, start: now}
+		if deleted := ns.DeletionTimestamp.Time; initial || now.Sub(deleted) > timestampPrecision {
+			known.start = deleted
+		}
+		t.byKey[ns.Name] = known
+	}
+	if !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
+		known.stuck = stuckOnFinalizers
+	}
+}
+
+// seen returns when a Namespace was first seen terminating; now, if it was not.
+func (t *terminations) seen(key string) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.byKey[key]; known != nil {
+		return known.seen
+	}
+	return time.Now()
+}
+
+// stuck notes why a Namespace waits.
+func (t *terminations) stuck(key string, uid types.UID, reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.byKey[key]; known != nil && known.uid == uid {
+		known.stuck = reason
+	}
+}
+
+// end forgets a Namespace that is gone and returns how long that took, or false
+// if it was not known.
+func (t *terminations) end(key string) (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.byKey[key]
+	if known == nil {
+		return 0, false
+	}
+	delete(t.byKey, key)
+	return max(0, time.Since(known.start)), true
+}
+
+// account returns how many Namespaces are terminating, how many of them are
+// stuck by reason, and the age of the oldest termination (0 if there is none).
+func (t *terminations) account() (total int, stuck map[string]int, oldest time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stuck = map[string]int{}
+	for _, known := range t.byKey {
+		if known.stuck != "" {
+			stuck[known.stuck]++
+		}
+		oldest = max(oldest, time.Since(known.start))
+	}
+	return len(t.byKey), stuck, oldest
+}

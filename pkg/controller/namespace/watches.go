@@ -1,0 +1,215 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespace
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+)
+
+// maxContentWatches bounds the watches that are open at once, for the server's
+// sake. Namespaces beyond them are looked at by their backoff.
+const maxContentWatches = 1000
+
+// contentWatches watches content that remains in Namespaces and wakes the
+// controller when it is gone.
+type contentWatches struct {
+	client metadata.Interface
+	wake   func(key string)
+	purged deletion.PurgedFunc
+
+	mu    sync.Mutex
+	byKey map[string]map[schema.GroupVersionResource]*contentWatch
+	open  int
+	wg    sync.WaitGroup
+}
+
+func newContentWatches(client metadata.Interface, wake func(key string), purged deletion.PurgedFunc) *contentWatches {
+	return &contentWatches{
+		client: client,
+		wake:   wake,
+		purged: purged,
+		byKey:  map[string]map[schema.GroupVersionResource]*contentWatch{},
+	}
+}
+
+// contentWatch watches one kind in one Namespace.
+type contentWatch struct {
+	key      string
+	uid      types.UID // of the Namespace
+	resource schema.GroupVersionResource
+	cancel   context.CancelFunc
+
+	// objects has the finalizers of the objects that remain, finalizers the
+	// number of objects by finalizer. Both belong to the watch's goroutine.
+	objects    map[types.UID][]string
+	finalizers map[string]int
+}
+
+// keep has the given content of a Namespace watched, and no other. What is
+// watched already stays so.
+func (w *contentWatches) keep(ctx context.Context, key string, uid types.UID, content []deletion.Remaining) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for gvr, old := range w.byKey[key] {
+		stays := old.uid == uid && slices.ContainsFunc(content, func(r deletion.Remaining) bool { return r.GroupVersionResource == gvr })
+		if !stays {
+			w.end(old)
+		}
+	}
+	for _, r := range content {
+		if !r.Watch || w.byKey[key][r.GroupVersionResource] != nil || w.open >= maxContentWatches || ctx.Err() != nil {
+			continue
+		}
+		w.start(ctx, key, uid, r)
+	}
+}
+
+// stop ends all watches of a Namespace.
+func (w *contentWatches) stop(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, old := range w.byKey[key] {
+		w.end(old)
+	}
+}
+
+// wait returns when all watches have ended; their context must have.
+func (w *contentWatches) wait() { w.wg.Wait() }
+
+// start opens a watch. The lock is held.
+func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r deletion.Remaining) {
+	ctx, cancel := context.WithCancel(ctx)
+	cw := &contentWatch{
+		key: key, uid: uid, resource: r.GroupVersionResource, cancel: cancel,
+		objects: r.Objects, finalizers: map[string]int{},
+	}
+	for _, finalizers := range r.Objects {
+		for _, f := range finalizers {
+			cw.finalizers[f]++
+		}
+	}
+	if w.byKey[key] == nil {
+		w.byKey[key] = map[schema.GroupVersionResource]*contentWatch{}
+	}
+	w.byKey[key][cw.resource] = cw
+	w.open++
+	w.wg.Go(func() {
+		w.run(ctx, cw, r.ResourceVersion)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.end(cw)
+	})
+}
+
+// end closes a watch and takes it off the books, once. The lock is held.
+func (w *contentWatches) end(cw *contentWatch) {
+	cw.cancel()
+	watches := w.byKey[cw.key]
+	if watches[cw.resource] != cw {
+		return
+	}
+	w.open--
+	delete(watches, cw.resource)
+	if len(watches) == 0 {
+		delete(w.byKey, cw.key)
+	}
+}
+
+// run follows the content from the list at the resourceVersion on. It returns
+// when nothing is left, when something new has to be deleted, or when the watch
+// breaks: the next pass, for which the Namespace is due by its backoff in any
+// case, begins with a list.
+func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVersion string) {
+	logger := klog.FromContext(ctx).WithValues("resource", cw.resource.GroupResource())
+	events, err := w.client.Resource(cw.resource).Namespace(cw.key).Watch(ctx, metav1.ListOptions{ResourceVersion: resourceVersion})
+	if err != nil {
+		if ctx.Err() == nil {
+			logger.V(2).Info("Could not watch what remains in the namespace", "err", err)
+		}
+		return
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, ok := <-events.ResultChan():
+			if !ok {
+				return
+			}
+			if event.Type == watch.Error {
+				logger.V(2).Info("The watch of what remains in the namespace broke", "err", apierrors.FromObject(event.Object))
+				return
+			}
+			object, ok := event.Object.(*metav1.PartialObjectMetadata)
+			if !ok {
+				continue
+			}
+			wake, end := cw.observe(event.Type, object)
+			if event.Type == watch.Deleted {
+				w.purged(cw.resource, 1)
+			}
+			if end {
+				// Off the books first: the pass that is woken may need it anew.
+				w.mu.Lock()
+				w.end(cw)
+				w.mu.Unlock()
+			}
+			if wake {
+				w.wake(cw.key)
+			}
+			if end {
+				return
+			}
+		}
+	}
+}
+
+// observe takes note of an event. It tells whether the controller should look
+// at the Namespace, because of something that it acts upon or that its status
+// tells about, and whether there is no more to watch. That there are fewer
+// objects is no reason while some remain: the numbers in the status follow by
+// the backoff, or each object that goes would cost a list of those that stay.
+func (cw *contentWatch) observe(event watch.EventType, object *metav1.PartialObjectMetadata) (wake, end bool) {
+	before, known := cw.objects[object.UID]
+	after := object.Finalizers
+	if event == watch.Deleted {
+		after = nil
+		delete(cw.objects, object.UID)
+	} else {
+		if !known && object.DeletionTimestamp == nil {
+			return true, true
+		}
+		cw.objects[object.UID] = after
+	}
+	for _, f := range before {
+		if cw.finalizers[f]--; cw.finalizers[f] == 0 {
+			delete(cw.finalizers, f)
+		}
+	}
+	for _, f := range after {
+		if cw.finalizers[f]++; cw.finalizers[f] == 1 && !slices.Contains(before, f) {
+			wake = true
+		}
+	}
+	for _, f := range before {
+		if cw.finalizers[f] == 0 {
+			wake = true
+		}
+	}
+	end = len(cw.objects) == 0
+	return wake || end, end
+}
