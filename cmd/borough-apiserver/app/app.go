@@ -1,0 +1,103 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app is the command borough-apiserver.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version/verflag"
+
+	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
+)
+
+// NewCommand returns the command. It hands the options, completed and valid, to
+// run; a test of the flags hands in a run of its own and boots nothing.
+func NewCommand(run func(context.Context, *options.Options) error) *cobra.Command {
+	o := options.New()
+	cmd := &cobra.Command{
+		Use:   "borough-apiserver",
+		Short: "Serve Namespaces, LimitRanges and Pods in the group tenancy.borough.io",
+		Long: `borough-apiserver serves Namespaces, LimitRanges and Pods in the API group
+tenancy.borough.io.
+
+With --standalone it needs nothing else: it runs its own etcd, makes its own
+certificates, and writes kubeconfigs into its --data-dir. With --kubeconfig, or
+inside a cluster, it serves behind the cluster's API server, as an APIService,
+and leaves authentication and authorization to it.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			verflag.PrintAndExitIfRequested()
+			if err := o.Complete(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
+				return fmt.Errorf("set up logging: %w", err)
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+
+	sets := o.Flags()
+	verflag.AddFlags(sets.FlagSet("global"))
+	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name())
+	for _, name := range sets.Order {
+		cmd.Flags().AddFlagSet(sets.FlagSets[name])
+	}
+	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	return cmd
+}
+
+// Run serves until the context ends. It fails when the embedded etcd does.
+func Run(ctx context.Context, o *options.Options) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	etcd, err := o.StartEtcd(ctx)
+	if err != nil {
+		return err
+	}
+	if etcd != nil {
+		// Last of all: the server closes its clients of etcd when it returns.
+		defer func() { err = errors.Join(err, etcd.Close()) }()
+		go func() {
+			select {
+			case <-etcd.Done():
+				cancel(errEtcdStopped)
+			case <-ctx.Done():
+			}
+		}()
+	}
+
+	config, err := o.Config(etcd)
+	if err != nil {
+		return err
+	}
+	server, err := config.Complete().New()
+	if err != nil {
+		return err
+	}
+	if err := server.PrepareRun().RunWithContext(ctx); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), errEtcdStopped) {
+		return errEtcdStopped
+	}
+	return nil
+}
+
+var errEtcdStopped = errors.New("the embedded etcd stopped by itself; its log says why")

@@ -1,0 +1,163 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
+)
+
+// run executes the command and returns the options that it would have served
+// with.
+func run(t *testing.T, args ...string) (*options.Options, error) {
+	t.Helper()
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	var got *options.Options
+	cmd := NewCommand(func(_ context.Context, o *options.Options) error {
+		got = o
+		return nil
+	})
+	cmd.SetOut(&bytes.Buffer{})
+	cmd.SetErr(&bytes.Buffer{})
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(context.Background())
+	if err == nil && got == nil {
+		err = errors.New("neither run nor refused")
+	}
+	return got, err
+}
+
+func TestDefaultsStandalone(t *testing.T) {
+	o, err := run(t, "--standalone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := o.SecureServing.BindAddress.String(); got != "127.0.0.1" {
+		t.Errorf("bind address %s", got)
+	}
+	if o.SecureServing.BindPort != 6443 || o.DataDir != ".borough" || !o.Storage.Embedded() {
+		t.Errorf("port %d, data dir %q, embedded etcd %v", o.SecureServing.BindPort, o.DataDir, o.Storage.Embedded())
+	}
+	if o.Features.EnablePriorityAndFairness {
+		t.Error("priority and fairness is on without a host cluster")
+	}
+	if got := o.Storage.Etcd.DefaultStorageMediaType; got != "application/vnd.kubernetes.protobuf" {
+		t.Errorf("storage media type %s", got)
+	}
+}
+
+func TestDefaultsHosted(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	o, err := run(t, "--kubeconfig="+kubeconfig, "--etcd-servers=https://127.0.0.1:2379")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := o.SecureServing.BindAddress.String(); got != "0.0.0.0" {
+		t.Errorf("bind address %s", got)
+	}
+	if o.Authentication.RemoteKubeConfigFile != kubeconfig || o.Authorization.RemoteKubeConfigFile != kubeconfig {
+		t.Errorf("kubeconfig for authentication %q, for authorization %q", o.Authentication.RemoteKubeConfigFile, o.Authorization.RemoteKubeConfigFile)
+	}
+	if !o.Features.EnablePriorityAndFairness || o.Storage.Embedded() {
+		t.Errorf("priority and fairness %v, embedded etcd %v", o.Features.EnablePriorityAndFairness, o.Storage.Embedded())
+	}
+	o, err = run(t, "--kubeconfig="+kubeconfig, "--authentication-kubeconfig=a", "--authorization-kubeconfig=b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Authentication.RemoteKubeConfigFile != "a" || o.Authorization.RemoteKubeConfigFile != "b" {
+		t.Errorf("kubeconfig for authentication %q, for authorization %q", o.Authentication.RemoteKubeConfigFile, o.Authorization.RemoteKubeConfigFile)
+	}
+}
+
+// TestFlagsReachTheOptions gives each of our own flags, and one of each group
+// of the library's, a value that is no default.
+func TestFlagsReachTheOptions(t *testing.T) {
+	for _, tc := range []struct {
+		flag string
+		got  func(*options.Options) any
+		want any
+	}{
+		{"--data-dir=/x", func(o *options.Options) any { return o.DataDir }, "/x"},
+		{"--bind-address=127.0.0.2", func(o *options.Options) any { return o.SecureServing.BindAddress.String() }, "127.0.0.2"},
+		{"--secure-port=1234", func(o *options.Options) any { return o.SecureServing.BindPort }, 1234},
+		{"--etcd-prefix=/x", func(o *options.Options) any { return o.Storage.Etcd.StorageConfig.Prefix }, "/x"},
+		{"--delete-collection-workers=3", func(o *options.Options) any { return o.Storage.Etcd.DeleteCollectionWorkers }, 3},
+		{"--max-requests-inflight=7", func(o *options.Options) any { return o.Server.MaxRequestsInFlight }, 7},
+		{"--shutdown-watch-termination-grace-period=9s", func(o *options.Options) any { return o.Server.ShutdownWatchTerminationGracePeriod.String() }, "9s"},
+		{"--client-ca-file=x", func(o *options.Options) any { return o.Authentication.ClientCert.ClientCA }, "x"},
+		{"--authorization-always-allow-paths=/x", func(o *options.Options) any { return o.Authorization.AlwaysAllowPaths[0] }, "/x"},
+		{"--disable-admission-plugins=LimitRanger", func(o *options.Options) any { return o.Admission.DisablePlugins[0] }, "LimitRanger"},
+		{"--audit-log-path=x", func(o *options.Options) any { return o.Audit.LogOptions.Path }, "x"},
+		{"--profiling=false", func(o *options.Options) any { return o.Features.EnableProfiling }, false},
+	} {
+		o, err := run(t, "--standalone", tc.flag)
+		if err != nil {
+			t.Errorf("%s: %v", tc.flag, err)
+			continue
+		}
+		if got := tc.got(o); got != tc.want {
+			t.Errorf("%s: got %v, want %v", tc.flag, got, tc.want)
+		}
+	}
+}
+
+func TestRefusedFlags(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "pass --standalone to run without one, or --kubeconfig=FILE"},
+		{[]string{"--standalone", "--kubeconfig=x"}, "--kubeconfig is for a host cluster"},
+		{[]string{"--standalone", "--authentication-kubeconfig=x"}, "--authentication-kubeconfig is for a host cluster"},
+		{[]string{"--standalone", "--requestheader-client-ca-file=x"}, "--requestheader-client-ca-file is for a host cluster"},
+		{[]string{"--standalone", "--enable-priority-and-fairness"}, "--enable-priority-and-fairness"},
+		{[]string{"--standalone", "--enable-admission-plugins=ValidatingAdmissionWebhook"}, "ValidatingAdmissionWebhook is configured by objects of a host cluster"},
+		{[]string{"--standalone", "--enable-admission-plugins=Nonsense"}, `"Nonsense" is unknown`},
+		{[]string{"--standalone", "--data-dir="}, "--data-dir"},
+		{[]string{"--standalone", "--secure-port=0"}, "--secure-port"},
+		{[]string{"--standalone", "--secure-port=70000"}, "secure-port"},
+		{[]string{"--standalone", "--secure-port=x"}, "--secure-port"},
+		{[]string{"--standalone", "--etcd-cafile=x"}, "--etcd-cafile needs --etcd-servers"},
+		{[]string{"--standalone", "--storage-media-type=text/plain"}, "--storage-media-type"},
+		{[]string{"--standalone", "--nonsense"}, "--nonsense"},
+		{[]string{"--standalone", "argument"}, `"argument"`},
+	} {
+		_, err := run(t, tc.args...)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v: got %v, want one line with %q", tc.args, err, tc.want)
+		}
+	}
+}
+
+// TestAdmissionPlugins pins the chain.
+func TestAdmissionPlugins(t *testing.T) {
+	o := options.New()
+	want := []string{"NamespaceLifecycle", "LimitRanger", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook"}
+	if got := o.Admission.RecommendedPluginOrder; !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestStartFails starts the real thing where it can't start.
+func TestStartFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := NewCommand(Run)
+	cmd.SetArgs([]string{"--standalone", "--data-dir=" + file})
+	err := cmd.ExecuteContext(context.Background())
+	if err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line that names %s", err, file)
+	}
+}

@@ -1,0 +1,136 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	genericadmission "k8s.io/apiserver/pkg/admission"
+	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/dynamic"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/borough-io/borough/pkg/admission"
+	"github.com/borough-io/borough/pkg/apiserver"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	"github.com/borough-io/borough/pkg/generated/openapi"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/embedded"
+)
+
+// StartEtcd starts the embedded etcd and returns it, or nil when --etcd-servers
+// names another. The caller closes it after the server has ended.
+func (o *Options) StartEtcd(ctx context.Context) (*embedded.Server, error) {
+	if !o.Storage.Embedded() {
+		return nil, nil
+	}
+	return embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd")})
+}
+
+// Config returns the config of a server that stores in etcd, or in
+// --etcd-servers when etcd is nil. It listens on the port.
+func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
+	generic := genericapiserver.NewRecommendedConfig(o.codecs)
+	namer := apiopenapi.NewDefinitionNamer(o.scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIConfig.Info.Title = "Borough"
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIV3Config.Info.Title = "Borough"
+
+	for _, step := range []struct {
+		name  string
+		apply func() error
+	}{
+		{"server", func() error { return o.Server.ApplyTo(&generic.Config) }},
+		{"egress selector", func() error { return o.EgressSelector.ApplyTo(&generic.Config) }},
+		{"tracing", func() error { return o.Traces.ApplyTo(generic.EgressSelector, &generic.Config) }},
+		{"storage", func() error {
+			return o.Storage.ApplyTo(&generic.Config, storage.Config{Scheme: o.scheme, Embedded: etcd})
+		}},
+		{"serving, authentication and authorization", func() error {
+			if o.Standalone {
+				return o.applyStandalone(generic)
+			}
+			return o.applyHosted(generic)
+		}},
+		{"auditing", func() error { return o.Audit.ApplyTo(&generic.Config) }},
+	} {
+		if err := step.apply(); err != nil {
+			return nil, fmt.Errorf("set up %s: %w", step.name, err)
+		}
+	}
+
+	// The server's own client is what admission reads through.
+	client, err := versioned.NewForConfig(generic.LoopbackClientConfig)
+	if err != nil {
+		return nil, fmt.Errorf("make the client of this server: %w", err)
+	}
+	informers := externalversions.NewSharedInformerFactory(client, 0)
+	if err := o.applyHostClients(generic, admission.NewInitializer(informers, client)); err != nil {
+		return nil, err
+	}
+
+	return &apiserver.Config{
+		Generic: generic,
+		Extra: apiserver.ExtraConfig{
+			Scheme:     o.scheme,
+			Codecs:     o.codecs,
+			ShortNames: o.Standalone,
+			Client:     client,
+			Informers:  informers,
+		},
+	}, nil
+}
+
+// applyHostClients sets up what the library configures by objects of the host
+// cluster: flow control and the admission chain.
+func (o *Options) applyHostClients(generic *genericapiserver.RecommendedConfig, initializer genericadmission.PluginInitializer) error {
+	host, informers := generic.ClientConfig, generic.SharedInformerFactory
+	if host == nil {
+		// Standalone no plugin that reads the host cluster is on, but the library
+		// insists on clients. These are never used.
+		host = generic.LoopbackClientConfig
+	}
+	kube, err := kubernetes.NewForConfig(host)
+	if err != nil {
+		return fmt.Errorf("make the client of the host cluster: %w", err)
+	}
+	dynamic, err := dynamic.NewForConfig(host)
+	if err != nil {
+		return fmt.Errorf("make the dynamic client of the host cluster: %w", err)
+	}
+	if informers == nil {
+		informers = kubeinformers.NewSharedInformerFactory(kube, 0)
+	}
+	if err := o.Features.ApplyTo(&generic.Config, kube, informers); err != nil {
+		return fmt.Errorf("set up features: %w", err)
+	}
+	if err := o.Admission.ApplyTo(&generic.Config, informers, kube, dynamic, generic.FeatureGate, generic.EffectiveVersion, initializer); err != nil {
+		return fmt.Errorf("set up admission: %w", err)
+	}
+	return nil
+}
+
+// applyHosted serves behind the API server of a host cluster, which says who
+// the users are and what they may do.
+func (o *Options) applyHosted(generic *genericapiserver.RecommendedConfig) error {
+	if err := o.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		return fmt.Errorf("make a serving certificate: %w", err)
+	}
+	if err := o.SecureServing.ApplyToConfig(&generic.Config); err != nil {
+		return err
+	}
+	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
+		return err
+	}
+	if err := o.Authorization.ApplyTo(&generic.Authorization); err != nil {
+		return err
+	}
+	return o.CoreAPI.ApplyTo(generic)
+}

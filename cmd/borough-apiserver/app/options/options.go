@@ -1,0 +1,196 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package options turns the flags of borough-apiserver into the config of a
+// server.
+package options
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/compatibility"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/component-base/version"
+
+	"github.com/borough-io/borough/pkg/apiserver"
+	"github.com/borough-io/borough/pkg/storage"
+)
+
+// Options are the flags of borough-apiserver.
+type Options struct {
+	// Standalone runs the server without a host cluster.
+	Standalone bool
+	// DataDir holds what the server itself keeps: the embedded etcd and, when
+	// Standalone, certificates and kubeconfigs.
+	DataDir string
+
+	Server         *genericoptions.ServerRunOptions
+	Storage        *storage.Options
+	SecureServing  *genericoptions.SecureServingOptionsWithLoopback
+	Authentication *genericoptions.DelegatingAuthenticationOptions
+	Authorization  *genericoptions.DelegatingAuthorizationOptions
+	CoreAPI        *genericoptions.CoreAPIOptions
+	Admission      *genericoptions.AdmissionOptions
+	Audit          *genericoptions.AuditOptions
+	Features       *genericoptions.FeatureOptions
+	EgressSelector *genericoptions.EgressSelectorOptions
+	Traces         *genericoptions.TracingOptions
+	Logs           *logsapi.LoggingConfiguration
+
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+}
+
+const (
+	defaultPort = 6443
+	// Behind an API server many clients share one connection, watches among
+	// them. The value is the one that the library recommends for that.
+	http2MaxStreams = 1000
+)
+
+// New returns the defaults.
+func New() *Options {
+	scheme := apiserver.NewScheme()
+	codecs := serializer.NewCodecFactory(scheme)
+
+	// The feature gates of the library follow the version of Kubernetes that it
+	// belongs to, not the version of Borough.
+	globals := compatibility.NewComponentGlobalsRegistry()
+	utilruntime.Must(globals.Register(compatibility.DefaultKubeComponent,
+		compatibility.NewEffectiveVersionFromString(version.DefaultKubeBinaryVersion, "", ""), utilfeature.DefaultMutableFeatureGate))
+
+	serving := genericoptions.NewSecureServingOptions()
+	serving.BindPort = defaultPort
+	serving.HTTP2MaxStreamsPerConnection = http2MaxStreams
+	serving.ServerCert.CertDirectory = ""
+	serving.ServerCert.PairName = "apiserver"
+
+	return &Options{
+		DataDir:        ".borough",
+		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
+		Storage:        storage.NewOptions(),
+		SecureServing:  serving.WithLoopback(),
+		Authentication: genericoptions.NewDelegatingAuthenticationOptions(),
+		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
+		CoreAPI:        genericoptions.NewCoreAPIOptions(),
+		Admission:      newAdmissionOptions(),
+		Audit:          genericoptions.NewAuditOptions(),
+		Features:       genericoptions.NewFeatureOptions(),
+		EgressSelector: genericoptions.NewEgressSelectorOptions(),
+		Traces:         genericoptions.NewTracingOptions(),
+		Logs:           logsapi.NewLoggingConfiguration(),
+		scheme:         scheme,
+		codecs:         codecs,
+	}
+}
+
+// Flags returns the flags in named sets.
+func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
+	fs := sets.FlagSet("borough")
+	fs.BoolVar(&o.Standalone, "standalone", o.Standalone, ""+
+		"Run without a host cluster: with certificates, identities and a policy of the server's own, "+
+		"and kubeconfigs for the admin and the controller written into --data-dir.")
+	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, ""+
+		"Directory for what the server itself keeps: the embedded etcd, which runs unless --etcd-servers is given, "+
+		"and, with --standalone, the certificates (pki/), admin.kubeconfig and controller.kubeconfig.")
+
+	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
+	o.Storage.AddFlags(sets.FlagSet("etcd"))
+	o.SecureServing.AddFlags(sets.FlagSet("secure serving"))
+	o.CoreAPI.AddFlags(sets.FlagSet("host cluster"))
+	o.Authentication.AddFlags(sets.FlagSet("authentication"))
+	o.Authorization.AddFlags(sets.FlagSet("authorization"))
+	o.Admission.AddFlags(sets.FlagSet("admission"))
+	o.Audit.AddFlags(sets.FlagSet("auditing"))
+	o.Features.AddFlags(sets.FlagSet("features"))
+	o.EgressSelector.AddFlags(sets.FlagSet("egress selector"))
+	o.Traces.AddFlags(sets.FlagSet("traces"))
+	logsapi.AddFlags(o.Logs, sets.FlagSet("logs"))
+	return sets
+}
+
+// Complete fills in what follows from the way the server is run. The flags tell
+// what was given and what is a default.
+func (o *Options) Complete(flags *pflag.FlagSet) error {
+	if err := o.Server.ComponentGlobalsRegistry.Set(); err != nil {
+		return err
+	}
+	if o.Standalone {
+		if !flags.Changed("bind-address") {
+			o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
+		}
+		if !flags.Changed("shutdown-watch-termination-grace-period") {
+			o.Server.ShutdownWatchTerminationGracePeriod = standaloneWatchGrace
+		}
+		// Both need kinds that only a host cluster has.
+		o.Features.EnablePriorityAndFairness = o.Features.EnablePriorityAndFairness && flags.Changed("enable-priority-and-fairness")
+		o.Admission.DefaultOffPlugins.Insert(hostPlugins...)
+		return nil
+	}
+	if o.Authentication.RemoteKubeConfigFile == "" {
+		o.Authentication.RemoteKubeConfigFile = o.CoreAPI.CoreAPIKubeconfigPath
+	}
+	if o.Authorization.RemoteKubeConfigFile == "" {
+		o.Authorization.RemoteKubeConfigFile = o.CoreAPI.CoreAPIKubeconfigPath
+	}
+	return nil
+}
+
+// Validate returns all that is wrong with the options, as one error.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.Standalone {
+		errs = o.validateStandalone()
+	} else if err := o.validateHosted(); err != nil {
+		// The rest would only be noise.
+		return err
+	}
+	if o.DataDir == "" && (o.Standalone || o.Storage.Embedded()) {
+		errs = append(errs, fmt.Errorf("--data-dir must not be empty"))
+	}
+	if o.SecureServing.BindPort == 0 {
+		errs = append(errs, fmt.Errorf("--secure-port must not be 0: there is no other port to serve on"))
+	}
+	for _, part := range [][]error{
+		o.Server.Validate(),
+		o.Storage.Validate(),
+		o.SecureServing.Validate(),
+		o.Authentication.Validate(),
+		o.Authorization.Validate(),
+		o.CoreAPI.Validate(),
+		o.Admission.Validate(),
+		o.Audit.Validate(),
+		o.Features.Validate(),
+		o.EgressSelector.Validate(),
+		o.Traces.Validate(),
+	} {
+		errs = append(errs, part...)
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+func (o *Options) validateHosted() error {
+	if o.CoreAPI.CoreAPIKubeconfigPath != "" {
+		return nil
+	}
+	if _, err := rest.InClusterConfig(); err != nil {
+		return fmt.Errorf("there is no host cluster: pass --standalone to run without one, or --kubeconfig=FILE to run behind the API server of one (%w)", err)
+	}
+	return nil
+}
+
+func (o *Options) inDataDir(name string) string {
+	return filepath.Join(o.DataDir, name)
+}

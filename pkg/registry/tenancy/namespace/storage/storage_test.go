@@ -1,0 +1,276 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	genericregistrytest "k8s.io/apiserver/pkg/registry/generic/testing"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
+)
+
+func TestMain(m *testing.M) { registrytest.Main(m) }
+
+func newStorage(t *testing.T) Storage {
+	t.Helper()
+	scheme := registrytest.NewScheme()
+	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("namespaces")), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(storage.Namespace.Destroy)
+	return storage
+}
+
+func newContext() context.Context {
+	return genericapirequest.WithNamespace(context.Background(), metav1.NamespaceNone)
+}
+
+func newNamespace(name string, finalizers ...tenancy.FinalizerName) *tenancy.Namespace {
+	return &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: tenancy.NamespaceSpec{Finalizers: finalizers}}
+}
+
+// TestContract runs the tests that the library has for every registry.
+func TestContract(t *testing.T) {
+	contract := func(t *testing.T) *genericregistrytest.Tester {
+		return genericregistrytest.New(t, newStorage(t).Namespace.store).ClusterScope()
+	}
+	valid := func() *tenancy.Namespace { return newNamespace("foo") }
+	t.Run("create", func(t *testing.T) {
+		contract(t).TestCreate(&tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "foo-"}},
+			newNamespace(""), newNamespace("not.a.label"), newNamespace("foo", "no such finalizer"))
+	})
+	t.Run("update", func(t *testing.T) {
+		contract(t).TestUpdate(valid(), func(obj runtime.Object) runtime.Object {
+			obj.(*tenancy.Namespace).Annotations = map[string]string{"a": "b"}
+			return obj
+		})
+	})
+	t.Run("get", func(t *testing.T) { contract(t).TestGet(valid()) })
+	t.Run("list", func(t *testing.T) { contract(t).TestList(valid()) })
+	t.Run("watch", func(t *testing.T) {
+		contract(t).TestWatch(valid(),
+			[]labels.Set{{tenancy.LabelMetadataName: "foo"}}, []labels.Set{{"a": "b"}},
+			[]fields.Set{{"metadata.name": "foo"}},
+			[]fields.Set{{"metadata.name": "bar"}, {"status.phase": "Terminating"}})
+	})
+}
+
+// step is one call in the life of a Namespace.
+type step func(ctx context.Context, s Storage) (runtime.Object, error)
+
+func create(finalizers ...tenancy.FinalizerName) step {
+	return func(ctx context.Context, s Storage) (runtime.Object, error) {
+		ns := newNamespace("foo", finalizers...)
+		ns.Status.Phase = tenancy.NamespaceTerminating // is not taken
+		return s.Namespace.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	}
+}
+
+func remove(options metav1.DeleteOptions) step {
+	return func(ctx context.Context, s Storage) (runtime.Object, error) {
+		obj, _, err := s.Namespace.Delete(ctx, "foo", rest.ValidateAllObjectFunc, &options)
+		return obj, err
+	}
+}
+
+type updater interface {
+	Update(context.Context, string, rest.UpdatedObjectInfo, rest.ValidateObjectFunc, rest.ValidateObjectUpdateFunc, bool, *metav1.UpdateOptions) (runtime.Object, bool, error)
+}
+
+func update(through func(Storage) updater, change func(*tenancy.Namespace)) step {
+	return func(ctx context.Context, s Storage) (runtime.Object, error) {
+		info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+			ns := old.DeepCopyObject().(*tenancy.Namespace)
+			change(ns)
+			return ns, nil
+		})
+		obj, _, err := through(s).Update(ctx, "foo", info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+		return obj, err
+	}
+}
+
+func resource(s Storage) updater { return s.Namespace }
+func status(s Storage) updater   { return s.Status }
+func finalize(s Storage) updater { return s.Finalize }
+
+func specFinalizers(names ...tenancy.FinalizerName) func(*tenancy.Namespace) {
+	return func(ns *tenancy.Namespace) { ns.Spec.Finalizers = names }
+}
+
+func metadataFinalizers(names ...string) func(*tenancy.Namespace) {
+	return func(ns *tenancy.Namespace) { ns.Finalizers = names }
+}
+
+// state is what a test looks at; nil stands for a Namespace that is gone.
+type state struct {
+	Phase      tenancy.NamespacePhase
+	Deleting   bool
+	Spec       []tenancy.FinalizerName
+	Finalizers []string
+}
+
+func (s Storage) state(t *testing.T, ctx context.Context) *state {
+	t.Helper()
+	obj, err := s.Namespace.Get(ctx, "foo", &metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := obj.(*tenancy.Namespace)
+	if ns.DeletionGracePeriodSeconds != nil && *ns.DeletionGracePeriodSeconds != 0 {
+		t.Errorf("a Namespace has a grace period: %d", *ns.DeletionGracePeriodSeconds)
+	}
+	return &state{ns.Status.Phase, ns.DeletionTimestamp != nil, ns.Spec.Finalizers, ns.Finalizers}
+}
+
+func TestLifeCycle(t *testing.T) {
+	const kube, other = tenancy.FinalizerKubernetes, tenancy.FinalizerName("openshift.com/origin")
+	active := func(spec ...tenancy.FinalizerName) *state { return &state{Phase: tenancy.NamespaceActive, Spec: spec} }
+	terminating := func(finalizers []string, spec ...tenancy.FinalizerName) *state {
+		return &state{tenancy.NamespaceTerminating, true, spec, finalizers}
+	}
+	policy := func(p metav1.DeletionPropagation) metav1.DeleteOptions {
+		return metav1.DeleteOptions{PropagationPolicy: &p}
+	}
+	wrong, dryRun := types.UID("wrong"), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	background := policy(metav1.DeletePropagationBackground)
+
+	for _, tc := range []struct {
+		name    string
+		steps   []step
+		want    *state
+		wantErr string // of the last step
+	}{
+		{"created", []step{create()}, active(kube), ""},
+		{"created with another finalizer", []step{create(other)}, active(other, kube), ""},
+		{"created with the finalizer", []step{create(kube, other)}, active(kube, other), ""},
+		{"created twice", []step{create(), create()}, active(kube), `namespaces.tenancy.borough.io "foo" already exists`},
+		{"created over a terminating one", []step{create(), remove(background), create()}, terminating(nil, kube), "object is being deleted"},
+		{"updated", []step{create(), update(resource, specFinalizers())}, active(kube), ""},
+		{"phase updated", []step{create(), update(resource, func(ns *tenancy.Namespace) { ns.Status.Phase = tenancy.NamespaceTerminating })}, active(kube), ""},
+		{"status cannot finalize", []step{create(), update(status, specFinalizers())}, active(kube), ""},
+		{"status cannot terminate", []step{create(), update(status, func(ns *tenancy.Namespace) { ns.Status.Phase = tenancy.NamespaceTerminating })}, active(kube), "may only be 'Active'"},
+		{"status cannot revive", []step{create(), remove(background), update(status, func(ns *tenancy.Namespace) { ns.Status.Phase = tenancy.NamespaceActive })}, terminating(nil, kube), "may only be 'Terminating'"},
+		{"finalize keeps the status", []step{create(), update(finalize, func(ns *tenancy.Namespace) { ns.Status.Phase = "" })}, active(kube), ""},
+		{"finalizer added", []step{create(), update(finalize, specFinalizers(kube, other))}, active(kube, other), ""},
+		{"bad finalizer", []step{create(), update(finalize, specFinalizers("bad"))}, active(kube), "spec.finalizers[0]"},
+
+		{"absent", []step{remove(background)}, nil, `namespaces.tenancy.borough.io "foo" not found`},
+		{"deleted", []step{create(), remove(background)}, terminating(nil, kube), ""},
+		{"deleted twice", []step{create(), remove(background), remove(background)}, terminating(nil, kube), ""},
+		{"dry run", []step{create(), remove(dryRun)}, active(kube), ""},
+		{"dry run of an unheld one", []step{create(), update(finalize, specFinalizers()), remove(dryRun)}, active(), ""},
+		{"wrong UID", []step{create(), remove(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}})}, active(kube), "UID in precondition: wrong, UID in object meta: "},
+		{"wrong version", []step{create(), remove(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}})}, active(kube), "ResourceVersion in precondition: 1, ResourceVersion in object meta: "},
+		{"orphan", []step{create(), update(resource, metadataFinalizers("b/b", "a/a")), remove(policy(metav1.DeletePropagationOrphan))}, terminating([]string{"b/b", "a/a", metav1.FinalizerOrphanDependents}, kube), ""},
+		{"foreground", []step{create(), remove(policy(metav1.DeletePropagationForeground))}, terminating([]string{metav1.FinalizerDeleteDependents}, kube), ""},
+		{"background takes them away", []step{create(), update(resource, metadataFinalizers(metav1.FinalizerOrphanDependents, "a/a")), remove(background)}, terminating([]string{"a/a"}, kube), ""},
+		{"no policy keeps them", []step{create(), update(resource, metadataFinalizers(metav1.FinalizerOrphanDependents)), remove(metav1.DeleteOptions{})}, terminating([]string{metav1.FinalizerOrphanDependents}, kube), ""},
+
+		{"finalized after", []step{create(), remove(background), update(finalize, specFinalizers())}, nil, ""},
+		{"finalized before", []step{create(), update(finalize, specFinalizers()), remove(background)}, nil, ""},
+		{"one of two agents", []step{create(other), remove(background), update(finalize, specFinalizers(other))}, terminating(nil, other), ""},
+		{"both agents", []step{create(other), remove(background), update(finalize, specFinalizers(other)), update(finalize, specFinalizers())}, nil, ""},
+		{"metadata finalizer holds", []step{create(), update(resource, metadataFinalizers("a/a")), remove(background), update(finalize, specFinalizers())}, terminating([]string{"a/a"}), ""},
+		{"metadata finalizer goes by update", []step{create(), update(resource, metadataFinalizers("a/a")), remove(background), update(finalize, specFinalizers()), update(resource, metadataFinalizers())}, nil, ""},
+		{"metadata finalizer goes by status", []step{create(), update(resource, metadataFinalizers("a/a")), remove(background), update(finalize, specFinalizers()), update(status, metadataFinalizers())}, nil, ""},
+		{"spec finalizer still holds", []step{create(), update(resource, metadataFinalizers("a/a")), remove(background), update(resource, metadataFinalizers())}, terminating(nil, kube), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			storage, ctx := newStorage(t), newContext()
+			var err error
+			for i, step := range tc.steps {
+				if _, err = step(ctx, storage); err != nil && i < len(tc.steps)-1 {
+					t.Fatalf("step %d: %v", i, err)
+				}
+			}
+			if tc.wantErr == "" && err != nil || tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr)) {
+				t.Errorf("got error %v, want %q", err, tc.wantErr)
+			}
+			if diff := cmp.Diff(tc.want, storage.state(t, ctx), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRemovedNamespaceIsReturned(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	for _, step := range []step{create(), update(finalize, specFinalizers())} {
+		if _, err := step(ctx, storage); err != nil {
+			t.Fatal(err)
+		}
+	}
+	obj, deleted, err := storage.Namespace.Delete(ctx, "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, ok := obj.(*tenancy.Namespace)
+	if !ok || !deleted || ns.Name != "foo" || ns.Status.Phase != tenancy.NamespaceTerminating {
+		t.Errorf("got %#v, deleted: %v", obj, deleted)
+	}
+}
+
+func TestGeneratedNameHasItsLabel(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: strings.Repeat("a", 60)}}
+	obj, err := storage.Namespace.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := obj.(*tenancy.Namespace)
+	if len(got.Name) != 63 || got.Labels[tenancy.LabelMetadataName] != got.Name {
+		t.Errorf("name %q, labels %v", got.Name, got.Labels)
+	}
+}
+
+// TestFinalizeByPost has an agent POST to finalize.
+func TestFinalizeByPost(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	for _, step := range []step{create(), remove(metav1.DeleteOptions{})} {
+		if _, err := step(ctx, storage); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := storage.Finalize.Create(ctx, "foo", newNamespace("foo"), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := storage.state(t, ctx); got != nil {
+		t.Errorf("still there: %+v", got)
+	}
+}
+
+// TestAdmissionSeesTheFirstDelete refuses the first step and checks that
+// nothing was written.
+func TestAdmissionSeesTheFirstDelete(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	if _, err := create()(ctx, storage); err != nil {
+		t.Fatal(err)
+	}
+	refused := apierrors.NewForbidden(tenancy.Resource("namespaces"), "foo", nil)
+	_, _, err := storage.Namespace.Delete(ctx, "foo", func(context.Context, runtime.Object) error { return refused }, &metav1.DeleteOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("got %v", err)
+	}
+	if got := storage.state(t, ctx); got == nil || got.Deleting {
+		t.Errorf("got %+v", got)
+	}
+}
