@@ -1,0 +1,98 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// client shows the typed clients and informers: it creates a Namespace with a
+// LimitRange and a Pod in it, shows what the Pod was given, deletes the
+// Namespace, and returns when it is gone. It talks to the server that
+// $KUBECONFIG names.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	tenancyv1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+)
+
+func main() {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := run(context.Background(), client); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, client versioned.Interface) error {
+	tenancy := client.TenancyV1()
+	ns, err := tenancy.Namespaces().Create(ctx, &tenancyv1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create a Namespace: %w", err)
+	}
+	_, err = tenancy.LimitRanges(ns.Name).Create(ctx, &tenancyv1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "defaults"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type:    corev1.LimitTypeContainer,
+			Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create a LimitRange: %w", err)
+	}
+	pod, err := tenancy.Pods(ns.Name).Create(ctx, &tenancyv1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1.29"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create a Pod: %w", err)
+	}
+	fmt.Printf("The Pod may use %s of memory.\n", pod.Spec.Containers[0].Resources.Limits.Memory())
+
+	// The informer is there before the Namespace is deleted, so it can't miss
+	// that it goes.
+	gone := make(chan struct{})
+	informers := externalversions.NewSharedInformerFactory(client, 0)
+	namespaces := informers.Tenancy().V1().Namespaces().Informer()
+	if _, err := namespaces.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(obj any) {
+			if deleted, ok := obj.(*tenancyv1.Namespace); ok && deleted.UID == ns.UID {
+				close(gone)
+			}
+		},
+	}); err != nil {
+		return fmt.Errorf("watch the Namespaces: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer informers.Shutdown()
+	defer cancel()
+	informers.Start(ctx.Done())
+	informers.WaitForCacheSync(ctx.Done())
+
+	if err := tenancy.Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete the Namespace: %w", err)
+	}
+	select {
+	case <-gone:
+		fmt.Println("The Namespace is gone, with all that was in it.")
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

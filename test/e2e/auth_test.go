@@ -1,0 +1,130 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// anonymous returns a client that trusts the server and is nobody.
+func anonymous(t *testing.T) harness.HTTP {
+	return harness.NewHTTP(t, rest.AnonymousClientConfig(borough.Config(t, "admin")))
+}
+
+func TestAnonymous(t *testing.T) {
+	t.Parallel()
+	nobody := anonymous(t)
+	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+		answer := wantAnswer(t, nobody.Do(t, "GET", path, nil), 200)
+		wantEqual(t, path, string(answer.Body), "ok")
+	}
+	for _, path := range []string{
+		"/", "/api", "/apis", "/version", "/metrics", "/openapi/v2", "/openapi/v3", "/debug/pprof/", "/healthz/../apis",
+		api, api + "/namespaces", api + "/namespaces/default", api + "/pods", "/nonsense",
+	} {
+		if answer := nobody.Do(t, "GET", path, nil); answer.Code != 401 && answer.Code != 403 {
+			t.Errorf("GET %s: got %v, want it to be refused", path, answer)
+		}
+	}
+	wantStatus(t, nobody.Do(t, "DELETE", api+"/namespaces/default", nil), 401, "Unauthorized")
+}
+
+// TestUnknownCertificate checks that a certificate of another CA is worth
+// nothing.
+func TestUnknownCertificate(t *testing.T) {
+	t.Parallel()
+	config := rest.CopyConfig(borough.Config(t, "admin"))
+	other := alone.Config(t, "admin")
+	config.CertData, config.KeyData = other.CertData, other.KeyData
+	wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 401, "Unauthorized")
+	config = rest.AnonymousClientConfig(config)
+	config.BearerToken = "guessed"
+	wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 401, "Unauthorized")
+}
+
+// TestImpersonation checks that nobody becomes somebody else by a header.
+func TestImpersonation(t *testing.T) {
+	t.Parallel()
+	headers := []string{"Impersonate-User", "borough-admin", "Impersonate-Group", "system:masters", "X-Remote-User", "borough-admin", "X-Remote-Group", "system:masters"}
+	if answer := anonymous(t).Do(t, "GET", api+"/namespaces", nil, headers...); answer.Code != 401 && answer.Code != 403 {
+		t.Errorf("nobody with headers: got %v, want it to be refused", answer)
+	}
+	controller := harness.NewHTTP(t, borough.Config(t, "controller"))
+	if answer := controller.Do(t, "POST", api+"/namespaces", []byte(`{}`), headers...); answer.Code != 403 {
+		t.Errorf("the controller with headers: got %v, want it to be refused", answer)
+	}
+}
+
+// TestControllerRights checks that the controller may do what it must, and
+// nothing else.
+func TestControllerRights(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("p"))
+	controller := harness.NewHTTP(t, borough.Config(t, "controller"))
+	in := api + "/namespaces/" + ns
+	for _, test := range []struct {
+		method, path, body string
+		allowed            bool
+	}{
+		{"GET", "/apis", "", true},
+		{"GET", api, "", true},
+		{"GET", api + "/namespaces", "", true},
+		{"GET", in, "", true},
+		{"GET", in + "/pods", "", true},
+		{"GET", api + "/pods", "", true},
+		{"DELETE", in + "/limitranges", "{}", true},
+		{"POST", api + "/namespaces", `{"metadata":{"name":"x"}}`, false},
+		{"PUT", in, `{"metadata":{"name":"x"}}`, false},
+		{"PATCH", in, `{}`, false},
+		{"POST", in + "/pods", `{}`, false},
+		{"PUT", in + "/pods/p", `{}`, false},
+		{"PATCH", in + "/pods/p", `{}`, false},
+		{"PUT", in + "/pods/p/status", `{}`, false},
+		{"POST", in + "/pods/p/binding", `{}`, false},
+		{"GET", "/metrics", "", false},
+		{"GET", "/debug/pprof/", "", false},
+		{"GET", "/logs", "", false},
+	} {
+		answer := controller.Do(t, test.method, test.path, []byte(test.body), "Content-Type", asJSON)
+		if test.allowed {
+			if answer.Code/100 != 2 {
+				t.Errorf("%s %s: got %v, want it to be allowed", test.method, test.path, answer)
+			}
+		} else if answer.Code != 403 {
+			t.Errorf("%s %s: got %v, want it to be refused", test.method, test.path, answer)
+		}
+	}
+}
+
+// TestFileModes checks that nobody but the owner reads what gives rights.
+func TestFileModes(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"admin.kubeconfig", "controller.kubeconfig"} {
+		info, err := os.Stat(filepath.Join(borough.Dir, name))
+		if err != nil {
+			t.Error(err)
+		} else if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %o, want 600", name, info.Mode().Perm())
+		}
+	}
+	keys, err := filepath.Glob(filepath.Join(borough.Dir, "pki", "*.key"))
+	if err != nil || len(keys) == 0 {
+		t.Fatalf("found no keys: %v", err)
+	}
+	for _, key := range keys {
+		info, err := os.Stat(key)
+		if err != nil {
+			t.Error(err)
+		} else if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %o, which others can read", key, info.Mode().Perm())
+		}
+	}
+}

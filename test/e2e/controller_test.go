@@ -1,0 +1,368 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// deleteNamespace deletes a Namespace, which goes when it goes.
+func deleteNamespace(t *testing.T, b *harness.Borough, name string) {
+	t.Helper()
+	if err := b.Client(t).TenancyV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatalf("delete Namespace %s: %v", name, err)
+	}
+}
+
+// wantNoContent fails the test if anything is left in a Namespace.
+func wantNoContent(t *testing.T, b *harness.Borough, ns string) {
+	t.Helper()
+	client := b.Client(t).TenancyV1()
+	pods, err := client.Pods(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limitRanges, err := client.LimitRanges(ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods.Items)+len(limitRanges.Items) > 0 {
+		t.Errorf("in Namespace %s are left %d Pods and %d LimitRanges", ns, len(pods.Items), len(limitRanges.Items))
+	}
+}
+
+// conditions is a condition: the Namespace has the given conditions, which map
+// a type to a status and a part of the message.
+func conditions(t *testing.T, b *harness.Borough, name string, want map[v1.NamespaceConditionType][2]string) func() string {
+	namespaces := b.Client(t).TenancyV1().Namespaces()
+	return func() string {
+		ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for kind, want := range want {
+			at := slices.IndexFunc(ns.Status.Conditions, func(c v1.NamespaceCondition) bool { return c.Type == kind })
+			if at < 0 {
+				return fmt.Sprintf("there is no condition %s: %+v", kind, ns.Status.Conditions)
+			}
+			got := ns.Status.Conditions[at]
+			if string(got.Status) != want[0] || want[1] != "" && got.Message != want[1] {
+				return fmt.Sprintf("got the condition %+v, want %v", got, want)
+			}
+		}
+		return ""
+	}
+}
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	empty, full := newNamespace(t, borough), newNamespace(t, borough)
+	for i := range 30 {
+		createPod(t, borough, full, newPod(fmt.Sprintf("p%d", i)))
+	}
+	createLimitRange(t, borough, full, newLimitRange("l", item("Container", "max cpu=1")))
+	for _, ns := range []string{empty, full} {
+		deleteNamespace(t, borough, ns)
+		harness.Eventually(t, gone(t, borough, ns))
+		wantNoContent(t, borough, ns)
+	}
+}
+
+// TestPurgeMany deletes many Namespaces at once, among them one that is held up.
+func TestPurgeMany(t *testing.T) {
+	t.Parallel()
+	stuck := newNamespace(t, borough)
+	createPod(t, borough, stuck, newPod("p", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
+	deleteNamespace(t, borough, stuck)
+	var names []string
+	for range 25 {
+		ns := newNamespace(t, borough)
+		createPod(t, borough, ns, newPod("p"))
+		names = append(names, ns)
+	}
+	for _, ns := range names {
+		deleteNamespace(t, borough, ns)
+	}
+	for _, ns := range names {
+		harness.Eventually(t, gone(t, borough, ns))
+		wantNoContent(t, borough, ns)
+	}
+	if gone(t, borough, stuck)() == "" {
+		t.Error("the Namespace whose content is held is gone")
+	}
+	release(t, stuck, "p")
+	harness.Eventually(t, gone(t, borough, stuck))
+}
+
+// release takes the finalizers off a Pod.
+func release(t *testing.T, ns, name string) {
+	t.Helper()
+	if _, err := borough.Client(t).TenancyV1().Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatalf("take the finalizers off Pod %s: %v", name, err)
+	}
+}
+
+// agent is the second agent of the original design of Namespaces: it keeps
+// things by Namespace in a store of its own, purges them when the Namespace is
+// terminated, and then takes its own finalizer away. It shares nothing with the
+// controller but the API.
+type agent struct {
+	finalizer v1.FinalizerName
+	client    versioned.Interface
+
+	mu    sync.Mutex
+	store map[string]int // things by Namespace
+}
+
+func (a *agent) things(ns string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.store[ns]
+}
+
+// run works until the context ends.
+func (a *agent) run(ctx context.Context) error {
+	namespaces := a.client.TenancyV1().Namespaces()
+	watcher, err := namespaces.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("watch the Namespaces: %w", err)
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		ns, ok := event.Object.(*v1.Namespace)
+		if !ok || event.Type == watch.Deleted || ns.Status.Phase != v1.NamespaceTerminating || !slices.Contains(ns.Spec.Finalizers, a.finalizer) {
+			continue
+		}
+		a.mu.Lock()
+		delete(a.store, ns.Name)
+		a.mu.Unlock()
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			latest, err := namespaces.Get(ctx, ns.Name, metav1.GetOptions{})
+			if err != nil || latest.UID != ns.UID {
+				return err
+			}
+			latest.Spec.Finalizers = slices.DeleteFunc(latest.Spec.Finalizers, func(f v1.FinalizerName) bool { return f == a.finalizer })
+			_, err = namespaces.Finalize(ctx, latest.Name, latest, metav1.UpdateOptions{})
+			return err
+		})
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			return fmt.Errorf("finalize %s: %w", ns.Name, err)
+		}
+	}
+	return nil
+}
+
+// TestTwoAgents is the example of the original design: a Namespace goes when
+// both of the agents that hold it have purged what is theirs.
+func TestTwoAgents(t *testing.T) {
+	t.Parallel()
+	const finalizer = v1.FinalizerName("openshift.com/origin")
+	namespaces := borough.Client(t).TenancyV1().Namespaces()
+	ns, err := namespaces.Create(t.Context(), &v1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "two-agents-"},
+		Spec:       v1.NamespaceSpec{Finalizers: []v1.FinalizerName{finalizer, v1.FinalizerKubernetes}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createPod(t, borough, ns.Name, newPod("p"))
+	origin := &agent{finalizer: finalizer, client: borough.Client(t), store: map[string]int{ns.Name: 3, "other": 1}}
+
+	// Without the second agent, the first does its part and no more.
+	deleteNamespace(t, borough, ns.Name)
+	harness.Eventually(t, func() string {
+		got, err := namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if !slices.Equal(got.Spec.Finalizers, []v1.FinalizerName{finalizer}) {
+			return fmt.Sprintf("got the finalizers %v, want only the second agent's", got.Spec.Finalizers)
+		}
+		return ""
+	})
+	wantNoContent(t, borough, ns.Name)
+	wantEqual(t, "things in the agent's store", origin.things(ns.Name), 3)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- origin.run(ctx) }()
+	harness.Eventually(t, gone(t, borough, ns.Name))
+	cancel()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	wantEqual(t, "things in the agent's store", origin.things(ns.Name), 0)
+	wantEqual(t, "things of another Namespace", origin.things("other"), 1)
+}
+
+// TestContentWithFinalizers checks that the conditions name what holds up a
+// termination.
+func TestContentWithFinalizers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	hold := func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }
+	createPod(t, borough, ns, newPod("a", hold))
+	createPod(t, borough, ns, newPod("b", hold))
+	createPod(t, borough, ns, newPod("c"))
+	deleteNamespace(t, borough, ns)
+	harness.Eventually(t, conditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+		v1.NamespaceContentRemaining:         {"True", "Some resources are remaining: pods.tenancy.borough.io has 2 resource instances"},
+		v1.NamespaceFinalizersRemaining:      {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 2 resource instances"},
+		v1.NamespaceDeletionDiscoveryFailure: {"False", ""},
+		v1.NamespaceDeletionContentFailure:   {"False", ""},
+		v1.NamespaceDeletionGVParsingFailure: {"False", ""},
+	}))
+	release(t, ns, "a")
+	harness.Eventually(t, conditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+		v1.NamespaceContentRemaining:    {"True", "Some resources are remaining: pods.tenancy.borough.io has 1 resource instances"},
+		v1.NamespaceFinalizersRemaining: {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"},
+	}))
+	release(t, ns, "b")
+	harness.Eventually(t, gone(t, borough, ns))
+	wantNoContent(t, borough, ns)
+}
+
+// TestPodsWithGrace checks that a Namespace waits for Pods that run, and that
+// other content waits with it.
+func TestPodsWithGrace(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	client := borough.Client(t).TenancyV1()
+	createPod(t, borough, ns, newPod("running", func(p *v1.Pod) { p.Spec.NodeName = "n" }))
+	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
+	deleteNamespace(t, borough, ns)
+	harness.Eventually(t, conditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+		v1.NamespaceContentRemaining: {"True", ""},
+	}))
+	pod, err := client.Pods(ns).Get(t.Context(), "running", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod.DeletionTimestamp == nil {
+		t.Error("the Pod was not asked to end")
+	}
+	if _, err := client.LimitRanges(ns).Get(t.Context(), "l", metav1.GetOptions{}); err != nil {
+		t.Errorf("the LimitRange went before the Pods: %v", err)
+	}
+	// Whoever runs the Pod says that it has ended.
+	if err := client.Pods(ns).Delete(t.Context(), "running", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, gone(t, borough, ns))
+	wantNoContent(t, borough, ns)
+}
+
+// TestRecreate deletes a Namespace and creates it again as soon as it can be:
+// the new one is never touched for the old one's sake.
+func TestRecreate(t *testing.T) {
+	t.Parallel()
+	client := borough.Client(t).TenancyV1()
+	name := newNamespace(t, borough)
+	for round := range 15 {
+		for i := range 5 {
+			createPod(t, borough, name, newPod(fmt.Sprintf("round-%d-%d", round, i)))
+		}
+		deleteNamespace(t, borough, name)
+		harness.Eventually(t, func() string {
+			_, err := client.Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		wantNoContent(t, borough, name)
+		createPod(t, borough, name, newPod("survivor"))
+	}
+	// Another Namespace that comes and goes shows that the controller has done
+	// what it had to do before.
+	other := newNamespace(t, borough)
+	deleteNamespace(t, borough, other)
+	harness.Eventually(t, gone(t, borough, other))
+	ns, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || ns.DeletionTimestamp != nil || ns.Status.Phase != v1.NamespaceActive {
+		t.Errorf("got %+v (%v), want the new Namespace as it was", ns, err)
+	}
+	if _, err := client.Pods(name).Get(t.Context(), "survivor", metav1.GetOptions{}); err != nil {
+		t.Errorf("the Pod in the new Namespace: %v", err)
+	}
+}
+
+// TestNoOrphans creates Pods as fast as it can while their Namespace is deleted:
+// none outlives it.
+func TestNoOrphans(t *testing.T) {
+	t.Parallel()
+	pods := func(ns string) interface {
+		Create(context.Context, *v1.Pod, metav1.CreateOptions) (*v1.Pod, error)
+	} {
+		return borough.Client(t).TenancyV1().Pods(ns)
+	}
+	for range 3 {
+		ns := newNamespace(t, borough)
+		var storm sync.WaitGroup
+		started := make(chan struct{}, 8)
+		for worker := range 8 {
+			client := pods(ns)
+			storm.Go(func() {
+				for i := 0; ; i++ {
+					_, err := client.Create(t.Context(), newPod(fmt.Sprintf("w%d-%d", worker, i)), metav1.CreateOptions{})
+					if i == 0 {
+						started <- struct{}{}
+					}
+					if apierrors.IsForbidden(err) {
+						continue // until it is gone
+					}
+					if apierrors.IsNotFound(err) || t.Context().Err() != nil {
+						return
+					}
+					if err != nil {
+						t.Errorf("create: %v", err)
+						return
+					}
+				}
+			})
+		}
+		for range 8 {
+			<-started
+		}
+		deleteNamespace(t, borough, ns)
+		harness.Eventually(t, gone(t, borough, ns))
+		storm.Wait()
+		wantNoContent(t, borough, ns)
+	}
+}
+
+// TestControllerRestart kills the controller and deletes a Namespace meanwhile.
+func TestControllerRestart(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ns := newNamespace(t, b)
+	createPod(t, b, ns, newPod("p", func(p *v1.Pod) { p.Status.Phase = corev1.PodPending }))
+	b.Controller.Kill()
+	deleteNamespace(t, b, ns)
+	if err := b.StartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, gone(t, b, ns))
+	wantNoContent(t, b, ns)
+}

@@ -1,0 +1,72 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests the real binaries over HTTPS: what kubectl, typed clients,
+// informers and plain requests see of a running server.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+var (
+	// borough has a controller. Tests share it, each with Namespaces of its own.
+	borough *harness.Borough
+	// alone is a server without a controller, on which a Namespace goes only
+	// as far as the test itself takes it.
+	alone *harness.Borough
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("The end-to-end tests are no short ones.")
+		return
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	defer func() { err = errors.Join(err, harness.Cleanup()) }()
+	dir, err := os.MkdirTemp("", "borough-e2e-data-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+
+	borough = &harness.Borough{Dir: dir + "/borough"}
+	alone = &harness.Borough{Dir: dir + "/alone"}
+	defer func() {
+		err = errors.Join(err, borough.Stop(), alone.Stop())
+		if code != 0 || err != nil {
+			fmt.Fprintf(os.Stderr, "with the controller:\n%s\nwithout:\n%s\n", borough.Logs(), alone.Logs())
+		}
+	}()
+	// Whatever has to be built is built before anything waits for a process.
+	if _, err := harness.KubectlPath(); err != nil {
+		return 0, fmt.Errorf("have a kubectl: %w", err)
+	}
+	ctx := context.Background()
+	var starting sync.WaitGroup
+	var errBorough, errAlone error
+	starting.Go(func() { errBorough = borough.Start(ctx) })
+	starting.Go(func() { errAlone = alone.StartServer(ctx) })
+	starting.Wait()
+	if err := errors.Join(errBorough, errAlone); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}

@@ -1,0 +1,416 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// watchTimeout ends a watch in which what a test waits for does not come.
+const watchTimeout = 30 * time.Second
+
+// next returns the next event of a watch.
+func next(t *testing.T, events <-chan watch.Event) watch.Event {
+	t.Helper()
+	select {
+	case event, ok := <-events:
+		if !ok {
+			t.Fatal("the watch ended")
+		}
+		return event
+	case <-time.After(watchTimeout):
+		t.Fatal("no event came")
+	}
+	return watch.Event{}
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	pods := borough.Client(t).TenancyV1().Pods(ns)
+	list, err := pods.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := pods.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion, LabelSelector: "in=yes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+
+	createPod(t, borough, ns, newPod("other"))
+	createPod(t, borough, ns, newPod("p", func(p *v1.Pod) { p.Labels = map[string]string{"in": "yes"} }))
+	relabel := func(patch string) {
+		t.Helper()
+		if _, err := pods.Patch(t.Context(), "p", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	relabel(`{"metadata":{"labels":{"more":"yes"}}}`)
+	relabel(`{"metadata":{"labels":{"in":"no"}}}`) // leaves the selection
+	relabel(`{"metadata":{"labels":{"in":"yes"}}}`)
+	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted, watch.Added, watch.Deleted} {
+		event := next(t, watcher.ResultChan())
+		pod, ok := event.Object.(*v1.Pod)
+		if event.Type != want || !ok || pod.Name != "p" {
+			t.Fatalf("event %d: got %s of %+v, want %s of p", i, event.Type, event.Object, want)
+		}
+	}
+}
+
+// streamed is one event as it goes over the wire.
+type streamed struct {
+	Type   watch.EventType
+	Object json.RawMessage
+}
+
+func (s streamed) meta(t *testing.T) metav1.PartialObjectMetadata {
+	t.Helper()
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(s.Object, &object); err != nil {
+		t.Fatalf("decode the object of an event: %v", err)
+	}
+	return object
+}
+
+// stream opens a watch and returns a function that waits for its next event.
+func stream(t *testing.T, b *harness.Borough, path string, query url.Values) func() streamed {
+	t.Helper()
+	response := b.HTTP(t).Open(t, "GET", path+"?"+query.Encode(), nil, "Accept", asJSON)
+	t.Cleanup(func() { response.Body.Close() })
+	if response.StatusCode != 200 {
+		body, _ := io.ReadAll(response.Body)
+		t.Fatalf("watch %s: %s: %s", path, response.Status, body)
+	}
+	decoder := json.NewDecoder(response.Body)
+	return func() streamed {
+		t.Helper()
+		var event streamed
+		if err := decoder.Decode(&event); err != nil {
+			t.Fatalf("watch %s: next event: %v", path, err)
+		}
+		return event
+	}
+}
+
+// TestWatchList checks streaming lists: what there is comes first, then a
+// bookmark that says so, then what happens.
+func TestWatchList(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	for i := range 3 {
+		createPod(t, borough, ns, newPod(fmt.Sprintf("p%d", i)))
+	}
+	event := stream(t, borough, api+"/namespaces/"+ns+"/pods", url.Values{
+		"watch": {"1"}, "sendInitialEvents": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersionMatch": {"NotOlderThan"},
+	})
+	for i := range 3 {
+		got := event()
+		if got.Type != watch.Added || got.meta(t).Name != fmt.Sprintf("p%d", i) {
+			t.Fatalf("got %s %s, want the %d. Pod", got.Type, got.Object, i)
+		}
+	}
+	bookmark := event()
+	if bookmark.Type != watch.Bookmark || bookmark.meta(t).Annotations[metav1.InitialEventsAnnotationKey] != "true" || bookmark.meta(t).ResourceVersion == "" {
+		t.Fatalf("got %s %s, want the bookmark that ends the list", bookmark.Type, bookmark.Object)
+	}
+	createPod(t, borough, ns, newPod("later"))
+	if got := event(); got.Type != watch.Added || got.meta(t).Name != "later" {
+		t.Errorf("got %s %s, want the Pod that came later", got.Type, got.Object)
+	}
+}
+
+// TestWatchBookmarks checks that a watch that asks for it learns the revision
+// although nothing in it happens: the server sends a bookmark before it ends a
+// watch, at the latest.
+func TestWatchBookmarks(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	event := stream(t, borough, api+"/namespaces/"+ns+"/limitranges", url.Values{
+		"watch": {"1"}, "allowWatchBookmarks": {"true"}, "timeoutSeconds": {"3"},
+	})
+	got := event()
+	if got.Type != watch.Bookmark || got.meta(t).ResourceVersion == "" {
+		t.Errorf("got %s %s, want a bookmark", got.Type, got.Object)
+	}
+}
+
+// TestDeprecatedWatchPaths checks /watch/..., which core still serves.
+func TestDeprecatedWatchPaths(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("p"))
+	createPod(t, borough, ns, newPod("q"))
+	for path, want := range map[string]string{
+		"/watch/namespaces/" + ns:                                                  ns,
+		"/watch/namespaces/" + ns + "/pods":                                        "p",
+		"/watch/namespaces/" + ns + "/pods/q":                                      "q",
+		"/watch/pods?fieldSelector=metadata.name%3Dq%2Cmetadata.namespace%3D" + ns: "q",
+		"/watch/namespaces?fieldSelector=metadata.name%3D" + ns:                    ns,
+	} {
+		t.Run(path, func(t *testing.T) {
+			response := borough.HTTP(t).Open(t, "GET", api+path, nil)
+			defer response.Body.Close()
+			if response.StatusCode != 200 {
+				t.Fatalf("got %s, want a watch", response.Status)
+			}
+			var event streamed
+			if err := json.NewDecoder(response.Body).Decode(&event); err != nil {
+				t.Fatal(err)
+			}
+			if event.Type != watch.Added || event.meta(t).Name != want {
+				t.Errorf("got %s %s, want %s", event.Type, event.Object, want)
+			}
+		})
+	}
+}
+
+// TestWatchOneNamespace checks that a watch of one Namespace sees it change.
+func TestWatchOneNamespace(t *testing.T) {
+	t.Parallel()
+	ns, other := newNamespace(t, borough), newNamespace(t, borough)
+	namespaces := borough.Client(t).TenancyV1().Namespaces()
+	watcher, err := namespaces.Watch(t.Context(), metav1.SingleObject(metav1.ObjectMeta{Name: ns}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	if event := next(t, watcher.ResultChan()); event.Type != watch.Added {
+		t.Fatalf("got %s, want the Namespace as it is", event.Type)
+	}
+	for _, name := range []string{other, ns} {
+		if _, err := namespaces.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	event := next(t, watcher.ResultChan())
+	if got := event.Object.(*v1.Namespace); event.Type != watch.Modified || got.Name != ns {
+		t.Errorf("got %s of %s, want the change of %s", event.Type, got.Name, ns)
+	}
+}
+
+func TestChunkedList(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	const total, limit = 25, 10
+	for i := range total {
+		createPod(t, borough, ns, newPod(fmt.Sprintf("p%02d", i)))
+	}
+	pods := borough.Client(t).TenancyV1().Pods(ns)
+	var names []string
+	options := metav1.ListOptions{Limit: limit}
+	for {
+		list, err := pods.List(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range list.Items {
+			names = append(names, pod.Name)
+		}
+		if list.Continue == "" {
+			break
+		}
+		if left := total - len(names); list.RemainingItemCount == nil || *list.RemainingItemCount != int64(left) {
+			t.Errorf("after %d Pods: got %v remaining, want %d", len(names), list.RemainingItemCount, left)
+		}
+		// What is created meanwhile does not show up: all chunks are of one
+		// moment.
+		createPod(t, borough, ns, newPod("z"+strconv.Itoa(len(names))))
+		options.Continue = list.Continue
+	}
+	if len(names) != total {
+		t.Errorf("got %d Pods in chunks, want %d: %v", len(names), total, names)
+	}
+	options.Continue = "nonsense"
+	_, err := pods.List(t.Context(), options)
+	wantCode(t, err, 400)
+}
+
+func TestWatchTooOld(t *testing.T) {
+	t.Parallel()
+	got := stream(t, borough, api+"/pods", url.Values{"watch": {"1"}, "resourceVersion": {"1"}})()
+	var status metav1.Status
+	if err := json.Unmarshal(got.Object, &status); err != nil {
+		t.Fatal(err)
+	}
+	// An etcd that was never compacted still knows the first revision.
+	if got.Type == watch.Error && status.Code != 410 {
+		t.Errorf("got %s, want 410 or an event", got.Object)
+	}
+	answer := borough.HTTP(t).Do(t, "GET", api+"/pods?watch=1&resourceVersion=x", nil)
+	wantStatus(t, answer, 400, "")
+}
+
+// TestInformers follows Pods through an informer and its lister, with an index
+// and over the restart of the server.
+func TestInformers(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ns := newNamespace(t, b)
+	createPod(t, b, ns, newPod("before"))
+
+	factory := externalversions.NewSharedInformerFactory(b.Client(t), 0)
+	informer := factory.Tenancy().V1().Pods()
+	deleted := make(chan string, 10)
+	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		DeleteFunc: func(obj any) {
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				deleted <- name
+			}
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer factory.Shutdown()
+	defer cancel()
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	lister := informer.Lister().Pods(ns)
+	if _, err := lister.Get("before"); err != nil {
+		t.Errorf("the lister after its sync: %v", err)
+	}
+
+	if err := b.Server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	createPod(t, b, ns, newPod("after"))
+	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, func() string {
+		if _, err := lister.Get("after"); err != nil {
+			return fmt.Sprintf("the lister after the restart: %v", err)
+		}
+		return ""
+	})
+	select {
+	case name := <-deleted:
+		wantEqual(t, "deleted", name, ns+"/before")
+	case <-time.After(watchTimeout):
+		t.Error("the informer did not see the deletion")
+	}
+}
+
+// TestWatchResumes checks that a watch goes on where it ended when the server
+// was restarted, and misses nothing.
+func TestWatchResumes(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ns := newNamespace(t, b)
+	first := createPod(t, b, ns, newPod("first"))
+	createPod(t, b, ns, newPod("second"))
+	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := b.Client(t).TenancyV1().Pods(ns).Watch(t.Context(), metav1.ListOptions{ResourceVersion: first.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	for _, want := range []struct {
+		kind watch.EventType
+		name string
+	}{{watch.Added, "second"}, {watch.Deleted, "first"}} {
+		event := next(t, watcher.ResultChan())
+		if event.Type == watch.Error {
+			// The watch cache starts at the revision of the restart; a client
+			// that asks for an older one lists again.
+			if status, ok := event.Object.(*metav1.Status); ok && status.Code == 410 {
+				return
+			}
+		}
+		pod, ok := event.Object.(*v1.Pod)
+		if !ok || event.Type != want.kind || pod.Name != want.name {
+			t.Fatalf("got %s of %+v, want %s of %s", event.Type, event.Object, want.kind, want.name)
+		}
+	}
+}
+
+// TestWatchEndsWithServer checks that open watches do not hold up the end of the
+// server.
+func TestWatchEndsWithServer(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 10)
+	for range cap(ended) {
+		response := b.HTTP(t).Open(t, "GET", api+"/pods?watch=1", nil)
+		go func() {
+			defer response.Body.Close()
+			_, err := io.Copy(io.Discard, response.Body)
+			ended <- err
+		}()
+	}
+	if err := b.Server.Stop(); err != nil {
+		t.Error(err)
+	}
+	for range cap(ended) {
+		if err := <-ended; errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a watch did not end with the server: %v", err)
+		}
+	}
+}
+
+// TestPodsOfNode checks that a watch by node sees only that node's Pods.
+func TestPodsOfNode(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	pods := borough.Client(t).TenancyV1().Pods(ns)
+	watcher, err := pods.Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	createPod(t, borough, ns, newPod("elsewhere", func(p *v1.Pod) { p.Spec.NodeName = "other" }))
+	createPod(t, borough, ns, newPod("here"))
+	if _, err := pods.Bind(t.Context(), "here", &v1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: "here"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	event := next(t, watcher.ResultChan())
+	if pod := event.Object.(*v1.Pod); event.Type != watch.Added || pod.Name != "here" {
+		t.Errorf("got %s of %s, want the Pod as it comes to the node", event.Type, pod.Name)
+	}
+}
