@@ -1,0 +1,110 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package app is the command borough-controller-manager.
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/cli/globalflag"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/metrics"
+	_ "k8s.io/component-base/metrics/prometheus/restclient" // metrics of the requests to the server
+	_ "k8s.io/component-base/metrics/prometheus/version"    // metric of the build
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // metrics of the queues
+	"k8s.io/component-base/term"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+	"github.com/borough-io/borough/pkg/controller/namespace"
+)
+
+// NewCommand returns the command. It hands the config that the flags stand for
+// to run; a test of the flags hands in a run of its own and boots nothing.
+func NewCommand(run func(context.Context, *options.Config) error) *cobra.Command {
+	o := options.New()
+	cmd := &cobra.Command{
+		Use:   "borough-controller-manager",
+		Short: "Purge the Namespaces of a borough-apiserver that are being deleted",
+		Long: `borough-controller-manager watches the Namespaces of the API group
+tenancy.borough.io and, when one is deleted, deletes what is in it and lets it
+go.
+
+Of several that run, one works: they elect it by a Lease in the cluster that
+the kubeconfig reaches. A standalone borough-apiserver has no Leases; there, run
+one and pass --leader-elect=false.`,
+		Version:       version.Get().GitVersion,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.Complete(); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
+				return fmt.Errorf("set up logging: %w", err)
+			}
+			config, err := o.Config()
+			if err != nil {
+				return err
+			}
+			return run(cmd.Context(), config)
+		},
+	}
+
+	sets := o.Flags()
+	sets.FlagSet("global").Bool("version", false, "Print the version and quit.")
+	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, name := range sets.Order {
+		cmd.Flags().AddFlagSet(sets.FlagSets[name])
+	}
+	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	return cmd
+}
+
+// Run runs the controller until the context ends and everything with it, or
+// until something fails for good: it cannot start, or has lost its lease.
+func Run(ctx context.Context, config *options.Config) error {
+	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "server", config.Client.Host)
+	registry := metrics.NewKubeRegistry()
+	controller, err := namespace.New(config.Client, config.PurgeAPIGroups, registry)
+	if err != nil {
+		return err
+	}
+	election := newElection(config)
+
+	listener := config.HTTPListener
+	if listener == nil && config.HTTPBindAddress != "" {
+		if listener, err = net.Listen("tcp", config.HTTPBindAddress); err != nil {
+			return fmt.Errorf("--http-bind-address: %w", err)
+		}
+	}
+
+	group, ctx := errgroup.WithContext(ctx)
+	if listener != nil {
+		group.Go(func() error {
+			return serve(ctx, listener, newHandler(registry, election.healthy, controller.HasSynced))
+		})
+	}
+	// Whether it leads or not, so that it can take over at once.
+	group.Go(func() error {
+		controller.RunInformer(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		return election.run(ctx, func(ctx context.Context) { controller.RunWorkers(ctx, config.Workers) })
+	})
+	return group.Wait()
+}

@@ -1,0 +1,149 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentconfig "k8s.io/component-base/config"
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+)
+
+const (
+	// leaseHealthSlack is how long past its end a lease that could not be
+	// renewed makes the process unhealthy.
+	leaseHealthSlack = 20 * time.Second
+	// maxLeaseLookupDelay bounds the backoff while the server cannot be asked.
+	maxLeaseLookupDelay = 30 * time.Second
+)
+
+// errLeaseLost ends the process: what it was about to do is another's now.
+var errLeaseLost = errors.New("lost the lease of the leader")
+
+// election sees to it that of several processes one works.
+type election struct {
+	config   componentconfig.LeaderElectionConfiguration
+	client   *rest.Config
+	watchdog *leaderelection.HealthzAdaptor
+}
+
+func newElection(config *options.Config) *election {
+	return &election{
+		config:   config.LeaderElection,
+		client:   config.Client,
+		watchdog: leaderelection.NewLeaderHealthzAdaptor(leaseHealthSlack),
+	}
+}
+
+// healthy fails when a lease is held that should have been renewed.
+func (e *election) healthy() error { return e.watchdog.Check(nil) }
+
+// run calls work once this process leads, at once if there is no election, and
+// returns when work has. It returns nil when the context has ended.
+func (e *election) run(ctx context.Context, work func(context.Context)) error {
+	if !e.config.LeaderElect {
+		work(ctx)
+		return nil
+	}
+	if err := e.awaitLeases(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	leases, err := coordinationv1client.NewForConfig(e.client)
+	if err != nil {
+		return fmt.Errorf("make a client for leases: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("find out the identity for the leader election: %w", err)
+	}
+
+	// The lease is given back only when the work has ended, so that whoever
+	// takes it over does not begin before.
+	leaseCtx, giveBack := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveBack()
+	elected := make(chan context.Context, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: e.config.ResourceName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: e.config.ResourceNamespace, Name: e.config.ResourceName},
+			Client:     leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		LeaseDuration:   e.config.LeaseDuration.Duration,
+		RenewDeadline:   e.config.RenewDeadline.Duration,
+		RetryPeriod:     e.config.RetryPeriod.Duration,
+		WatchDog:        e.watchdog,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) { elected <- leading },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("set up the leader election: %w", err)
+	}
+	e.watchdog.SetLeaderElection(elector)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		elector.Run(leaseCtx)
+	}()
+	select {
+	case leading := <-elected:
+		leading, stop := context.WithCancel(leading)
+		defer stop()
+		defer context.AfterFunc(ctx, stop)()
+		work(leading)
+	case <-ctx.Done():
+	}
+	giveBack()
+	<-ended
+	if ctx.Err() == nil {
+		return errLeaseLost
+	}
+	return nil
+}
+
+// awaitLeases returns when the server has shown that it has Leases, or the
+// context has ended. It fails when the server has none.
+func (e *election) awaitLeases(ctx context.Context) error {
+	client, err := discovery.NewDiscoveryClientForConfig(e.client)
+	if err != nil {
+		return fmt.Errorf("make a discovery client: %w", err)
+	}
+	logger := klog.FromContext(ctx)
+	backoff := wait.Backoff{Duration: e.config.RetryPeriod.Duration, Factor: 2, Jitter: 0.1, Steps: 10, Cap: maxLeaseLookupDelay}
+	err = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		_, err := client.ServerResourcesForGroupVersionWithContext(ctx, coordinationv1.SchemeGroupVersion.String())
+		switch {
+		case err == nil:
+			return true, nil
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			return false, fmt.Errorf("the server has no leases to elect a leader by (%w); if it is standalone pass --leader-elect=false", err)
+		case ctx.Err() == nil:
+			logger.Info("Cannot ask the server for leases yet, will try again", "server", e.client.Host, "err", err)
+		}
+		return false, nil
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
