@@ -7,10 +7,12 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -75,7 +77,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNames(resources); err != nil {
+	if err := checkNamespaced(resources); err != nil {
 		return nil, err
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(tenancy.GroupName, c.extra.Scheme, metav1.ParameterCodec, c.extra.Codecs)
@@ -118,9 +120,16 @@ func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter) (map[strin
 	}, nil
 }
 
-// checkNames refuses a namespaced resource whose name is also a subresource of
-// namespaces: the path .../namespaces/NAME/status could then mean two things.
-func checkNames(resources map[string]rest.Storage) error {
+// Namespaced are the resources whose objects live in a Namespace. Storage
+// fences them in.
+func Namespaced() []schema.GroupResource {
+	return []schema.GroupResource{tenancy.Resource("pods"), tenancy.Resource("limitranges")}
+}
+
+// checkNamespaced refuses a namespaced resource that storage knows nothing of,
+// and one whose name is also a subresource of namespaces: the path
+// .../namespaces/NAME/status could then mean two things.
+func checkNamespaced(resources map[string]rest.Storage) error {
 	for name, storage := range resources {
 		scoper, ok := storage.(rest.Scoper)
 		if !ok || !scoper.NamespaceScoped() || strings.Contains(name, "/") {
@@ -128,6 +137,9 @@ func checkNames(resources map[string]rest.Storage) error {
 		}
 		if _, taken := resources["namespaces/"+name]; taken {
 			return fmt.Errorf("install resource %q: namespaces has a subresource of that name", name)
+		}
+		if !slices.Contains(Namespaced(), tenancy.Resource(name)) {
+			return fmt.Errorf("install resource %q: it is not among the namespaced resources that storage fences in", name)
 		}
 	}
 	return nil

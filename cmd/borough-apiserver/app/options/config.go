@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/borough-io/borough/pkg/admission"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
@@ -51,7 +52,12 @@ func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
 		{"egress selector", func() error { return o.EgressSelector.ApplyTo(&generic.Config) }},
 		{"tracing", func() error { return o.Traces.ApplyTo(generic.EgressSelector, &generic.Config) }},
 		{"storage", func() error {
-			return o.Storage.ApplyTo(&generic.Config, storage.Config{Scheme: o.scheme, Embedded: etcd})
+			return o.Storage.ApplyTo(&generic.Config, storage.Config{
+				Scheme:     o.scheme,
+				Embedded:   etcd,
+				Namespaces: tenancy.Resource("namespaces"),
+				Namespaced: apiserver.Namespaced(),
+			})
 		}},
 		{"serving, authentication and authorization", func() error {
 			if o.Standalone {
