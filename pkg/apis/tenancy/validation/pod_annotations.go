@@ -71,7 +71,7 @@ func validatePodAnnotationUpdates(newPod, oldPod *tenancy.Pod, path *field.Path)
 			forbid(key, "add")
 		}
 	}
-	return append(errs, validatePodAnnotations(newPod, path)...)
+	return errs
 }
 
 func validateSeccompAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {
