@@ -1,0 +1,141 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	storagemetrics "k8s.io/apiserver/pkg/storage/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// cached puts the watch cache before etcd, as the server does.
+func cached(options *generic.RESTOptions) { options.Decorator = genericregistry.StorageWithCacher() }
+
+// whenReady repeats what the watch cache refuses until it has filled.
+func whenReady[T any](t *testing.T, try func(ctx context.Context) (T, error)) T {
+	t.Helper()
+	var got T
+	err := wait.PollUntilContextCancel(newContext(t), time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var err error
+		got, err = try(ctx)
+		if apierrors.IsTooManyRequests(err) {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func ofNode(node string) *metainternalversion.ListOptions {
+	return &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node)}
+}
+
+func TestListByNode(t *testing.T) {
+	s := newStorage(t, cached)
+	var last *tenancy.Pod
+	for i := range 12 {
+		last = create(t, s, newPod(t, fmt.Sprintf("p%02d", i), onNode(fmt.Sprintf("n%d", i%4))))
+	}
+	// A list that names a version is answered by the cache, at any time.
+	options := ofNode("n1")
+	options.ResourceVersion = last.ResourceVersion
+	storagemetrics.Register()
+	before := fetchedByNode(t)
+	list := whenReady(t, func(ctx context.Context) (runtime.Object, error) { return s.Pod.List(ctx, options) }).(*tenancy.PodList)
+	var names []string
+	for _, p := range list.Items {
+		names = append(names, p.Name)
+	}
+	if want := []string{"p01", "p05", "p09"}; !slices.Equal(names, want) {
+		t.Errorf("pods of the node: got %v, want %v", names, want)
+	}
+	if got := fetchedByNode(t) - before; got != 3 {
+		t.Errorf("the index was used to look at %v pods, want 3", got)
+	}
+}
+
+// fetchedByNode returns how many Pods have been looked at by the index of nodes.
+func fetchedByNode(t *testing.T) float64 {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "apiserver_storage_list_fetched_objects_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["resource"] == "pods" && labels["storage"] == storagemetrics.StorageBackendWatchCache && labels["index"] == "f:spec.nodeName" {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+func TestWatchByNode(t *testing.T) {
+	s := newStorage(t, cached)
+	create(t, s, newPod(t, "other", onNode("m")))
+	start := create(t, s, newPod(t, "foo"))
+	w := whenReady(t, func(ctx context.Context) (watch.Interface, error) {
+		options := ofNode("n")
+		options.ResourceVersion = start.ResourceVersion
+		return s.Pod.Watch(ctx, options)
+	})
+	defer w.Stop()
+
+	if _, err := bind(t, s, binding("other", "n")); err == nil {
+		t.Fatal("a pod could be bound again")
+	}
+	if _, err := bind(t, s, binding("foo", "n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := update(t, s.Pod, s, "other", func(p *tenancy.Pod) { p.Labels = map[string]string{"a": "b"} }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := update(t, s.Pod, s, "foo", func(p *tenancy.Pod) { p.Labels = map[string]string{"a": "b"} }); err != nil {
+		t.Fatal(err)
+	}
+	now := int64(0)
+	if _, _, err := s.Pod.Delete(newContext(t), "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	// Bound, labelled, marked as deleted, gone.
+	for _, want := range []watch.EventType{watch.Added, watch.Modified, watch.Modified, watch.Deleted} {
+		event, open := <-w.ResultChan()
+		if !open {
+			t.Fatalf("the watch ended before %s", want)
+		}
+		obj, err := meta.Accessor(event.Object)
+		if err != nil || event.Type != want || obj.GetName() != "foo" {
+			t.Fatalf("got %s %+v, want %s foo", event.Type, event.Object, want)
+		}
+	}
+}

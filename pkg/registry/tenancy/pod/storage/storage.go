@@ -1,0 +1,108 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage serves Pods and their subresources from etcd.
+package storage
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
+)
+
+// Storage serves pods and its subresources.
+type Storage struct {
+	Pod                 *REST
+	Status              *StatusREST
+	Binding             *BindingREST
+	Resize              *ResizeREST
+	EphemeralContainers *EphemeralContainersREST
+}
+
+// NewStorage returns the storages, which share one store. The short name and the
+// category are given only where shortNames says so: in a host cluster they are
+// core's.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+	strategy := pod.NewStrategy(scheme)
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &tenancy.Pod{} },
+		NewListFunc:               func() runtime.Object { return &tenancy.PodList{} },
+		PredicateFunc:             pod.Match,
+		DefaultQualifiedResource:  tenancy.Resource("pods"),
+		SingularQualifiedResource: tenancy.Resource("pod"),
+
+		CreateStrategy:      strategy,
+		UpdateStrategy:      strategy,
+		DeleteStrategy:      strategy,
+		ResetFieldsStrategy: strategy,
+
+		ReturnDeletedObject: true,
+
+		TableConvertor: pod.NewTableConvertor(),
+	}
+	options := &generic.StoreOptions{
+		RESTOptions: optsGetter,
+		AttrFunc:    pod.GetAttrs,
+		TriggerFunc: pod.Triggers(),
+		Indexers:    pod.Indexers(),
+	}
+	if err := store.CompleteWithOptions(options); err != nil {
+		return Storage{}, fmt.Errorf("complete the pod store: %w", err)
+	}
+
+	status := *store
+	statusStrategy := pod.NewStatusStrategy(scheme)
+	status.UpdateStrategy = statusStrategy
+	status.ResetFieldsStrategy = statusStrategy
+
+	resize := *store
+	resizeStrategy := pod.NewResizeStrategy(scheme)
+	resize.UpdateStrategy = resizeStrategy
+
+	ephemeralContainers := *store
+	ephemeralContainersStrategy := pod.NewEphemeralContainersStrategy(scheme)
+	ephemeralContainers.UpdateStrategy = ephemeralContainersStrategy
+
+	return Storage{
+		Pod:                 &REST{Store: store, shortNames: shortNames},
+		Status:              &StatusREST{subresource{&status}},
+		Binding:             &BindingREST{store},
+		Resize:              &ResizeREST{subresource{&resize}, resizeStrategy},
+		EphemeralContainers: &EphemeralContainersREST{subresource{&ephemeralContainers}, ephemeralContainersStrategy},
+	}, nil
+}
+
+// REST serves pods.
+type REST struct {
+	*genericregistry.Store
+	shortNames bool
+}
+
+var (
+	_ rest.StandardStorage     = &REST{}
+	_ rest.ShortNamesProvider  = &REST{}
+	_ rest.CategoriesProvider  = &REST{}
+	_ rest.ResetFieldsStrategy = &REST{}
+)
+
+// ShortNames returns po, or nothing where that would clash.
+func (r *REST) ShortNames() []string {
+	if !r.shortNames {
+		return nil
+	}
+	return []string{"po"}
+}
+
+// Categories returns all, or nothing where that would clash.
+func (r *REST) Categories() []string {
+	if !r.shortNames {
+		return nil
+	}
+	return []string{"all"}
+}
