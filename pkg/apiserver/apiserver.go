@@ -43,6 +43,9 @@ type ExtraConfig struct {
 	// the category all. In a host cluster these are core's.
 	ShortNames bool
 
+	// HostNamespaces is the rule for the host's namespace controller.
+	HostNamespaces HostNamespaces
+
 	// Client talks to this very server, with all rights.
 	Client versioned.Interface
 	// Informers are what admission reads from. They are made from Client, and
@@ -62,7 +65,7 @@ type CompletedConfig struct {
 
 // Complete fills in what can be derived. It changes the receiver.
 func (c *Config) Complete() CompletedConfig {
-	c.Generic.BuildHandlerChainFunc = buildHandlerChain
+	c.Generic.BuildHandlerChainFunc = c.Extra.handlerChain
 	return CompletedConfig{&completedConfig{c.Generic.Complete(), &c.Extra}}
 }
 

@@ -12,8 +12,12 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-func buildHandlerChain(apiHandler http.Handler, c *genericapiserver.Config) http.Handler {
-	return genericapiserver.DefaultBuildHandlerChain(withClusterScopedNamespaces(apiHandler), c)
+// handlerChain is the library's, with ours innermost: they come after
+// authorization, which is to see a request as it was made.
+func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
+	handler := withClusterScopedNamespaces(apiHandler)
+	handler = c.HostNamespaces.guard(handler, c.Client, generic.Serializer)
+	return genericapiserver.DefaultBuildHandlerChain(handler, generic)
 }
 
 // withClusterScopedNamespaces takes the namespace out of requests for Namespace
@@ -21,8 +25,8 @@ func buildHandlerChain(apiHandler http.Handler, c *genericapiserver.Config) http
 // both the name and the namespace, and makes up for that only in the core
 // group; without this, admission would see another namespace on create than on
 // update, objects would be given a metadata.namespace, and a watch of one
-// Namespace would see nothing. It is the innermost handler because
-// authorization is to see the namespace, as it does in core.
+// Namespace would see nothing. Authorization still sees the namespace, as it
+// does in core.
 func withClusterScopedNamespaces(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())

@@ -44,9 +44,6 @@ and leaves authentication and authorization to it.`,
 			if err := o.Validate(); err != nil {
 				return err
 			}
-			if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
-				return fmt.Errorf("set up logging: %w", err)
-			}
 			return run(cmd.Context(), o)
 		},
 	}
@@ -64,6 +61,11 @@ and leaves authentication and authorization to it.`,
 
 // Run serves until the context ends. It fails when the embedded etcd does.
 func Run(ctx context.Context, o *options.Options) (err error) {
+	// Here and not with the flags, because a process can do it only once.
+	if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
+		return fmt.Errorf("set up logging: %w", err)
+	}
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 

@@ -85,11 +85,12 @@ func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
 	return &apiserver.Config{
 		Generic: generic,
 		Extra: apiserver.ExtraConfig{
-			Scheme:     o.scheme,
-			Codecs:     o.codecs,
-			ShortNames: o.Standalone,
-			Client:     client,
-			Informers:  informers,
+			Scheme:         o.scheme,
+			Codecs:         o.codecs,
+			ShortNames:     o.Standalone,
+			HostNamespaces: o.HostNamespaces,
+			Client:         client,
+			Informers:      informers,
 		},
 	}, nil
 }

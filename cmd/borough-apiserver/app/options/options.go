@@ -35,6 +35,9 @@ type Options struct {
 	// DataDir holds what the server itself keeps: the embedded etcd and, when
 	// Standalone, certificates and kubeconfigs.
 	DataDir string
+	// HostNamespaces is the rule for the namespace controller of the host
+	// cluster.
+	HostNamespaces apiserver.HostNamespaces
 
 	Server         *genericoptions.ServerRunOptions
 	Storage        *storage.Options
@@ -79,6 +82,7 @@ func New() *Options {
 
 	return &Options{
 		DataDir:        ".borough",
+		HostNamespaces: apiserver.HostNamespaces{Controllers: apiserver.DefaultHostNamespaceControllers()},
 		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
 		Storage:        storage.NewOptions(),
 		SecureServing:  serving.WithLoopback(),
@@ -109,7 +113,14 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
 	o.Storage.AddFlags(sets.FlagSet("etcd"))
 	o.SecureServing.AddFlags(sets.FlagSet("secure serving"))
-	o.CoreAPI.AddFlags(sets.FlagSet("host cluster"))
+	host := sets.FlagSet("host cluster")
+	o.CoreAPI.AddFlags(host)
+	host.BoolVar(&o.HostNamespaces.Couple, "couple-host-namespaces", o.HostNamespaces.Couple, ""+
+		"Delete a Namespace when the host cluster deletes its own namespace of the same name. "+
+		"Otherwise the two have nothing to do with each other.")
+	host.StringSliceVar(&o.HostNamespaces.Controllers, "host-namespace-controllers", o.HostNamespaces.Controllers, ""+
+		"Users that the namespace controller of the host cluster comes as. When it purges a namespace of the host, "+
+		"it finds nothing in a Namespace here of the same name, unless that is being deleted too.")
 	o.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
 	o.Admission.AddFlags(sets.FlagSet("admission"))
@@ -128,6 +139,7 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 		return err
 	}
 	if o.Standalone {
+		o.HostNamespaces.Controllers = nil
 		if !flags.Changed("bind-address") {
 			o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
 		}

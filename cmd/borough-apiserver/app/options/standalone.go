@@ -33,6 +33,9 @@ func (o *Options) validateStandalone() []error {
 			errs = append(errs, fmt.Errorf("--%s is for a host cluster and can't go with --standalone", flag.name))
 		}
 	}
+	if o.HostNamespaces.Couple {
+		errs = append(errs, fmt.Errorf("--couple-host-namespaces is for a host cluster and can't go with --standalone"))
+	}
 	for _, plugin := range o.Admission.EnablePlugins {
 		if slices.Contains(hostPlugins, plugin) {
 			errs = append(errs, fmt.Errorf("--enable-admission-plugins: %s is configured by objects of a host cluster and can't go with --standalone", plugin))
