@@ -1,0 +1,17 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"os"
+	"testing"
+
+	logsapi "k8s.io/component-base/logs/api/v1"
+)
+
+func TestMain(m *testing.M) {
+	// The command sets up the logging of its process; here it runs many times.
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	os.Exit(m.Run())
+}

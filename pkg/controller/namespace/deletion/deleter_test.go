@@ -1,0 +1,520 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletion
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// describe writes conditions as lines, without times.
+func describe(ns *v1.Namespace) []string {
+	var lines []string
+	if ns != nil {
+		for _, c := range ns.Status.Conditions {
+			lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+		}
+	}
+	return lines
+}
+
+const (
+	discoveryFine = "NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered: All resources successfully discovered"
+	parsingFine   = "NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions: All legacy kube types successfully parsed"
+	deletionFine  = "NamespaceDeletionContentFailure=False ContentDeleted: All content successfully deleted, may be waiting on finalization"
+	contentGone   = "NamespaceContentRemaining=False ContentRemoved: All content successfully removed"
+	noFinalizers  = "NamespaceFinalizersRemaining=False ContentHasNoFinalizers: All content-preserving finalizers finished"
+)
+
+func TestDelete(t *testing.T) {
+	tests := []struct {
+		name      string
+		namespace func(*v1.Namespace)
+		server    func(*server)
+
+		requests   []string // in order; nil to leave out
+		err        string   // a part of it; empty for success
+		waits      []string // the kinds of a ContentRemainingError
+		stays      bool     // the Namespace is still there
+		conditions []string // of the Namespace, if it stays
+		left       map[schema.GroupVersionResource][]string
+		counted    int
+	}{
+		{
+			name:     "an empty namespace takes three requests and no status",
+			requests: []string{"list limitranges", "list pods", "update namespaces/finalize"},
+		},
+		{
+			name: "pods go before the others",
+			server: func(s *server) {
+				s.add(pods, object("a"), object("b"))
+				s.add(limitRanges, object("l"))
+			},
+			requests: []string{
+				"list limitranges", "list pods",
+				"get namespaces", "deletecollection pods", "list pods",
+				"get namespaces", "deletecollection limitranges", "list limitranges",
+				"update namespaces/finalize",
+			},
+			counted: 3,
+		},
+		{
+			name: "without deletecollection each object is deleted under its UID",
+			server: func(s *server) {
+				s.discovered.Resources[0].DeleteCollection = false
+				s.add(limitRanges, object("l"))
+			},
+			requests: []string{
+				"list limitranges", "list pods",
+				"get namespaces", "list limitranges", "get namespaces", "delete limitranges l", "list limitranges",
+				"update namespaces/finalize",
+			},
+			counted: 1,
+		},
+		{
+			name: "a deletecollection that is refused is done object by object",
+			server: func(s *server) {
+				s.add(pods, object("a"), object("b"), object("c"))
+				s.before = func(verb, resource, what string) error {
+					if verb == "deletecollection" || what == "b" {
+						return forbidden(pods)
+					}
+					return nil
+				}
+			},
+			stays:   true,
+			waits:   []string{"pods"},
+			err:     `delete pods.tenancy.borough.io "b": pods.tenancy.borough.io is forbidden: no`,
+			left:    map[schema.GroupVersionResource][]string{pods: {"b"}},
+			counted: 2,
+			conditions: []string{
+				discoveryFine, parsingFine,
+				`NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: delete pods.tenancy.borough.io "b": pods.tenancy.borough.io is forbidden: no`,
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: pods.tenancy.borough.io has 1 resource instances",
+				noFinalizers,
+			},
+		},
+		{
+			name: "a server that cannot serve is not asked object by object",
+			server: func(s *server) {
+				s.add(limitRanges, object("l"))
+				s.before = func(verb, resource, what string) error {
+					if verb == "deletecollection" {
+						return unavailable()
+					}
+					return nil
+				}
+			},
+			requests: []string{"list limitranges", "list pods", "get namespaces", "list limitranges", "update namespaces/status"},
+			stays:    true,
+			waits:    []string{"limitranges"},
+			err:      "delete all limitranges.tenancy.borough.io: ",
+			left:     map[schema.GroupVersionResource][]string{limitRanges: {"l"}},
+			conditions: []string{
+				discoveryFine, parsingFine,
+				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: delete all limitranges.tenancy.borough.io: the server is currently unable to handle the request",
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances",
+				noFinalizers,
+			},
+		},
+		{
+			name: "what remains is told truthfully while pods go first",
+			server: func(s *server) {
+				s.add(pods, object("a", waits), object("b", finalizers("example.com/f")), object("c"))
+				s.add(limitRanges, object("l", finalizers("example.com/e")))
+			},
+			stays: true,
+			waits: []string{"pods"},
+			err:   "content remains: 2 pods.tenancy.borough.io",
+			left:  map[schema.GroupVersionResource][]string{pods: {"a", "b"}, limitRanges: {"l"}},
+			conditions: []string{
+				discoveryFine, parsingFine,
+				"NamespaceDeletionContentFailure=False ContentDeleted: All pods successfully deleted, may be waiting on finalization; other content follows when no pod is left",
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances, pods.tenancy.borough.io has 2 resource instances",
+				"NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/e in 1 resource instances, example.com/f in 1 resource instances",
+			},
+			counted: 1,
+		},
+		{
+			name: "pods that could not be listed hold up the others",
+			server: func(s *server) {
+				s.add(limitRanges, object("l"))
+				s.before = func(verb, resource, what string) error {
+					if verb == "list" && resource == "pods" {
+						return unavailable()
+					}
+					return nil
+				}
+			},
+			stays: true,
+			err:   "list pods.tenancy.borough.io: ",
+			left:  map[schema.GroupVersionResource][]string{limitRanges: {"l"}},
+			conditions: []string{
+				discoveryFine, parsingFine,
+				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: list pods.tenancy.borough.io: the server is currently unable to handle the request",
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances",
+				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: pods.tenancy.borough.io",
+			},
+		},
+		{
+			name: "other content that waits for a finalizer",
+			server: func(s *server) {
+				s.add(pods, object("a"))
+				s.add(limitRanges, object("l", finalizers("example.com/f")))
+			},
+			stays:   true,
+			waits:   []string{"limitranges"},
+			err:     "content remains: 1 limitranges.tenancy.borough.io",
+			left:    map[schema.GroupVersionResource][]string{limitRanges: {"l"}},
+			counted: 1,
+			conditions: []string{
+				discoveryFine, parsingFine, deletionFine,
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances",
+				"NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/f in 1 resource instances",
+			},
+		},
+		{
+			name: "what was asked to go is not asked again",
+			server: func(s *server) {
+				s.add(pods, object("a", waits, deleted), object("b", finalizers("example.com/f"), deleted))
+			},
+			requests: []string{"list limitranges", "list pods", "update namespaces/status"},
+			stays:    true,
+			waits:    []string{"pods"},
+			err:      "content remains: 2 pods.tenancy.borough.io",
+			left:     map[schema.GroupVersionResource][]string{pods: {"a", "b"}},
+		},
+		{
+			name: "what was deleted with another propagation is asked again",
+			server: func(s *server) {
+				s.add(pods, object("a", finalizers(metav1.FinalizerOrphanDependents), deleted))
+				s.add(limitRanges, object("l", finalizers(metav1.FinalizerDeleteDependents), deleted))
+			},
+			counted: 2,
+		},
+		{
+			name: "a list of several pages",
+			server: func(s *server) {
+				for i := range 2*pageSize + 1 {
+					s.add(pods, object(fmt.Sprint(i), waits))
+				}
+			},
+			requests: []string{
+				"list limitranges", "list pods", // which stops at the first page
+				"get namespaces", "deletecollection pods", "list pods", "list pods 500", "list pods 1000",
+				"update namespaces/status",
+			},
+			stays: true,
+			waits: []string{"pods"},
+			err:   "content remains: 1001 pods.tenancy.borough.io",
+		},
+		{
+			name: "another agent's finalizer is left, and the status says that the content is gone",
+			namespace: func(ns *v1.Namespace) {
+				ns.Spec.Finalizers = []v1.FinalizerName{"openshift.com/origin", v1.FinalizerKubernetes}
+			},
+			requests:   []string{"list limitranges", "list pods", "update namespaces/status", "update namespaces/finalize"},
+			stays:      true,
+			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
+		},
+		{
+			name: "a finalizer in the metadata holds the namespace too",
+			namespace: func(ns *v1.Namespace) {
+				ns.Finalizers = []string{"example.com/f"}
+			},
+			requests:   []string{"list limitranges", "list pods", "update namespaces/status", "update namespaces/finalize"},
+			stays:      true,
+			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
+		},
+		{
+			name: "nothing is left to do but for others",
+			namespace: func(ns *v1.Namespace) {
+				ns.Spec.Finalizers = []v1.FinalizerName{"openshift.com/origin"}
+				setConditions(&ns.Status, (&findings{}).conditions(), metav1.NewTime(testTime))
+			},
+			requests:   []string{"list limitranges", "list pods"},
+			stays:      true,
+			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
+		},
+		{
+			name:      "a namespace that someone else let go of is purged and removed",
+			namespace: func(ns *v1.Namespace) { ns.Spec.Finalizers = nil },
+			server:    func(s *server) { s.add(limitRanges, object("l")) },
+			requests: []string{
+				"list limitranges", "list pods", "get namespaces", "deletecollection limitranges", "list limitranges",
+				"delete namespaces",
+			},
+			counted: 1,
+		},
+		{
+			name: "a group that cannot be discovered blocks the finalizer, not the rest",
+			server: func(s *server) {
+				s.add(limitRanges, object("l"))
+				s.discovered.Failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{
+					{Group: "b.example.com", Version: "v1"}: errors.New("no"),
+					{Group: "a.example.com", Version: "v1"}: errors.New("neither"),
+				}}
+			},
+			stays:   true,
+			err:     "unable to retrieve the complete list of server APIs: a.example.com/v1: neither, b.example.com/v1: no",
+			counted: 1,
+			conditions: []string{
+				"NamespaceDeletionDiscoveryFailure=True DiscoveryFailed: Discovery failed for some groups, 2 failing: unable to retrieve the complete list of server APIs: a.example.com/v1: neither, b.example.com/v1: no",
+				parsingFine, deletionFine,
+				"NamespaceContentRemaining=Unknown ContentUnknown: Not all content could be read: resources that could not be discovered",
+				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: resources that could not be discovered",
+			},
+		},
+		{
+			name:   "so does a group version that cannot be parsed",
+			server: func(s *server) { s.discovered.ParseFailure = errors.New("parse group version \"a/b/c\"") },
+			stays:  true,
+			err:    "parse group version",
+			conditions: []string{
+				discoveryFine,
+				`NamespaceDeletionGroupVersionParsingFailure=True GroupVersionParsingFailed: parse group version "a/b/c"`,
+				deletionFine,
+				"NamespaceContentRemaining=Unknown ContentUnknown: Not all content could be read: resources that could not be discovered",
+				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: resources that could not be discovered",
+			},
+		},
+		{
+			name:      "a namespace that is not being deleted is left alone",
+			namespace: func(ns *v1.Namespace) { ns.DeletionTimestamp = nil },
+			server:    func(s *server) { s.add(pods, object("a")) },
+			requests:  []string{},
+			stays:     true,
+			left:      map[schema.GroupVersionResource][]string{pods: {"a"}},
+		},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t)
+			ns := s.terminating(func(ns *v1.Namespace) {
+				if tc.namespace != nil {
+					tc.namespace(ns)
+				}
+			})
+			if tc.server != nil {
+				tc.server(s)
+			}
+			err := s.deleter().Delete(t.Context(), ns, time.Time{})
+
+			if tc.err == "" && err != nil {
+				t.Errorf("failed: %v", err)
+			}
+			if tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Errorf("got error %v, want %q", err, tc.err)
+			}
+			var remaining *ContentRemainingError
+			var waits []string
+			if errors.As(err, &remaining) {
+				for _, r := range remaining.Content {
+					waits = append(waits, r.GroupVersionResource.Resource)
+				}
+			}
+			if diff := cmp.Diff(tc.waits, waits); diff != "" {
+				t.Errorf("kinds that wait (-want +got):\n%s", diff)
+			}
+			if tc.requests != nil {
+				// The first lists are sent side by side.
+				got := slices.Clone(s.requests)
+				slices.Sort(got[:min(2, len(got))])
+				if diff := cmp.Diff(tc.requests, got, cmpEmpty); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			}
+			stored := s.get("ns")
+			if stays := stored != nil; stays != tc.stays {
+				t.Errorf("the namespace stays: %v, want %v", stays, tc.stays)
+			}
+			if tc.conditions != nil {
+				if diff := cmp.Diff(tc.conditions, describe(stored)); diff != "" {
+					t.Errorf("conditions (-want +got):\n%s", diff)
+				}
+			}
+			if tc.left != nil {
+				for _, gvr := range []schema.GroupVersionResource{pods, limitRanges} {
+					if diff := cmp.Diff(tc.left[gvr], s.names(gvr)); diff != "" {
+						t.Errorf("%s left (-want +got):\n%s", gvr.Resource, diff)
+					}
+				}
+			}
+			if tc.stays && stored != nil && stored.Labels["l"] != "v" {
+				t.Error("the namespace lost its labels")
+			}
+			if s.counted != tc.counted {
+				t.Errorf("counted %d purged objects, want %d", s.counted, tc.counted)
+			}
+		})
+	}
+}
+
+var cmpEmpty = cmp.Transformer("empty", func(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+})
+
+// TestFinalizersLeave follows a purge that waits to its end.
+func TestFinalizersLeave(t *testing.T) {
+	s := newServer(t)
+	ns := s.terminating()
+	s.add(pods, object("a", finalizers("example.com/f")))
+	s.add(limitRanges, object("l"))
+	d := s.deleter()
+	var remaining *ContentRemainingError
+	if err := d.Delete(t.Context(), ns, time.Time{}); !errors.As(err, &remaining) || remaining.Failure != nil {
+		t.Fatalf("got %v", err)
+	}
+	pod := s.content[pods][0]
+	want := []Remaining{{Resource: s.discovered.Resources[1], ResourceVersion: remaining.Content[0].ResourceVersion,
+		Objects: map[types.UID][]string{pod.UID: {"example.com/f"}}}}
+	if diff := cmp.Diff(want, remaining.Content); diff != "" {
+		t.Errorf("remaining (-want +got):\n%s", diff)
+	}
+	s.content[pods] = nil
+	// An older state of the Namespace will do.
+	if err := d.Delete(t.Context(), ns, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.get("ns") != nil {
+		t.Error("the namespace is still there")
+	}
+}
+
+// TestConflicts has someone else write to the Namespace before each write.
+func TestConflicts(t *testing.T) {
+	for _, conflicts := range []int{1, maxConflicts - 1, maxConflicts} {
+		for _, subresource := range []string{"namespaces/finalize", "namespaces/status"} {
+			t.Run(fmt.Sprint(subresource, conflicts), func(t *testing.T) {
+				s := newServer(t)
+				ns := s.terminating(func(ns *v1.Namespace) {
+					if subresource == "namespaces/status" {
+						ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other")
+					}
+				})
+				left := conflicts
+				s.before = func(_, resource, _ string) error {
+					if resource == subresource && left > 0 {
+						left--
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						other := s.namespaces["ns"].DeepCopy()
+						other.Labels["written"] = fmt.Sprint(left)
+						s.store(other)
+					}
+					return nil
+				}
+				err := s.deleter().Delete(t.Context(), ns, time.Time{})
+				stored := s.get("ns")
+				if conflicts == maxConflicts {
+					if err == nil || !strings.Contains(err.Error(), "given up for now after 5 conflicts") {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if stored != nil && (len(stored.Spec.Finalizers) != 1 || stored.Labels["written"] != "0") {
+					t.Errorf("left %v with labels %v", stored.Spec.Finalizers, stored.Labels)
+				}
+			})
+		}
+	}
+}
+
+// TestContentUnseen has the server refuse to remove a Namespace for content
+// that no list shows: the pass ends, and says why.
+func TestContentUnseen(t *testing.T) {
+	s := newServer(t)
+	ns := s.terminating()
+	s.add(schema.GroupVersionResource{Group: "new.example.com", Version: "v1", Resource: "things"}, object("x"))
+	err := s.deleter().Delete(t.Context(), ns, time.Time{})
+	if err == nil || !strings.Contains(err.Error(), "things are left") {
+		t.Errorf("got %v", err)
+	}
+	if got := s.get("ns"); got == nil || len(got.Spec.Finalizers) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestListExpires has a list expire between two pages; it begins anew.
+func TestListExpires(t *testing.T) {
+	s := newServer(t)
+	ns := s.terminating()
+	for i := range pageSize + 2 {
+		s.add(pods, object(fmt.Sprint(i), waits, deleted))
+	}
+	expired := false
+	s.before = func(verb, _, what string) error {
+		if verb == "list" && what != "" && !expired {
+			expired = true
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.content[pods] = s.content[pods][2:]
+			return apierrors.NewResourceExpired("too old")
+		}
+		return nil
+	}
+	var remaining *ContentRemainingError
+	if err := s.deleter().Delete(t.Context(), ns, time.Time{}); !errors.As(err, &remaining) {
+		t.Fatal(err)
+	}
+	if got := len(remaining.Content[0].Objects); !expired || got != pageSize {
+		t.Errorf("expired: %v, %d objects remain", expired, got)
+	}
+}
+
+func TestSetConditions(t *testing.T) {
+	early, late := metav1.NewTime(testTime), metav1.NewTime(testTime.Add(time.Hour))
+	condition := func(status corev1.ConditionStatus, message string, at metav1.Time) v1.NamespaceCondition {
+		return v1.NamespaceCondition{Type: v1.NamespaceContentRemaining, Status: status, Message: message, LastTransitionTime: at}
+	}
+	foreign := v1.NamespaceCondition{Type: "example.com/Theirs", Status: corev1.ConditionTrue, LastTransitionTime: early}
+	for _, tc := range []struct {
+		name    string
+		old     []v1.NamespaceCondition
+		new     v1.NamespaceCondition
+		want    []v1.NamespaceCondition
+		changed bool
+	}{
+		{"added", nil,
+			condition("True", "a", metav1.Time{}), []v1.NamespaceCondition{condition("True", "a", late)}, true},
+		{"the same", []v1.NamespaceCondition{condition("True", "a", early)},
+			condition("True", "a", metav1.Time{}), []v1.NamespaceCondition{condition("True", "a", early)}, false},
+		{"another message", []v1.NamespaceCondition{condition("True", "a", early)},
+			condition("True", "b", metav1.Time{}), []v1.NamespaceCondition{condition("True", "b", early)}, true},
+		{"flipped", []v1.NamespaceCondition{condition("True", "a", early)},
+			condition("False", "a", metav1.Time{}), []v1.NamespaceCondition{condition("False", "a", late)}, true},
+		{"beside another's", []v1.NamespaceCondition{foreign},
+			condition("True", "a", metav1.Time{}), []v1.NamespaceCondition{foreign, condition("True", "a", late)}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			status := v1.NamespaceStatus{Phase: v1.NamespaceTerminating, Conditions: tc.old}
+			if changed := setConditions(&status, []v1.NamespaceCondition{tc.new}, late); changed != tc.changed {
+				t.Errorf("changed: %v, want %v", changed, tc.changed)
+			}
+			if diff := cmp.Diff(tc.want, status.Conditions); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
