@@ -120,6 +120,7 @@ func (d *Discoverer) discover(ctx context.Context) Discovered {
 			}
 		}
 	}
+	slices.SortFunc(found.Resources, func(a, b Resource) int { return strings.Compare(a.String(), b.String()) })
 	found.ParseFailure = errors.Join(unparsed...)
 	return found
 }
