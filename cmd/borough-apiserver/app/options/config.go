@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 
-	genericadmission "k8s.io/apiserver/pkg/admission"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/dynamic"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/borough-io/borough/pkg/admission"
+	"github.com/borough-io/borough/pkg/admission/hostplugins"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
@@ -78,7 +78,7 @@ func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
 		return nil, fmt.Errorf("make the client of this server: %w", err)
 	}
 	informers := externalversions.NewSharedInformerFactory(client, 0)
-	if err := o.applyHostClients(generic, admission.NewInitializer(informers, client)); err != nil {
+	if err := o.applyAdmission(generic, client, informers); err != nil {
 		return nil, err
 	}
 
@@ -95,10 +95,11 @@ func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
 	}, nil
 }
 
-// applyHostClients sets up what the library configures by objects of the host
-// cluster: flow control and the admission chain.
-func (o *Options) applyHostClients(generic *genericapiserver.RecommendedConfig, initializer genericadmission.PluginInitializer) error {
-	host, informers := generic.ClientConfig, generic.SharedInformerFactory
+// applyAdmission sets up what the library configures by objects of the host
+// cluster: flow control and the admission chain, in which our plugins read
+// through the client and the informers of this server.
+func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, client versioned.Interface, informers externalversions.SharedInformerFactory) error {
+	host, hostInformers := generic.ClientConfig, generic.SharedInformerFactory
 	if host == nil {
 		// Standalone no plugin that reads the host cluster is on, but the library
 		// insists on clients. These are never used.
@@ -112,13 +113,16 @@ func (o *Options) applyHostClients(generic *genericapiserver.RecommendedConfig, 
 	if err != nil {
 		return fmt.Errorf("make the dynamic client of the host cluster: %w", err)
 	}
-	if informers == nil {
-		informers = kubeinformers.NewSharedInformerFactory(kube, 0)
+	if hostInformers == nil {
+		hostInformers = kubeinformers.NewSharedInformerFactory(kube, 0)
 	}
-	if err := o.Features.ApplyTo(&generic.Config, kube, informers); err != nil {
+	if err := o.Features.ApplyTo(&generic.Config, kube, hostInformers); err != nil {
 		return fmt.Errorf("set up features: %w", err)
 	}
-	if err := o.Admission.ApplyTo(&generic.Config, informers, kube, dynamic, generic.FeatureGate, generic.EffectiveVersion, initializer); err != nil {
+	pluginClient, pluginInformers := hostplugins.WithNamespaces(kube, hostInformers, client, informers.Tenancy().V1().Namespaces())
+	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
+		admission.NewInitializer(informers, client))
+	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/component-base/version"
 
+	"github.com/borough-io/borough/pkg/admission/hostplugins"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/storage"
 )
@@ -148,7 +149,7 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 		}
 		// Both need kinds that only a host cluster has.
 		o.Features.EnablePriorityAndFairness = o.Features.EnablePriorityAndFairness && flags.Changed("enable-priority-and-fairness")
-		o.Admission.DefaultOffPlugins.Insert(hostPlugins...)
+		o.Admission.DefaultOffPlugins.Insert(hostplugins.Names()...)
 		return nil
 	}
 	if o.Authentication.RemoteKubeConfigFile == "" {

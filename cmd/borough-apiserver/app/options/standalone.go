@@ -14,6 +14,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
+	"github.com/borough-io/borough/pkg/admission/hostplugins"
 	"github.com/borough-io/borough/pkg/standalone"
 )
 
@@ -37,7 +38,7 @@ func (o *Options) validateStandalone() []error {
 		errs = append(errs, fmt.Errorf("--couple-host-namespaces is for a host cluster and can't go with --standalone"))
 	}
 	for _, plugin := range o.Admission.EnablePlugins {
-		if slices.Contains(hostPlugins, plugin) {
+		if slices.Contains(hostplugins.Names(), plugin) {
 			errs = append(errs, fmt.Errorf("--enable-admission-plugins: %s is configured by objects of a host cluster and can't go with --standalone", plugin))
 		}
 	}
