@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/borough-io/borough/pkg/storage/fence"
 )
 
 // restOptionsGetter gives out the library's RESTOptions with a decorator that
@@ -24,6 +26,7 @@ type restOptionsGetter struct {
 	library     generic.RESTOptionsGetter
 	options     options.EtcdOptions
 	connections *connections
+	fence       *fence.Fence
 }
 
 func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {

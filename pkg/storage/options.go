@@ -87,6 +87,10 @@ type Config struct {
 	// Embedded is the member to store in, required if and only if
 	// Options.Embedded. It must be closed after the server has ended.
 	Embedded *embedded.Server
+	// Namespaces and Namespaced are what the fence is around: the resource whose
+	// objects hold others, and all the resources whose objects live in one.
+	Namespaces schema.GroupResource
+	Namespaced []schema.GroupResource
 }
 
 // ApplyTo gives the server config its RESTOptionsGetter, its health and
@@ -95,6 +99,9 @@ type Config struct {
 func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	if o.Embedded() != (config.Embedded != nil) {
 		return errors.New("the embedded etcd and --etcd-servers exclude each other, and one is needed")
+	}
+	if config.Namespaces.Empty() {
+		return errors.New("the resource that the fence is around, Config.Namespaces, is missing")
 	}
 	etcd := *o.Etcd
 	storageConfig := &etcd.StorageConfig
@@ -119,10 +126,16 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	if err != nil {
 		return err
 	}
+	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
+	fence, err := newFence(library, config)
+	if err != nil {
+		return err
+	}
 	c.RESTOptionsGetter = &restOptionsGetter{
-		library:     etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers),
+		library:     library,
 		options:     etcd,
 		connections: newConnections(config.Embedded),
+		fence:       fence,
 	}
 	return nil
 }

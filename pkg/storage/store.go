@@ -12,9 +12,18 @@ import (
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
+
+// transformerOf returns what stands between stored and encoded objects.
+func transformerOf(config *storagebackend.ConfigForResource) value.Transformer {
+	if config.Transformer == nil {
+		return identity.NewEncryptCheckTransformer()
+	}
+	return config.Transformer
+}
 
 // newStore makes the store of one resource, as the library's storage factory
 // does, on a client of our own.
@@ -33,11 +42,9 @@ func (g *restOptionsGetter) newStore(
 		return nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
+	client.Kubernetes = g.fence.Wrap(config.GroupResource, client)
 
-	transformer := config.Transformer
-	if transformer == nil {
-		transformer = identity.NewEncryptCheckTransformer()
-	}
+	transformer := transformerOf(config)
 	versioner := storage.APIObjectVersioner{}
 	decoder := etcd3.NewDefaultDecoder(config.Codec, versioner)
 	deleteCorrupt := utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)

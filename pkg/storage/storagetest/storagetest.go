@@ -1,26 +1,28 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storagetest starts etcd for tests.
+// Package storagetest provides etcd, and stores on it, for tests.
 package storagetest
 
 import (
-	"net"
 	"net/url"
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
-// StartEmbedded starts an embedded member on a directory of its own, which ends
+// StartEmbedded starts an embedded member on a directory of its own. It ends
 // with the test.
 func StartEmbedded(t testing.TB) *embedded.Server {
 	t.Helper()
@@ -36,22 +38,21 @@ func StartEmbedded(t testing.TB) *embedded.Server {
 	return server
 }
 
-// StartGRPC starts an etcd that is reached as an external one is, over gRPC. It
+// StartGRPC starts an etcd that is reached as an external one is, over gRPC, and
 // returns its URL. It ends with the test.
 func StartGRPC(t testing.TB) string {
 	t.Helper()
+	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	config := embed.NewConfig()
 	config.Dir = t.TempDir()
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	config.TickMs, config.ElectionMs = 10, 50
-	address := freeAddress(t)
+	config.TickMs, config.ElectionMs = 20, 100 // it waits for no vote but its own
 	config.ListenPeerUrls = nil
-	config.ListenClientUrls = []url.URL{address}
-	config.AdvertiseClientUrls = []url.URL{address}
+	config.ListenClientUrls, config.AdvertiseClientUrls = anyPort, anyPort
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {
-		t.Fatalf("starting etcd at %s: %v", address.String(), err)
+		t.Fatalf("starting etcd: %v", err)
 	}
 	t.Cleanup(etcd.Close)
 	select {
@@ -59,23 +60,24 @@ func StartGRPC(t testing.TB) string {
 	case <-etcd.Server.StopNotify():
 		t.Fatal("etcd stopped before it was ready")
 	}
-	return address.String()
+	return "http://" + etcd.Clients[0].Addr().String()
 }
 
-// freeAddress returns the URL of a port that was free a moment ago; etcd takes
-// no listener.
-func freeAddress(t testing.TB) url.URL {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// NewConfig returns a config for the resources of the group, on the embedded
+// member, or on servers that the options name if it is nil.
+func NewConfig(member *embedded.Server) storage.Config {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	return storage.Config{
+		Scheme:     scheme,
+		Embedded:   member,
+		Namespaces: tenancy.Resource("namespaces"),
+		Namespaced: []schema.GroupResource{tenancy.Resource("limitranges"), tenancy.Resource("pods")},
 	}
-	defer func() { _ = l.Close() }()
-	return url.URL{Scheme: "http", Host: l.Addr().String()}
 }
 
 // NewServerConfig returns a server config to which the options have been
-// applied, for tests of storage and registry without a server.
+// applied.
 func NewServerConfig(t testing.TB, options *storage.Options, config storage.Config) *genericapiserver.Config {
 	t.Helper()
 	c := genericapiserver.NewConfig(serializer.NewCodecFactory(config.Scheme))

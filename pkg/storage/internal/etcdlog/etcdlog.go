@@ -46,6 +46,9 @@ func New(logger klog.Logger, quiet *atomic.Bool, options ...zap.Option) *zap.Log
 // takes. The first error among them is returned on its own.
 func Values(fields []zapcore.Field) (values []any, err error) {
 	for _, f := range fields {
+		if f.Type == zapcore.SkipType {
+			continue
+		}
 		if f.Type == zapcore.ErrorType && err == nil {
 			err, _ = f.Interface.(error)
 			continue

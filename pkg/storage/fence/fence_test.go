@@ -1,0 +1,423 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/install"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { storagetest.Main(m) }
+
+const (
+	namespacesPrefix  = "/registry/tenancy.borough.io/namespaces/"
+	podsPrefix        = "/registry/tenancy.borough.io/pods/"
+	limitRangesPrefix = "/registry/tenancy.borough.io/limitranges/"
+)
+
+var codec = func() runtime.Codec {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	return serializer.NewCodecFactory(scheme).LegacyCodec(v1.SchemeGroupVersion)
+}()
+
+// fixture is an etcd with a fence, and the two kinds of store on it.
+type fixture struct {
+	t                *testing.T
+	client           *kubernetes.Client
+	namespaces, pods kubernetes.Interface
+}
+
+func config() fence.Config {
+	return fence.Config{
+		Namespaces: fence.Resource{GroupResource: tenancy.Resource("namespaces"), Prefix: namespacesPrefix},
+		Namespaced: []fence.Resource{
+			{GroupResource: tenancy.Resource("limitranges"), Prefix: limitRangesPrefix},
+			{GroupResource: tenancy.Resource("pods"), Prefix: podsPrefix},
+		},
+		Decoder:     codec,
+		Transformer: identity.NewEncryptCheckTransformer(),
+	}
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	client := &kubernetes.Client{Client: storagetest.StartEmbedded(t).Client()}
+	client.Kubernetes = client
+	f, err := fence.New(config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{
+		t:          t,
+		client:     client,
+		namespaces: f.Wrap(tenancy.Resource("namespaces"), client),
+		pods:       f.Wrap(tenancy.Resource("pods"), client),
+	}
+}
+
+// write writes past the fence, as another server would.
+func (f *fixture) write(key, value string) int64 {
+	f.t.Helper()
+	response, err := f.client.Put(f.t.Context(), key, value)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return response.Header.Revision
+}
+
+// remove removes past the fence.
+func (f *fixture) remove(key string) {
+	f.t.Helper()
+	if _, err := f.client.Delete(f.t.Context(), key); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) exists(key string) bool {
+	f.t.Helper()
+	response, err := f.client.KV.Get(f.t.Context(), key)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return len(response.Kvs) > 0
+}
+
+func encode(t testing.TB, namespace *tenancy.Namespace) string {
+	t.Helper()
+	data, err := runtime.Encode(codec, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func active(t testing.TB) string { return encode(t, &tenancy.Namespace{}) }
+
+func terminating(t testing.TB) string {
+	return encode(t, &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: new(metav1.Now())}})
+}
+
+func TestCreate(t *testing.T) {
+	const namespaceKey, podKey = namespacesPrefix + "town", podsPrefix + "town/p"
+	notFound := func(t *testing.T, err error) {
+		if !apierrors.IsNotFound(err) || err.Error() != `namespaces.tenancy.borough.io "town" not found` {
+			t.Errorf("got %v, want NotFound for the namespace", err)
+		}
+	}
+	forbidden := func(t *testing.T, err error) {
+		t.Helper()
+		if !apierrors.IsForbidden(err) {
+			t.Fatalf("got %v, want Forbidden", err)
+		}
+		const text = `pods.tenancy.borough.io "p" is forbidden: unable to create new content in namespace town because it is being terminated`
+		if err.Error() != text {
+			t.Errorf("got %q, want %q", err, text)
+		}
+		cause, _ := apierrors.StatusCause(err, corev1.NamespaceTerminatingCause)
+		want := metav1.StatusCause{Type: "NamespaceTerminating", Message: "namespace town is being terminated", Field: "metadata.namespace"}
+		if diff := cmp.Diff(want, cause); diff != "" {
+			t.Errorf("cause (-want +got):\n%s", diff)
+		}
+	}
+	internal := func(t *testing.T, err error) {
+		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "town") {
+			t.Errorf("got %v, want an internal error that names the namespace", err)
+		}
+	}
+	for name, test := range map[string]struct {
+		before func(f *fixture)
+		// known is whether the namespace was active, and a pod created in it,
+		// before that.
+		known bool
+		// err checks the error; nil stands for success.
+		err func(t *testing.T, err error)
+		// conflict is whether the pod exists already.
+		conflict bool
+	}{
+		"no namespace":          {err: notFound},
+		"active":                {before: func(f *fixture) { f.write(namespaceKey, active(f.t)) }},
+		"terminating":           {before: func(f *fixture) { f.write(namespaceKey, terminating(f.t)) }, err: forbidden},
+		"unreadable":            {before: func(f *fixture) { f.write(namespaceKey, "rubbish") }, err: internal},
+		"other namespace":       {before: func(f *fixture) { f.write(namespacesPrefix+"townhall", active(f.t)) }, err: notFound},
+		"known":                 {known: true},
+		"known and changed":     {known: true, before: func(f *fixture) { f.write(namespaceKey, active(f.t)) }},
+		"known and terminating": {known: true, before: func(f *fixture) { f.write(namespaceKey, terminating(f.t)) }, err: forbidden},
+		"known and gone":        {known: true, before: func(f *fixture) { f.remove(namespaceKey) }, err: notFound},
+		"known and created again": {known: true, before: func(f *fixture) {
+			f.remove(namespaceKey)
+			f.write(namespaceKey, active(f.t))
+		}},
+		"exists": {before: func(f *fixture) {
+			f.write(namespaceKey, active(f.t))
+			f.write(podKey, "there")
+		}, conflict: true},
+		"exists in a terminating namespace": {known: true, before: func(f *fixture) {
+			f.write(podKey, "there")
+			f.write(namespaceKey, terminating(f.t))
+		}, conflict: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			if test.known {
+				f.write(namespaceKey, active(t))
+				if response, err := f.pods.OptimisticPut(t.Context(), podsPrefix+"town/earlier", nil, 0, kubernetes.PutOptions{}); err != nil || !response.Succeeded {
+					t.Fatalf("creating the earlier pod: %v, %v", response, err)
+				}
+			}
+			if test.before != nil {
+				test.before(f)
+			}
+			response, err := f.pods.OptimisticPut(t.Context(), podKey, []byte("new"), 0, kubernetes.PutOptions{GetOnFailure: true})
+			switch {
+			case test.err != nil:
+				if err == nil {
+					t.Fatalf("got %v, want an error", response)
+				}
+				test.err(t, err)
+				if f.exists(podKey) {
+					t.Error("the pod has been created nevertheless")
+				}
+			case err != nil:
+				t.Fatal(err)
+			case test.conflict:
+				if response.Succeeded || response.Revision == 0 || string(response.KV.GetValue()) != "there" {
+					t.Errorf("got %v, want a conflict with the existing value", response)
+				}
+			default:
+				got, err := f.client.KV.Get(t.Context(), podKey)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !response.Succeeded || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "new" || got.Kvs[0].ModRevision != response.Revision {
+					t.Errorf("got %v, stored %v", response, got.Kvs)
+				}
+			}
+		})
+	}
+}
+
+func TestCreateConflictWithoutValue(t *testing.T) {
+	f := newFixture(t)
+	f.write(podsPrefix+"town/p", "there")
+	response, err := f.pods.OptimisticPut(t.Context(), podsPrefix+"town/p", nil, 0, kubernetes.PutOptions{})
+	if err != nil || response.Succeeded || response.KV != nil {
+		t.Errorf("got %v, %v; want a conflict without the value", response, err)
+	}
+}
+
+func TestCreateWithLease(t *testing.T) {
+	f := newFixture(t)
+	f.write(namespacesPrefix+"town", active(t))
+	lease, err := f.client.Grant(t.Context(), 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.pods.OptimisticPut(t.Context(), podsPrefix+"town/p", nil, 0, kubernetes.PutOptions{LeaseID: lease.ID}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.client.KV.Get(t.Context(), podsPrefix+"town/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Kvs) != 1 || clientv3.LeaseID(got.Kvs[0].Lease) != lease.ID {
+		t.Errorf("got %v, want a key with lease %x", got.Kvs, lease.ID)
+	}
+	if _, err := f.namespaces.OptimisticPut(t.Context(), namespacesPrefix+"short", nil, 0, kubernetes.PutOptions{LeaseID: lease.ID}); !apierrors.IsInternalError(err) {
+		t.Errorf("got %v for a namespace with a lease, want an internal error", err)
+	}
+}
+
+func TestUpdateIsNotFenced(t *testing.T) {
+	f := newFixture(t)
+	f.write(namespacesPrefix+"town", terminating(t))
+	revision := f.write(podsPrefix+"town/p", "old")
+	response, err := f.pods.OptimisticPut(t.Context(), podsPrefix+"town/p", []byte("new"), revision, kubernetes.PutOptions{})
+	if err != nil || !response.Succeeded {
+		t.Errorf("updating in a terminating namespace: %v, %v", response, err)
+	}
+	response, err = f.pods.OptimisticPut(t.Context(), podsPrefix+"town/p", []byte("newer"), revision, kubernetes.PutOptions{GetOnFailure: true})
+	if err != nil || response.Succeeded || string(response.KV.GetValue()) != "new" {
+		t.Errorf("updating at an old revision: %v, %v", response, err)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	const key = namespacesPrefix + "town"
+	for name, test := range map[string]struct {
+		// content is what is there besides the namespace.
+		content []string
+		// left are the resources that the error names.
+		left string
+		// stale asks for a revision that the namespace does not have any more.
+		stale bool
+	}{
+		"empty":                      {},
+		"pod":                        {content: []string{podsPrefix + "town/p"}, left: "pods.tenancy.borough.io"},
+		"several":                    {content: []string{podsPrefix + "town/p", podsPrefix + "town/q", limitRangesPrefix + "town/l"}, left: "limitranges.tenancy.borough.io, pods.tenancy.borough.io"},
+		"content of others":          {content: []string{podsPrefix + "townhall/p", podsPrefix + "tow/p", podsPrefix + "town0/p", podsPrefix + "a/town"}},
+		"changed":                    {stale: true},
+		"changed and there is a pod": {stale: true, content: []string{podsPrefix + "town/p"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			revision := f.write(key, terminating(t))
+			for _, key := range test.content {
+				f.write(key, "content")
+			}
+			if test.stale {
+				f.write(key, "changed")
+			}
+			response, err := f.namespaces.OptimisticDelete(t.Context(), key, revision, kubernetes.DeleteOptions{GetOnFailure: true})
+			switch {
+			case test.stale:
+				if err != nil || response.Succeeded || string(response.KV.GetValue()) != "changed" {
+					t.Errorf("got %v, %v; want a conflict with the changed value", response, err)
+				}
+			case test.left != "":
+				cause, ok := apierrors.StatusCause(err, fence.CauseTypeNotEmpty)
+				if !apierrors.IsConflict(err) || !ok {
+					t.Fatalf("got %v, want Conflict with cause %s", err, fence.CauseTypeNotEmpty)
+				}
+				text := "there is content left in it: " + test.left
+				if want := `Operation cannot be fulfilled on namespaces.tenancy.borough.io "town": ` + text; err.Error() != want {
+					t.Errorf("got %q, want %q", err, want)
+				}
+				if cause.Message != text {
+					t.Errorf("got cause %q, want %q", cause.Message, text)
+				}
+			case err != nil || !response.Succeeded:
+				t.Errorf("got %v, %v; want success", response, err)
+			}
+			if gone := !f.exists(key); gone != (test.left == "" && !test.stale) {
+				t.Errorf("the namespace is gone: %t", gone)
+			}
+		})
+	}
+}
+
+func TestRemoveAbsent(t *testing.T) {
+	f := newFixture(t)
+	response, err := f.namespaces.OptimisticDelete(t.Context(), namespacesPrefix+"town", 7, kubernetes.DeleteOptions{GetOnFailure: true})
+	if err != nil || response.Succeeded || response.KV != nil {
+		t.Errorf("got %v, %v; want a conflict without a value", response, err)
+	}
+}
+
+func TestMalformedKey(t *testing.T) {
+	f := newFixture(t)
+	for _, key := range []string{podsPrefix, podsPrefix + "p", podsPrefix + "town/", podsPrefix + "/p", podsPrefix + "town/p/q", "/elsewhere/town/p"} {
+		if _, err := f.pods.OptimisticPut(t.Context(), key, nil, 0, kubernetes.PutOptions{}); !apierrors.IsInternalError(err) {
+			t.Errorf("creating %q: got %v, want an internal error", key, err)
+		}
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.pods.OptimisticPut(ctx, podsPrefix+"town/p", nil, 0, kubernetes.PutOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("creating: got %v", err)
+	}
+	if _, err := f.namespaces.OptimisticDelete(ctx, namespacesPrefix+"town", 1, kubernetes.DeleteOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("removing: got %v", err)
+	}
+}
+
+func TestUnknownResourceIsNotFenced(t *testing.T) {
+	client := &kubernetes.Client{}
+	client.Kubernetes = client
+	f, err := fence.New(config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Wrap(schema.GroupResource{Resource: "pods"}, client); got != client.Kubernetes {
+		t.Errorf("got %T for a resource of another group", got)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*fence.Config)
+		want   string
+	}{
+		"no namespaces":   {func(c *fence.Config) { c.Namespaces = fence.Resource{} }, "needs a prefix"},
+		"no slash":        {func(c *fence.Config) { c.Namespaced[0].Prefix = "/registry/pods" }, "needs a prefix"},
+		"root":            {func(c *fence.Config) { c.Namespaced[0].Prefix = "/" }, "needs a prefix"},
+		"too many":        {func(c *fence.Config) { c.Namespaced = make([]fence.Resource, fence.MaxNamespaced+1) }, "more than the 127"},
+		"none is allowed": {func(c *fence.Config) { c.Namespaced = nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config()
+			test.change(&c)
+			_, err := fence.New(c)
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestMaxNamespaced shows that etcd takes a transaction as large as a fence may
+// need.
+func TestMaxNamespaced(t *testing.T) {
+	f := newFixture(t)
+	c := config()
+	c.Namespaced = nil
+	for i := range fence.MaxNamespaced {
+		name := strings.Repeat("r", i+1)
+		c.Namespaced = append(c.Namespaced, fence.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/"})
+	}
+	wide, err := fence.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := f.write(namespacesPrefix+"town", terminating(t))
+	response, err := wide.Wrap(tenancy.Resource("namespaces"), f.client).OptimisticDelete(t.Context(), namespacesPrefix+"town", revision, kubernetes.DeleteOptions{})
+	if err != nil || !response.Succeeded {
+		t.Errorf("got %v, %v; want success", response, err)
+	}
+}
+
+func FuzzSplitKey(f *testing.F) {
+	for _, key := range []string{podsPrefix, podsPrefix + "town/p", podsPrefix + "town", podsPrefix + "/p", podsPrefix + "a/b/c", "", "/"} {
+		f.Add(podsPrefix, key)
+	}
+	f.Fuzz(func(t *testing.T, prefix, key string) {
+		namespace, name, ok := fence.SplitKey(prefix, key)
+		if ok && prefix+namespace+"/"+name != key {
+			t.Errorf("%q is not put together again from %q and %q", key, namespace, name)
+		}
+		if ok && (namespace == "" || name == "" || strings.Contains(namespace+name, "/")) {
+			t.Errorf("%q gives %q and %q", key, namespace, name)
+		}
+		if rest, found := strings.CutPrefix(key, prefix); !ok && found {
+			parts := strings.Split(rest, "/")
+			if len(parts) == 2 && parts[0] != "" && parts[1] != "" {
+				t.Errorf("%q is refused", key)
+			}
+		}
+	})
+}
