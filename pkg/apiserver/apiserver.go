@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,6 +54,13 @@ type ExtraConfig struct {
 	Informers externalversions.SharedInformerFactory
 }
 
+// connectionGrace bounds how long a stop waits for connections to close after
+// it was announced on them (HTTP/2 leaves the client a second); requests in
+// flight are waited for besides. A connection that the loopback client opens in
+// the very instant of a stop is told nothing, and would hold it up for as long
+// as a request may take.
+const connectionGrace = 2 * time.Second
+
 type completedConfig struct {
 	generic genericapiserver.CompletedConfig
 	extra   *ExtraConfig
@@ -75,6 +83,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the generic API server: %w", err)
 	}
+	server.ShutdownTimeout = connectionGrace
 
 	resources, err := c.extra.resources(c.generic.RESTOptionsGetter)
 	if err != nil {
