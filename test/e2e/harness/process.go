@@ -82,8 +82,11 @@ func (p *Process) Stop() error {
 	select {
 	case <-p.done:
 	case <-time.After(stopTimeout):
-		p.Kill()
-		return fmt.Errorf("%s did not end within %s of SIGTERM", p.Name, stopTimeout)
+		// Go programs answer SIGQUIT with what each goroutine is at.
+		before := len(p.Output())
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+		<-p.done
+		return fmt.Errorf("%s did not end within %s of SIGTERM:\n%s", p.Name, stopTimeout, p.Output()[before:])
 	}
 	err := p.err
 	if err != nil {
