@@ -76,7 +76,7 @@ func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	return b.Server.await(ctx, func(ctx context.Context) error {
+	return b.Server.Await(ctx, func(ctx context.Context) error {
 		config, err := b.LoadConfig("admin")
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (b *Borough) StartController(ctx context.Context, flags ...string) error {
 	}
 	client := &http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
-	return b.Controller.await(ctx, func(ctx context.Context) error {
+	return b.Controller.Await(ctx, func(ctx context.Context) error {
 		return getOK(ctx, client, "http://"+address+"/readyz")
 	})
 }

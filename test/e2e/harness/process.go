@@ -107,9 +107,9 @@ func (p *Process) Flaws() error {
 	return nil
 }
 
-// await calls ready, every now and then, until it returns nil. It fails at once
+// Await calls ready, every now and then, until it returns nil. It fails at once
 // when the process ends.
-func (p *Process) await(ctx context.Context, ready func(context.Context) error) error {
+func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
