@@ -18,9 +18,14 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
+	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A context of our own, because the libraries take any cause but
+	// context.Canceled for a failure.
+	ctx, cancel := context.WithCancel(context.Background())
+	context.AfterFunc(signalled, func() {
+		stop() // a second signal ends the process at once
+		cancel()
+	})
 
 	cmd := app.NewCommand(app.Run)
 	cmd.SetContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,8 +100,12 @@ func newController(client versioned.Interface, content metadata.Interface, disco
 	_, err := c.informer.AddTypedEventHandler(tenancyinformers.NamespaceDetailedHandlerFuncs{
 		AddFunc: func(ns *v1.Namespace, initial bool) { c.observe(ns, initial) },
 		UpdateFunc: func(old, ns *v1.Namespace) {
-			if old.UID != ns.UID {
+			switch {
+			case old.UID != ns.UID:
 				c.observeGone(old.Name)
+			case !old.DeletionTimestamp.IsZero() &&
+				slices.Equal(old.Spec.Finalizers, ns.Spec.Finalizers) && slices.Equal(old.Finalizers, ns.Finalizers):
+				return // a status, most likely of our own
 			}
 			c.observe(ns, false)
 		},
@@ -215,7 +220,7 @@ func (c *Controller) process(ctx context.Context, key string, since time.Time) {
 		logger.V(2).Info("The namespace waits for its content", "content", remaining.Error())
 	} else {
 		c.terminations.stuck(key, ns.UID, stuckOnFailure)
-		utilruntime.HandleErrorWithContext(ctx, err, "Could not purge the namespace, will try again")
+		logger.Error(err, "Could not purge the namespace, will try again")
 	}
 	c.again.AddRateLimited(key)
 }

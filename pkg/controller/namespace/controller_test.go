@@ -1,0 +1,371 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
+)
+
+// attempt is one call of purge.
+type attempt struct {
+	name  string
+	uid   types.UID
+	since time.Time
+	at    time.Time
+}
+
+// bench is a controller in a synctest bubble, where time passes only while
+// everything waits. What a purge does is up to the test.
+type bench struct {
+	*Controller
+	t        *testing.T
+	client   versioned.Interface
+	content  *contentWatcher
+	registry metrics.KubeRegistry
+	stop     func()
+
+	mu       sync.Mutex
+	attempts []attempt
+	busy     map[string]bool
+}
+
+func newBench(t *testing.T, workers int, purge func(ctx context.Context, b *bench, ns *v1.Namespace) error, initial ...*v1.Namespace) *bench {
+	t.Helper()
+	b := &bench{t: t, client: fake.NewSimpleClientset(), content: newContentWatcher(), registry: metrics.NewKubeRegistry(), busy: map[string]bool{}}
+	for _, ns := range initial {
+		b.create(ns)
+	}
+	c, err := newController(b.client, b.content, nil, b.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Controller = c
+	c.purge = func(ctx context.Context, ns *v1.Namespace, since time.Time) error {
+		b.mu.Lock()
+		b.attempts = append(b.attempts, attempt{ns.Name, ns.UID, since, time.Now()})
+		if b.busy[ns.Name] {
+			t.Errorf("two workers are at %s", ns.Name)
+		}
+		b.busy[ns.Name] = true
+		b.mu.Unlock()
+		defer func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.busy, ns.Name)
+		}()
+		return purge(ctx, b, ns)
+	}
+	_, ctx := ktesting.NewTestContext(t)
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { c.RunInformer(ctx) })
+	running.Go(func() { c.RunWorkers(ctx, workers) })
+	b.stop = func() {
+		cancel()
+		running.Wait()
+	}
+	synctest.Wait()
+	return b
+}
+
+func terminating(name string, uid types.UID) *v1.Namespace {
+	return &v1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, DeletionTimestamp: ptr.To(metav1.Now())},
+		Spec:       v1.NamespaceSpec{Finalizers: []v1.FinalizerName{v1.FinalizerKubernetes}},
+		Status:     v1.NamespaceStatus{Phase: v1.NamespaceTerminating},
+	}
+}
+
+func (b *bench) create(ns *v1.Namespace) {
+	b.t.Helper()
+	if _, err := b.client.TenancyV1().Namespaces().Create(b.t.Context(), ns, metav1.CreateOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) update(ns *v1.Namespace) {
+	b.t.Helper()
+	if _, err := b.client.TenancyV1().Namespaces().Update(b.t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// remove takes a Namespace from storage. It may be called by a purge.
+func (b *bench) remove(ns *v1.Namespace) error {
+	return b.client.TenancyV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
+}
+
+// attemptsAt returns when a Namespace was worked on, in seconds from the first.
+func (b *bench) attemptsAt(name string) (seconds []float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var first time.Time
+	for _, a := range b.attempts {
+		if a.name != name {
+			continue
+		}
+		if first.IsZero() {
+			first = a.at
+		}
+		seconds = append(seconds, a.at.Sub(first).Seconds())
+	}
+	return seconds
+}
+
+// TestStuckNamespacesSlowNobody has far more stuck Namespaces than workers,
+// each of which takes long over every attempt but the first. One that is
+// deleted now is gone before any time has passed.
+func TestStuckNamespacesSlowNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := map[string]bool{}
+		b := newBench(t, 2, func(ctx context.Context, b *bench, ns *v1.Namespace) error {
+			if !strings.HasPrefix(ns.Name, "stuck") {
+				return b.remove(ns)
+			}
+			b.mu.Lock()
+			again := seen[ns.Name]
+			seen[ns.Name] = true
+			b.mu.Unlock()
+			if again {
+				select {
+				case <-time.After(time.Minute):
+				case <-ctx.Done():
+				}
+			}
+			return errors.New("stuck")
+		})
+		for i := range 50 {
+			b.create(terminating(fmt.Sprint("stuck-", i), types.UID(fmt.Sprint(i))))
+		}
+		time.Sleep(10 * time.Minute)
+		for i := range 3 {
+			start := time.Now()
+			name := fmt.Sprint("fresh-", i)
+			b.create(terminating(name, types.UID(name)))
+			synctest.Wait()
+			if got := b.attemptsAt(name); len(got) != 1 || time.Since(start) != 0 {
+				t.Errorf("%s was worked on %v after %s", name, got, time.Since(start))
+			}
+		}
+		b.expectMetrics(`
+			# HELP borough_namespace_controller_stuck_namespaces [ALPHA] Namespaces that are being deleted and wait: for their content, for others' finalizers, or for the next attempt after a failure.
+			# TYPE borough_namespace_controller_stuck_namespaces gauge
+			borough_namespace_controller_stuck_namespaces{reason="content"} 0
+			borough_namespace_controller_stuck_namespaces{reason="failure"} 50
+			borough_namespace_controller_stuck_namespaces{reason="finalizers"} 0
+			# HELP borough_namespace_controller_terminating_namespaces [ALPHA] Namespaces that are being deleted.
+			# TYPE borough_namespace_controller_terminating_namespaces gauge
+			borough_namespace_controller_terminating_namespaces 50
+			# HELP borough_namespace_controller_oldest_termination_age_seconds [ALPHA] Time since the deletion of the namespace that has been terminating for longest, 0 if there is none.
+			# TYPE borough_namespace_controller_oldest_termination_age_seconds gauge
+			borough_namespace_controller_oldest_termination_age_seconds 600
+			`, "stuck_namespaces", "terminating_namespaces", "oldest_termination_age_seconds")
+		b.stop()
+	})
+}
+
+// TestBackoff shows that a failure is tried again ever later, within bounds,
+// and each time with discovery newer than the attempt.
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(context.Context, *bench, *v1.Namespace) error { return errors.New("no") })
+		b.create(terminating("ns", "1"))
+		time.Sleep(2 * time.Minute)
+		got := b.attemptsAt("ns")
+		want := []float64{0, .1, .3, .7, 1.5, 3.1, 6.3, 12.7, 25.5, 51.1, 81.1, 111.1}
+		if !slices.EqualFunc(got, want, func(a, b float64) bool { return a-b < .01 && b-a < .01 }) {
+			t.Errorf("attempts at %v, want %v", got, want)
+		}
+		for i, a := range b.attempts {
+			if !a.since.Equal(a.at) {
+				t.Errorf("attempt %d at %s has discovery of %s", i, a.at, a.since)
+			}
+		}
+		b.stop()
+	})
+}
+
+// TestOneWorkerAtATime has events, wakes and retries come at once; newBench
+// checks that no Namespace is worked on twice at the same time.
+func TestOneWorkerAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := map[string]int{}
+		b := newBench(t, 8, func(_ context.Context, b *bench, ns *v1.Namespace) error {
+			time.Sleep(30 * time.Millisecond)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if calls[ns.Name]++; calls[ns.Name]%3 == 0 {
+				return nil
+			}
+			return errors.New("again")
+		})
+		for i := range 5 {
+			b.create(terminating(fmt.Sprint(i), types.UID(fmt.Sprint(i))))
+		}
+		for step := range 500 {
+			name := fmt.Sprint(step % 5)
+			time.Sleep(7 * time.Millisecond)
+			b.wake(name)
+			ns := terminating(name, types.UID(name))
+			ns.Finalizers = []string{fmt.Sprint("example.com/", step)}
+			b.update(ns)
+		}
+		synctest.Wait()
+		b.stop()
+		for name, n := range calls {
+			if n < 10 {
+				t.Errorf("%s was worked on %d times only", name, n)
+			}
+		}
+	})
+}
+
+// TestEvents shows which changes of a Namespace have it worked on.
+func TestEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(context.Context, *bench, *v1.Namespace) error { return nil }, terminating("old", "1"))
+		expect := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if len(b.attempts) != want {
+				t.Errorf("%s: %d attempts, want %d: %v", when, len(b.attempts), want, b.attempts)
+			}
+		}
+		expect("terminating when the controller starts", 1)
+		active := terminating("new", "2")
+		active.DeletionTimestamp = nil
+		b.create(active)
+		expect("active", 1)
+		ns := terminating("new", "2")
+		b.update(ns)
+		expect("deleted", 2)
+		ns.Status.Conditions = []v1.NamespaceCondition{{Type: "x"}}
+		b.update(ns)
+		expect("a status", 2)
+		ns.Spec.Finalizers = nil
+		b.update(ns)
+		expect("a finalizer less", 3)
+		ns.Finalizers = []string{"example.com/f"}
+		b.update(ns)
+		expect("a finalizer in the metadata", 4)
+		again := terminating("new", "3")
+		again.Finalizers = ns.Finalizers
+		again.Spec = ns.Spec
+		b.update(again)
+		expect("another incarnation, the one between unseen", 5)
+		b.stop()
+	})
+}
+
+// TestContentWakes follows a Namespace whose content goes while it is watched.
+func TestContentWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		drained := false
+		b := newBench(t, 1, func(_ context.Context, b *bench, ns *v1.Namespace) error {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if drained {
+				return b.remove(ns)
+			}
+			return fmt.Errorf("wrapped: %w", &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a", "b")}})
+		})
+		b.create(terminating("ns", "1"))
+		time.Sleep(time.Minute) // well into the backoff
+		b.mu.Lock()
+		drained = true
+		b.mu.Unlock()
+		before := len(b.attemptsAt("ns"))
+		b.content.send(podsOf("ns"), gone("a"))
+		synctest.Wait()
+		if got := len(b.attemptsAt("ns")); got != before {
+			t.Error("worked on while something was left")
+		}
+		start := time.Now()
+		b.content.send(podsOf("ns"), gone("b"))
+		synctest.Wait()
+		if got := len(b.attemptsAt("ns")); got != before+1 || time.Since(start) != 0 {
+			t.Errorf("%d attempts after the content was gone, %s later", got-before, time.Since(start))
+		}
+		if n := b.content.open(); n != 0 {
+			t.Errorf("%d watches are left open", n)
+		}
+		b.expectMetrics(`
+			# HELP borough_namespace_controller_purged_objects_total [ALPHA] Objects that are gone because their namespace was deleted.
+			# TYPE borough_namespace_controller_purged_objects_total counter
+			borough_namespace_controller_purged_objects_total{group="tenancy.borough.io",resource="pods"} 2
+			`, "purged_objects_total")
+		defer b.stop()
+		families, err := b.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == metricsSubsystem+"_termination_duration_seconds" {
+				if h := family.GetMetric()[0].GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 60 {
+					t.Errorf("%d terminations took %v s", h.GetSampleCount(), h.GetSampleSum())
+				}
+				return
+			}
+		}
+		t.Error("no termination was observed")
+	})
+}
+
+// TestRunEnds shows that nothing is left when RunWorkers returns, whatever was
+// going on: the bubble would not end otherwise.
+func TestRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 3, func(ctx context.Context, _ *bench, ns *v1.Namespace) error {
+			switch ns.Name {
+			case "busy":
+				<-ctx.Done()
+				return ctx.Err()
+			case "waits":
+				return &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a")}}
+			default:
+				return errors.New("no")
+			}
+		}, terminating("busy", "1"), terminating("waits", "2"), terminating("fails", "3"))
+		time.Sleep(time.Second)
+		if n := b.content.open(); n != 1 {
+			t.Errorf("%d watches are open", n)
+		}
+		b.stop()
+		if n := b.content.open(); n != 0 {
+			t.Errorf("%d watches are left open", n)
+		}
+	})
+}
+
+func (b *bench) expectMetrics(want string, names ...string) {
+	b.t.Helper()
+	for i := range names {
+		names[i] = metricsSubsystem + "_" + names[i]
+	}
+	if err := testutil.GatherAndCompare(b.registry, strings.NewReader(want), names...); err != nil {
+		b.t.Error(err)
+	}
+}

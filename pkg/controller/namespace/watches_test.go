@@ -1,0 +1,240 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+)
+
+var (
+	pods        = v1.SchemeGroupVersion.WithResource("pods")
+	limitRanges = v1.SchemeGroupVersion.WithResource("limitranges")
+)
+
+// watched tells the watches of a contentWatcher apart.
+type watched struct {
+	resource  schema.GroupVersionResource
+	namespace string
+}
+
+func podsOf(namespace string) watched { return watched{pods, namespace} }
+
+// contentWatcher is a metadata client that can only watch.
+type contentWatcher struct {
+	metadata.Interface
+	metadata.Getter
+	*watchers
+	of watched
+}
+
+type watchers struct {
+	mu      sync.Mutex
+	byKind  map[watched]*watch.RaceFreeFakeWatcher
+	from    []string // the resourceVersions that were asked for
+	refused error
+}
+
+func newContentWatcher() *contentWatcher {
+	return &contentWatcher{watchers: &watchers{byKind: map[watched]*watch.RaceFreeFakeWatcher{}}}
+}
+
+func (c *contentWatcher) Resource(gvr schema.GroupVersionResource) metadata.Getter {
+	return &contentWatcher{watchers: c.watchers, of: watched{resource: gvr}}
+}
+
+func (c *contentWatcher) Namespace(name string) metadata.ResourceInterface {
+	return &contentWatcher{watchers: c.watchers, of: watched{c.of.resource, name}}
+}
+
+func (c *contentWatcher) Watch(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused != nil {
+		return nil, c.refused
+	}
+	w := watch.NewRaceFreeFake()
+	c.byKind[c.of] = w
+	c.from = append(c.from, opts.ResourceVersion)
+	return w, nil
+}
+
+func (w *watchers) open() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, of := range w.byKind {
+		if !of.IsStopped() {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *watchers) send(to watched, event watch.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.byKind[to].Action(event.Type, event.Object)
+}
+
+func remaining(resourceVersion string, objects ...types.UID) deletion.Remaining {
+	r := deletion.Remaining{
+		Resource:        deletion.Resource{GroupVersionResource: pods, Watch: true},
+		ResourceVersion: resourceVersion,
+		Objects:         map[types.UID][]string{},
+	}
+	for _, uid := range objects {
+		r.Objects[uid] = nil
+	}
+	return r
+}
+
+func event(t watch.EventType, uid types.UID, deleting bool, finalizers ...string) watch.Event {
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid, Finalizers: finalizers}}
+	if deleting {
+		o.DeletionTimestamp = ptr.To(metav1.Now())
+	}
+	return watch.Event{Type: t, Object: o}
+}
+
+func gone(uid types.UID) watch.Event { return event(watch.Deleted, uid, true) }
+
+func TestContentWatchObserve(t *testing.T) {
+	type step struct {
+		event     watch.Event
+		wake, end bool
+	}
+	for _, tc := range []struct {
+		name    string
+		objects map[types.UID][]string
+		steps   []step
+	}{
+		{"the last object goes", map[types.UID][]string{"a": nil, "b": nil}, []step{
+			{gone("a"), false, false}, {gone("b"), true, true},
+		}},
+		{"an unknown object goes", map[types.UID][]string{"a": nil}, []step{
+			{gone("x"), false, false}, {gone("a"), true, true},
+		}},
+		{"a status changes", map[types.UID][]string{"a": {"f"}}, []step{
+			{event(watch.Modified, "a", true, "f"), false, false},
+		}},
+		{"something new is there that nobody asked to go", map[types.UID][]string{"a": nil}, []step{
+			{event(watch.Added, "x", false), true, true},
+		}},
+		{"something new is there that is going", map[types.UID][]string{"a": nil}, []step{
+			{event(watch.Added, "x", true), false, false}, {gone("a"), false, false}, {gone("x"), true, true},
+		}},
+		{"what could not be deleted changes", map[types.UID][]string{"a": nil}, []step{
+			{event(watch.Modified, "a", false), false, false},
+		}},
+		{"one of two finalizers of a kind goes, then the other", map[types.UID][]string{"a": {"f"}, "b": {"f", "g"}}, []step{
+			{event(watch.Modified, "a", true), false, false}, {event(watch.Modified, "b", true, "g"), true, false},
+			{gone("b"), true, false}, {gone("a"), true, true},
+		}},
+		{"another finalizer appears", map[types.UID][]string{"a": {"f"}}, []step{
+			{event(watch.Modified, "a", true, "f", "g"), true, false}, {event(watch.Modified, "a", true, "g"), true, false},
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cw := &contentWatch{objects: tc.objects, finalizers: map[string]int{}}
+			for _, finalizers := range tc.objects {
+				for _, f := range finalizers {
+					cw.finalizers[f]++
+				}
+			}
+			for i, step := range tc.steps {
+				wake, end := cw.observe(step.event.Type, step.event.Object.(*metav1.PartialObjectMetadata))
+				if wake != step.wake || end != step.end {
+					t.Errorf("step %d: wake %v, end %v, want %v, %v", i, wake, end, step.wake, step.end)
+				}
+			}
+		})
+	}
+}
+
+// TestContentWatches shows when watches are opened and closed.
+func TestContentWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		client := newContentWatcher()
+		var woken []string
+		var purged int
+		w := newContentWatches(client, func(key string) { woken = append(woken, key) },
+			func(_ schema.GroupVersionResource, n int) { purged += n })
+		expect := func(when string, open int, from ...string) {
+			t.Helper()
+			synctest.Wait()
+			if got := client.open(); got != open || w.open != open {
+				t.Errorf("%s: %d watches are open (%d on the books), want %d", when, got, w.open, open)
+			}
+			if !slices.Equal(client.from, from) {
+				t.Errorf("%s: watches from %v, want %v", when, client.from, from)
+			}
+		}
+
+		w.keep(ctx, "ns", "1", []deletion.Remaining{remaining("7", "a", "b")})
+		expect("content remains", 1, "7")
+		w.keep(ctx, "ns", "1", []deletion.Remaining{remaining("8", "a", "b")})
+		expect("it still does", 1, "7")
+		w.keep(ctx, "ns", "2", []deletion.Remaining{remaining("9", "c", "d")})
+		expect("of another incarnation", 1, "7", "9")
+		others := remaining("10", "l")
+		others.GroupVersionResource = limitRanges
+		w.keep(ctx, "ns", "2", []deletion.Remaining{others})
+		expect("of another kind", 1, "7", "9", "10")
+		blind := remaining("11", "x")
+		blind.Watch = false
+		w.keep(ctx, "ns", "2", []deletion.Remaining{others, blind})
+		expect("that cannot be watched", 1, "7", "9", "10")
+		w.stop("ns")
+		expect("the namespace is gone", 0, "7", "9", "10")
+
+		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("12", "a")})
+		expect("once more", 1, "7", "9", "10", "12")
+		client.send(podsOf("ns"), watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "too old"}})
+		expect("the watch breaks", 0, "7", "9", "10", "12")
+		if len(woken) > 0 {
+			t.Errorf("woken by a watch that broke: %v", woken)
+		}
+		client.refused = errors.New("no")
+		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("13", "a")})
+		expect("the watch is refused", 0, "7", "9", "10", "12")
+		client.refused = nil
+		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("14", "a")})
+		expect("and then not", 1, "7", "9", "10", "12", "14")
+		client.send(podsOf("ns"), gone("a"))
+		expect("the content is gone", 0, "7", "9", "10", "12", "14")
+		if !slices.Equal(woken, []string{"ns"}) || purged != 1 {
+			t.Errorf("woken: %v, purged: %d", woken, purged)
+		}
+
+		client.from = nil
+		for i := range maxContentWatches + 10 {
+			w.keep(ctx, fmt.Sprint(i), "1", []deletion.Remaining{remaining("1", "a")})
+		}
+		synctest.Wait()
+		if got := client.open(); got != maxContentWatches {
+			t.Errorf("%d watches are open", got)
+		}
+		cancel()
+		w.wait()
+		if got := client.open(); got != 0 || len(w.byKey) != 0 || w.open != 0 {
+			t.Errorf("%d watches are open, %d on the books", got, w.open)
+		}
+	})
+}
