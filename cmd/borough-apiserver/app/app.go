@@ -85,7 +85,7 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 		}()
 	}
 
-	config, err := o.Config(etcd)
+	config, err := o.Config(ctx, etcd)
 	if err != nil {
 		return err
 	}

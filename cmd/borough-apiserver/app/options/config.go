@@ -6,7 +6,6 @@ package options
 import (
 	"context"
 	"fmt"
-	"net"
 
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -36,7 +35,7 @@ func (o *Options) StartEtcd(ctx context.Context) (*embedded.Server, error) {
 
 // Config returns the config of a server that stores in etcd, or in
 // --etcd-servers when etcd is nil. It listens on the port.
-func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
+func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver.Config, error) {
 	generic := genericapiserver.NewRecommendedConfig(o.codecs)
 	namer := apiopenapi.NewDefinitionNamer(o.scheme)
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
@@ -63,7 +62,7 @@ func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
 			if o.Standalone {
 				return o.applyStandalone(generic)
 			}
-			return o.applyHosted(generic)
+			return o.applyHosted(ctx, generic)
 		}},
 		{"auditing", func() error { return o.Audit.ApplyTo(&generic.Config) }},
 	} {
@@ -88,7 +87,7 @@ func (o *Options) Config(etcd *embedded.Server) (*apiserver.Config, error) {
 			Scheme:         o.scheme,
 			Codecs:         o.codecs,
 			ShortNames:     o.Standalone,
-			HostNamespaces: o.HostNamespaces,
+			HostNamespaces: o.Hosted.Namespaces,
 			Client:         client,
 			Informers:      informers,
 		},
@@ -126,22 +125,4 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, cl
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	return nil
-}
-
-// applyHosted serves behind the API server of a host cluster, which says who
-// the users are and what they may do.
-func (o *Options) applyHosted(generic *genericapiserver.RecommendedConfig) error {
-	if err := o.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
-		return fmt.Errorf("make a serving certificate: %w", err)
-	}
-	if err := o.SecureServing.ApplyToConfig(&generic.Config); err != nil {
-		return err
-	}
-	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
-		return err
-	}
-	if err := o.Authorization.ApplyTo(&generic.Authorization); err != nil {
-		return err
-	}
-	return o.CoreAPI.ApplyTo(generic)
 }

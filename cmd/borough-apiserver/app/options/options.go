@@ -17,7 +17,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/client-go/rest"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/compatibility"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -36,9 +35,8 @@ type Options struct {
 	// DataDir holds what the server itself keeps: the embedded etcd and, when
 	// Standalone, certificates and kubeconfigs.
 	DataDir string
-	// HostNamespaces is the rule for the namespace controller of the host
-	// cluster.
-	HostNamespaces apiserver.HostNamespaces
+	// Hosted is for a server that is not Standalone.
+	Hosted *HostedOptions
 
 	Server         *genericoptions.ServerRunOptions
 	Storage        *storage.Options
@@ -83,7 +81,7 @@ func New() *Options {
 
 	return &Options{
 		DataDir:        ".borough",
-		HostNamespaces: apiserver.HostNamespaces{Controllers: apiserver.DefaultHostNamespaceControllers()},
+		Hosted:         newHostedOptions(),
 		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
 		Storage:        storage.NewOptions(),
 		SecureServing:  serving.WithLoopback(),
@@ -116,12 +114,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	o.SecureServing.AddFlags(sets.FlagSet("secure serving"))
 	host := sets.FlagSet("host cluster")
 	o.CoreAPI.AddFlags(host)
-	host.BoolVar(&o.HostNamespaces.Couple, "couple-host-namespaces", o.HostNamespaces.Couple, ""+
-		"Delete a Namespace when the host cluster deletes its own namespace of the same name. "+
-		"Otherwise the two have nothing to do with each other.")
-	host.StringSliceVar(&o.HostNamespaces.Controllers, "host-namespace-controllers", o.HostNamespaces.Controllers, ""+
-		"Users that the namespace controller of the host cluster comes as. When it purges a namespace of the host, "+
-		"it finds nothing in a Namespace here of the same name, unless that is being deleted too.")
+	o.Hosted.AddFlags(host)
 	o.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
 	o.Admission.AddFlags(sets.FlagSet("admission"))
@@ -140,7 +133,7 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 		return err
 	}
 	if o.Standalone {
-		o.HostNamespaces.Controllers = nil
+		o.Hosted.Namespaces.Controllers = nil
 		if !flags.Changed("bind-address") {
 			o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
 		}
@@ -163,13 +156,11 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 
 // Validate returns all that is wrong with the options, as one error.
 func (o *Options) Validate() error {
-	var errs []error
+	validateMode := o.validateHosted
 	if o.Standalone {
-		errs = o.validateStandalone()
-	} else if err := o.validateHosted(); err != nil {
-		// The rest would only be noise.
-		return err
+		validateMode = o.validateStandalone
 	}
+	errs := validateMode()
 	if o.DataDir == "" && (o.Standalone || o.Storage.Embedded()) {
 		errs = append(errs, fmt.Errorf("--data-dir must not be empty"))
 	}
@@ -192,16 +183,6 @@ func (o *Options) Validate() error {
 		errs = append(errs, part...)
 	}
 	return utilerrors.NewAggregate(errs)
-}
-
-func (o *Options) validateHosted() error {
-	if o.CoreAPI.CoreAPIKubeconfigPath != "" {
-		return nil
-	}
-	if _, err := rest.InClusterConfig(); err != nil {
-		return fmt.Errorf("there is no host cluster: pass --standalone to run without one, or --kubeconfig=FILE to run behind the API server of one (%w)", err)
-	}
-	return nil
 }
 
 func (o *Options) inDataDir(name string) string {

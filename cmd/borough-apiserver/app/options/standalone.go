@@ -29,12 +29,13 @@ func (o *Options) validateStandalone() []error {
 		{"authentication-kubeconfig", o.Authentication.RemoteKubeConfigFile},
 		{"authorization-kubeconfig", o.Authorization.RemoteKubeConfigFile},
 		{"requestheader-client-ca-file", o.Authentication.RequestHeader.ClientCAFile},
+		{"serving-cert-secret", o.Hosted.CertSecret},
 	} {
 		if flag.value != "" {
 			errs = append(errs, fmt.Errorf("--%s is for a host cluster and can't go with --standalone", flag.name))
 		}
 	}
-	if o.HostNamespaces.Couple {
+	if o.Hosted.Namespaces.Couple {
 		errs = append(errs, fmt.Errorf("--couple-host-namespaces is for a host cluster and can't go with --standalone"))
 	}
 	for _, plugin := range o.Admission.EnablePlugins {
