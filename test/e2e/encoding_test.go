@@ -119,7 +119,7 @@ func TestEncodings(t *testing.T) {
 		})
 	}
 	answer := http.Do(t, "GET", path, nil, "Accept", "text/csv")
-	wantStatus(t, answer, 406, "only the following media types are accepted")
+	wantStatus(t, answer, 406, "Not Acceptable")
 	answer = http.Do(t, "POST", path, []byte("a"), "Content-Type", "text/csv")
 	wantStatus(t, answer, 415, "the body of the request was in an unknown format")
 }

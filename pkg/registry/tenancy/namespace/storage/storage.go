@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 )
 
@@ -150,7 +151,7 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 
 // Update changes a Namespace, but neither its finalizers nor its status.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+	return r.store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // ConvertToTable prints Namespaces.
