@@ -43,9 +43,9 @@ type Controller struct {
 	// purge makes one pass over a Namespace; see deletion.Deleter.Delete.
 	purge func(ctx context.Context, ns *v1.Namespace, since time.Time) error
 
-	// fresh has the Namespaces to be worked on for the first time, again those
-	// that did not get through then. Which of the two a Namespace belongs to is
-	// told by whether it has retries.
+	// fresh has the Namespaces to be worked on for the first time or because
+	// they made progress, again those that did not get through then. Which of
+	// the two a Namespace belongs to is told by whether it has retries.
 	fresh workqueue.TypedInterface[string]
 	again workqueue.TypedRateLimitingInterface[string]
 	// working has the Namespaces that a worker of either queue is at.
@@ -232,10 +232,11 @@ func (c *Controller) done(key string) {
 }
 
 // wake has a Namespace worked on at once because its content changed in a way
-// that matters.
+// that matters. It is not stuck then, so it does not queue up with those that
+// are.
 func (c *Controller) wake(key string) {
 	c.again.Forget(key)
-	c.again.Add(key)
+	c.fresh.Add(key)
 }
 
 func (c *Controller) observe(ns *v1.Namespace, initial bool) {

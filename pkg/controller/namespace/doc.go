@@ -19,8 +19,8 @@
 //
 // # Fairness
 //
-// Backoff is per Namespace. A Namespace that did not get through at once goes
-// on in a queue with workers of its own, so that however many are stuck, and
-// however long each attempt of theirs takes, a Namespace that is deleted now
-// finds a worker.
+// Backoff is per Namespace. A Namespace that did not get through goes on in a
+// queue with workers of its own, so that however many are stuck, and however
+// long each attempt of theirs takes, a Namespace that is deleted now, or whose
+// content is gone now, finds a worker.
 package namespace

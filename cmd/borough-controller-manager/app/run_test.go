@@ -1,0 +1,309 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentconfig "k8s.io/component-base/config"
+
+	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+)
+
+// api answers what the command asks a server for before there is anything to
+// purge: no Namespaces, and Leases if it has them.
+type api struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	down     bool
+	noLeases bool
+	stuck    bool // leases cannot be written
+	lease    *coordinationv1.Lease
+	version  int
+	holders  []string // of the lease, one after the other
+}
+
+func newAPI(t *testing.T) *api {
+	a := &api{}
+	a.Server = httptest.NewServer(a)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *api) set(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	down := a.down
+	a.mu.Unlock()
+	switch path := r.URL.Path; {
+	case down:
+		http.Error(w, "down", http.StatusServiceUnavailable)
+	case path == "/apis/tenancy.borough.io/v1/namespaces" && r.URL.Query().Get("watch") == "":
+		reply(w, `{"kind":"NamespaceList","apiVersion":"tenancy.borough.io/v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+	case path == "/apis/tenancy.borough.io/v1/namespaces" && r.URL.Query().Get("sendInitialEvents") != "":
+		http.Error(w, "no streaming lists", http.StatusUnprocessableEntity)
+	case path == "/apis/tenancy.borough.io/v1/namespaces":
+		w.Header().Set("Content-Type", "application/json")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	case strings.HasPrefix(path, "/apis/coordination.k8s.io/v1"):
+		a.serveLeases(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (a *api) serveLeases(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.noLeases:
+		http.NotFound(w, r)
+	case r.URL.Path == "/apis/coordination.k8s.io/v1":
+		reply(w, `{"kind":"APIResourceList","groupVersion":"coordination.k8s.io/v1","resources":[]}`)
+	case r.Method == http.MethodGet && a.lease == nil:
+		http.NotFound(w, r)
+	case r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(a.lease)
+	case a.stuck:
+		http.Error(w, "no", http.StatusInternalServerError)
+	default:
+		lease := &coordinationv1.Lease{}
+		if err := json.NewDecoder(r.Body).Decode(lease); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if a.lease != nil && a.lease.ResourceVersion != lease.ResourceVersion {
+			http.Error(w, "conflict", http.StatusConflict)
+			return
+		}
+		a.version++
+		lease.ResourceVersion = strconv.Itoa(a.version)
+		holder := ""
+		if lease.Spec.HolderIdentity != nil {
+			holder = *lease.Spec.HolderIdentity
+		}
+		if len(a.holders) == 0 || a.holders[len(a.holders)-1] != holder {
+			a.holders = append(a.holders, holder)
+		}
+		a.lease = lease
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(lease)
+	}
+}
+
+func reply(w http.ResponseWriter, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, body)
+}
+
+// process is a Run.
+type process struct {
+	url   string
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func start(t *testing.T, a *api, modify ...func(*options.Config)) *process {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &options.Config{
+		Client:         &rest.Config{Host: a.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+		Workers:        2,
+		PurgeAPIGroups: []string{"tenancy.borough.io"},
+		HTTPListener:   listener,
+		LeaderElection: componentconfig.LeaderElectionConfiguration{
+			LeaseDuration:     metav1.Duration{Duration: 2 * time.Second},
+			RenewDeadline:     metav1.Duration{Duration: time.Second},
+			RetryPeriod:       metav1.Duration{Duration: 50 * time.Millisecond},
+			ResourceLock:      resourcelock.LeasesResourceLock,
+			ResourceName:      "lease",
+			ResourceNamespace: "ns",
+		},
+	}
+	for _, f := range modify {
+		f(config)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &process{url: "http://" + listener.Addr().String(), stop: cancel, ended: make(chan error, 1)}
+	go func() { p.ended <- Run(ctx, config) }()
+	t.Cleanup(cancel)
+	return p
+}
+
+func elect(config *options.Config) { config.LeaderElection.LeaderElect = true }
+
+// get returns a page, or what went wrong.
+func (p *process) get(path string) string {
+	response, err := http.Get(p.url + path)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(body)
+}
+
+// await returns the error that a process ended with.
+func (p *process) await(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-p.ended:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatal("it goes on")
+		return nil
+	}
+}
+
+// eventually waits for a state; what tells about it otherwise.
+func eventually(t *testing.T, what func() string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not come true: %s", what())
+		}
+	}
+}
+
+func (p *process) eventuallyReady(t *testing.T) {
+	t.Helper()
+	eventually(t, func() string { return p.get("/readyz") }, func() bool { return p.get("/readyz") == "ok" })
+}
+
+func TestRun(t *testing.T) {
+	a := newAPI(t)
+	a.down = true
+	p := start(t, a)
+	eventually(t, func() string { return p.get("/readyz") }, func() bool {
+		return strings.Contains(p.get("/readyz"), "the namespaces are not known yet")
+	})
+	for _, path := range []string{"/healthz", "/livez"} {
+		if got := p.get(path); got != "ok" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	a.set(func() { a.down = false })
+	p.eventuallyReady(t)
+	page := p.get("/metrics")
+	for _, name := range []string{
+		`workqueue_depth{name="namespace"}`, `workqueue_depth{name="namespace_retry"}`, "rest_client_requests_total",
+		"process_resident_memory_bytes", "borough_namespace_controller_oldest_termination_age_seconds",
+		"borough_namespace_controller_termination_duration_seconds_count", `borough_namespace_controller_stuck_namespaces{reason="failure"}`,
+	} {
+		if !strings.Contains(page, "\n"+name) {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
+	p.stop()
+	if err := p.await(t); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunCannotStart(t *testing.T) {
+	a := newAPI(t)
+	a.noLeases = true
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, tc := range []struct {
+		name   string
+		modify func(*options.Config)
+		want   string
+	}{
+		{"the server has no leases", elect, "pass --leader-elect=false"},
+		{"the port is taken", func(config *options.Config) {
+			config.HTTPListener.Close()
+			config.HTTPListener, config.HTTPBindAddress = nil, taken.Addr().String()
+		}, "--http-bind-address: listen tcp " + taken.Addr().String()},
+		{"a certificate is not there", func(config *options.Config) {
+			config.Client.TLSClientConfig = rest.TLSClientConfig{CAFile: "/does/not/exist"}
+			config.Client.Host = "https://127.0.0.1:1"
+		}, "/does/not/exist"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := start(t, a, tc.modify).await(t)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one line with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestElection has two processes, of which one leads at a time. Both are ready.
+func TestElection(t *testing.T) {
+	a := newAPI(t)
+	a.down = true // leases cannot be asked for yet
+	first := start(t, a, elect)
+	a.set(func() { a.down = false })
+	holders := func() (n int) {
+		a.set(func() { n = len(a.holders) })
+		return n
+	}
+	describe := func() (s string) {
+		a.set(func() { s = strings.Join(a.holders, ", then ") })
+		return "the lease was held by " + s
+	}
+	eventually(t, describe, func() bool { return holders() == 1 })
+	second := start(t, a, elect)
+	first.eventuallyReady(t)
+	second.eventuallyReady(t)
+
+	first.stop()
+	if err := first.await(t); err != nil {
+		t.Error(err)
+	}
+	// Given back, then taken over.
+	eventually(t, describe, func() bool { return holders() == 3 })
+	if a.holders[1] != "" || a.holders[2] == a.holders[0] {
+		t.Error(describe())
+	}
+
+	// One that stands by ends as well as one that leads.
+	third := start(t, a, elect)
+	third.eventuallyReady(t)
+	third.stop()
+	if err := third.await(t); err != nil {
+		t.Error(err)
+	}
+	if n := holders(); n != 3 {
+		t.Error(describe())
+	}
+
+	a.set(func() { a.stuck = true })
+	if err := second.await(t); !errors.Is(err, errLeaseLost) {
+		t.Errorf("got %v without a lease", err)
+	}
+}

@@ -1,0 +1,130 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletion
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// TestFinalizersLeave follows a purge that waits to its end.
+func TestFinalizersLeave(t *testing.T) {
+	s := newServer(t)
+	ns := s.terminating()
+	s.add(pods, object("a", finalizers("example.com/f")))
+	s.add(limitRanges, object("l"))
+	d := s.deleter()
+	var remaining *ContentRemainingError
+	if err := d.Delete(t.Context(), ns, time.Time{}); !errors.As(err, &remaining) || remaining.Failure != nil {
+		t.Fatalf("got %v", err)
+	}
+	pod := s.content[pods][0]
+	want := []Remaining{{Resource: s.discovered.Resources[1], ResourceVersion: remaining.Content[0].ResourceVersion,
+		Objects: map[types.UID][]string{pod.UID: {"example.com/f"}}}}
+	if diff := cmp.Diff(want, remaining.Content); diff != "" {
+		t.Errorf("remaining (-want +got):\n%s", diff)
+	}
+	s.content[pods] = nil
+	// An older state of the Namespace will do.
+	if err := d.Delete(t.Context(), ns, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if s.get("ns") != nil {
+		t.Error("the namespace is still there")
+	}
+}
+
+// TestConflicts has someone else write to the Namespace before each write.
+func TestConflicts(t *testing.T) {
+	for _, conflicts := range []int{1, maxConflicts - 1, maxConflicts} {
+		for _, subresource := range []string{"namespaces/finalize", "namespaces/status"} {
+			t.Run(fmt.Sprint(subresource, conflicts), func(t *testing.T) {
+				s := newServer(t)
+				ns := s.terminating(func(ns *v1.Namespace) {
+					if subresource == "namespaces/status" {
+						ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other")
+					}
+				})
+				left := conflicts
+				s.before = func(_, resource, _ string) error {
+					if resource == subresource && left > 0 {
+						left--
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						other := s.namespaces["ns"].DeepCopy()
+						other.Labels["written"] = fmt.Sprint(left)
+						s.store(other)
+					}
+					return nil
+				}
+				err := s.deleter().Delete(t.Context(), ns, time.Time{})
+				stored := s.get("ns")
+				if conflicts == maxConflicts {
+					if err == nil || !strings.Contains(err.Error(), "given up for now after 5 conflicts") {
+						t.Errorf("got %v", err)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if stored != nil && (len(stored.Spec.Finalizers) != 1 || stored.Labels["written"] != "0") {
+					t.Errorf("left %v with labels %v", stored.Spec.Finalizers, stored.Labels)
+				}
+			})
+		}
+	}
+}
+
+// TestContentUnseen has the server refuse to remove a Namespace for content
+// that no list shows: the pass ends, and says why.
+func TestContentUnseen(t *testing.T) {
+	s := newServer(t)
+	ns := s.terminating()
+	s.add(schema.GroupVersionResource{Group: "new.example.com", Version: "v1", Resource: "things"}, object("x"))
+	err := s.deleter().Delete(t.Context(), ns, time.Time{})
+	if err == nil || !strings.Contains(err.Error(), "things are left") {
+		t.Errorf("got %v", err)
+	}
+	if got := s.get("ns"); got == nil || len(got.Spec.Finalizers) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestListExpires has a list expire between two pages; it begins anew.
+func TestListExpires(t *testing.T) {
+	s := newServer(t)
+	ns := s.terminating()
+	for i := range pageSize + 2 {
+		s.add(pods, object(fmt.Sprint(i), waits, deleted))
+	}
+	expired := false
+	s.before = func(verb, _, what string) error {
+		if verb == "list" && what != "" && !expired {
+			expired = true
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.content[pods] = s.content[pods][2:]
+			return apierrors.NewResourceExpired("too old")
+		}
+		return nil
+	}
+	var remaining *ContentRemainingError
+	if err := s.deleter().Delete(t.Context(), ns, time.Time{}); !errors.As(err, &remaining) {
+		t.Fatal(err)
+	}
+	if got := len(remaining.Content[0].Objects); !expired || got != pageSize {
+		t.Errorf("expired: %v, %d objects remain", expired, got)
+	}
+}
