@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Builds the programs of the host cluster that tests run against: etcd, etcdctl,
+# etcdutl, kube-apiserver, kube-controller-manager and kubectl, at the versions
+# that test/hostcluster/kube pins. Prints the directory that holds them. It takes
+# minutes the first time, then nothing until the pins or the compiler change.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+module=test/hostcluster/kube
+cache=$PWD/.cache/hostcluster
+
+# What goes into the programs names the directory.
+key=$({ go env GOVERSION GOOS GOARCH; cat hack/hostcluster.sh "$module"/go.{mod,sum}; } | sha256sum)
+bin=$cache/${key:0:12}
+
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9 # one build at a time; the others wait for it
+if [[ ! -d $bin ]]; then
+    rm -rf "$cache"/*.new
+    mkdir "$bin.new"
+    version=$(go -C "$module" list -m -f '{{.Version}}' k8s.io/kubernetes)
+    IFS=. read -r major minor _ <<<"${version#v}"
+    flags=(-s -w)
+    for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+        flags+=(-X "$package.gitVersion=$version" -X "$package.gitMajor=$major" -X "$package.gitMinor=$minor")
+    done
+    echo "building Kubernetes $version and its etcd, once" >&2
+    CGO_ENABLED=0 nice go -C "$module" build -trimpath -ldflags "${flags[*]}" -o "$bin.new/" tool >&2
+    mv "$bin.new"/{server,etcd} # the package's path ends in server/v3
+    mv "$bin.new" "$bin"
+    # Older ones are of no use to anyone.
+    find "$cache" -mindepth 1 -maxdepth 1 -type d ! -path "$bin" -exec rm -rf {} +
+fi
+echo "$bin"

@@ -1,0 +1,168 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// Options say what a cluster is like. The zero value is the usual one.
+type Options struct {
+	// Etcd is what the cluster's etcd is like.
+	Etcd EtcdOptions
+	// Controllers are what kube-controller-manager runs besides the
+	// DefaultControllers; "*" is all that it runs by default.
+	Controllers []string
+	// APIServerFlags and ControllerManagerFlags are added to the usual ones, of
+	// which they override those that take one value.
+	APIServerFlags, ControllerManagerFlags []string
+}
+
+// DefaultControllers deal with namespaces, owners, service accounts and roles.
+// The rest of what kube-controller-manager can run has to do with nodes and
+// workloads.
+var DefaultControllers = []string{
+	"namespace-controller",
+	"garbage-collector-controller",
+	"serviceaccount-controller",
+	"root-ca-certificate-publisher-controller",
+	"clusterrole-aggregation-controller",
+}
+
+// Cluster is a Kubernetes control plane. Its processes may be killed, paused and
+// started again.
+type Cluster struct {
+	// Dir holds all state. Stop removes it.
+	Dir string
+
+	Etcd              *Etcd
+	APIServer         *harness.Process
+	ControllerManager *harness.Process
+	Network           *Network
+
+	options Options
+	ca      *CA // signs what users and servers identify themselves with
+	pki     pki
+	port    int // of kube-apiserver
+	kcmPort int
+	admin   *rest.Config
+}
+
+// Start starts a cluster and returns it once it is ready for use.
+func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
+	c := &Cluster{options: options}
+	if c.Dir, err = os.MkdirTemp("", "borough-hostcluster-"); err != nil {
+		return nil, fmt.Errorf("make a directory for a cluster: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	c.pki.dir = filepath.Join(c.Dir, "pki")
+	if err := c.makePKI(); err != nil {
+		return nil, fmt.Errorf("make the certificates of a cluster: %w", err)
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	c.port, c.kcmPort = ports[0], ports[1]
+	if c.admin, err = c.UserConfig("admin", "system:masters"); err != nil {
+		return nil, err
+	}
+	if c.Network, err = newNetwork(c.Dir); err != nil {
+		return nil, err
+	}
+	if c.Etcd, err = StartEtcd(ctx, filepath.Join(c.Dir, "etcd"), options.Etcd); err != nil {
+		return nil, err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.StartControllerManager(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.awaitSystem(ctx)
+}
+
+// awaitSystem waits for what kube-apiserver and the controllers make by
+// themselves, and what whoever uses a cluster takes for granted.
+func (c *Cluster) awaitSystem(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	return c.APIServer.Await(ctx, func(ctx context.Context) error {
+		if _, err := client.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// New is Start for a test, at whose end the cluster is stopped. If the test
+// failed, the logs are shown.
+func New(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	c, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatalf("start a host cluster: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(c.Logs())
+		}
+		if err := c.Stop(); err != nil {
+			t.Errorf("stop the host cluster: %v", err)
+		}
+	})
+	return c
+}
+
+// Stop ends all processes and removes the state. They are killed: there is
+// nothing that they could put in order.
+func (c *Cluster) Stop() error {
+	kill(c.ControllerManager, c.APIServer)
+	if c.Etcd != nil {
+		c.Etcd.Kill()
+	}
+	if c.Network != nil {
+		c.Network.close()
+	}
+	return os.RemoveAll(c.Dir)
+}
+
+// Logs is the end of what each process wrote.
+func (c *Cluster) Logs() string {
+	processes := []*harness.Process{c.APIServer, c.ControllerManager}
+	if c.Etcd != nil {
+		processes = append(processes, c.Etcd.processes()...)
+	}
+	return tails(processes...)
+}
+
+// Client returns a typed client of the cluster with all rights.
+func (c *Cluster) Client(t testing.TB) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(c.AdminConfig())
+	if err != nil {
+		t.Fatalf("make a client: %v", err)
+	}
+	return client
+}

@@ -1,0 +1,157 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hostcluster
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// EtcdOptions say what an etcd is like.
+type EtcdOptions struct {
+	// Members is how many there are; 0 means 1.
+	Members int
+	// Unsafe acknowledges writes that are not on disk yet. It is for tests that
+	// nothing but speed matters to.
+	Unsafe bool
+}
+
+// Etcd is an etcd cluster of which every connection is TLS with a client
+// certificate.
+type Etcd struct {
+	Members []*EtcdMember
+
+	pki pki
+}
+
+// EtcdMember is a member of an Etcd.
+type EtcdMember struct {
+	Process *harness.Process
+	// Endpoint is the URL for clients.
+	Endpoint string
+
+	etcd *Etcd
+	name string
+	args []string
+}
+
+// StartEtcd starts an etcd with its state in dir, which must be empty or not
+// exist, and returns once every member serves.
+func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, err error) {
+	e := &Etcd{pki: pki{dir: filepath.Join(dir, "pki")}}
+	ca := e.pki.newCA("ca")
+	e.pki.issue(ca, "member", pkix.Name{CommonName: "member"}, "localhost", "127.0.0.1")
+	e.pki.issue(ca, "client", pkix.Name{CommonName: "client"})
+	if e.pki.err != nil {
+		return nil, e.pki.err
+	}
+
+	var cluster []string
+	for i := range max(options.Members, 1) {
+		ports, err := freePorts(2)
+		if err != nil {
+			return nil, err
+		}
+		client, peer := localURL(ports[0]), localURL(ports[1])
+		member := &EtcdMember{Endpoint: client, etcd: e, name: fmt.Sprintf("etcd-%d", i)}
+		cluster = append(cluster, member.name+"="+peer)
+		member.args = []string{
+			"--name=" + member.name,
+			"--data-dir=" + filepath.Join(dir, member.name),
+			"--listen-client-urls=" + client,
+			"--advertise-client-urls=" + client,
+			"--listen-peer-urls=" + peer,
+			"--initial-advertise-peer-urls=" + peer,
+			"--client-cert-auth",
+			"--trusted-ca-file=" + e.CAFile(),
+			"--cert-file=" + e.pki.file("member.crt"),
+			"--key-file=" + e.pki.file("member.key"),
+			"--peer-client-cert-auth",
+			"--peer-trusted-ca-file=" + e.CAFile(),
+			"--peer-cert-file=" + e.pki.file("member.crt"),
+			"--peer-key-file=" + e.pki.file("member.key"),
+		}
+		if options.Unsafe {
+			member.args = append(member.args, "--unsafe-no-fsync")
+		}
+		e.Members = append(e.Members, member)
+	}
+	defer func() {
+		if err != nil {
+			e.Kill()
+		}
+	}()
+	// Members wait for each other.
+	errs := make([]error, len(e.Members))
+	var starting sync.WaitGroup
+	for i, member := range e.Members {
+		member.args = append(member.args, "--initial-cluster="+strings.Join(cluster, ","))
+		starting.Go(func() { errs[i] = member.Start(ctx) })
+	}
+	starting.Wait()
+	return e, errors.Join(errs...)
+}
+
+// Start starts a member, again after it ended, and returns once it serves.
+func (m *EtcdMember) Start(ctx context.Context) error {
+	config := &rest.Config{Host: m.Endpoint, TLSClientConfig: rest.TLSClientConfig{
+		CAFile:   m.etcd.CAFile(),
+		CertFile: m.etcd.CertFile(),
+		KeyFile:  m.etcd.KeyFile(),
+	}}
+	path, err := Binary("etcd")
+	if err != nil {
+		return err
+	}
+	m.Process, err = startReady(ctx, config, "/readyz", path, m.args...)
+	return err
+}
+
+// Kill ends all members at once. Their data stays where it is.
+func (e *Etcd) Kill() { kill(e.processes()...) }
+
+// Endpoints are the URLs of all members for clients, separated by commas.
+func (e *Etcd) Endpoints() string {
+	var endpoints []string
+	for _, member := range e.Members {
+		endpoints = append(endpoints, member.Endpoint)
+	}
+	return strings.Join(endpoints, ",")
+}
+
+// CAFile is the certificate of the CA that signed the members' certificates.
+func (e *Etcd) CAFile() string { return e.pki.file("ca.crt") }
+
+// CertFile is the certificate of a client that may do everything.
+func (e *Etcd) CertFile() string { return e.pki.file("client.crt") }
+
+// KeyFile is the key for CertFile.
+func (e *Etcd) KeyFile() string { return e.pki.file("client.key") }
+
+// ClientFlags are the flags by which an API server uses this etcd.
+func (e *Etcd) ClientFlags() []string {
+	return []string{
+		"--etcd-servers=" + e.Endpoints(),
+		"--etcd-cafile=" + e.CAFile(),
+		"--etcd-certfile=" + e.CertFile(),
+		"--etcd-keyfile=" + e.KeyFile(),
+	}
+}
+
+func (e *Etcd) processes() []*harness.Process {
+	var processes []*harness.Process
+	for _, member := range e.Members {
+		processes = append(processes, member.Process)
+	}
+	return processes
+}
