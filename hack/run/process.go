@@ -160,7 +160,10 @@ func (o *output) flush() {
 }
 
 func (o *output) show(line []byte) {
-	if !quiet.Match(line) {
-		fmt.Fprintf(o.terminal, "%s: %s\n", o.name, line)
+	if quiet.Match(line) {
+		return
 	}
+	// What it says before it logs begins with its name already.
+	line = bytes.TrimPrefix(line, []byte(o.name+": "))
+	fmt.Fprintf(o.terminal, "%s: %s\n", o.name, line)
 }
