@@ -125,13 +125,12 @@ func (ResizeStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 
 // GetResetFieldsFilter passes what PrepareForUpdate does not keep.
 func (ResizeStrategy) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
-	return onlyFields(
-		fieldpath.MakePrefixMatcherOrDie("spec", "resources"),
-		fieldpath.MakePrefixMatcherOrDie("spec", "containers", fieldpath.MatchAnyPathElement(), "resources"),
-		fieldpath.MakePrefixMatcherOrDie("spec", "containers", fieldpath.MatchAnyPathElement(), "resizePolicy"),
-		fieldpath.MakePrefixMatcherOrDie("spec", "initContainers", fieldpath.MatchAnyPathElement(), "resources"),
-		fieldpath.MakePrefixMatcherOrDie("spec", "initContainers", fieldpath.MatchAnyPathElement(), "resizePolicy"),
-	)
+	all := fieldpath.MatchAnySet()
+	ofEach := fieldpath.NewSetMatcher(false, &fieldpath.SetMemberMatcher{
+		Path:  fieldpath.MatchAnyPathElement(),
+		Child: fieldpath.NewSetMatcher(false, member("resources", all), member("resizePolicy", all)),
+	})
+	return onlySpec(member("resources", all), member("containers", ofEach), member("initContainers", ofEach))
 }
 
 // PrepareForUpdate keeps all but the ephemeral containers.
@@ -152,9 +151,20 @@ func (EphemeralContainersStrategy) ValidateUpdate(_ context.Context, obj, old ru
 
 // GetResetFieldsFilter passes what PrepareForUpdate does not keep.
 func (EphemeralContainersStrategy) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
-	return onlyFields(fieldpath.MakePrefixMatcherOrDie("spec", "ephemeralContainers"))
+	return onlySpec(member("ephemeralContainers", fieldpath.MatchAnySet()))
 }
 
-func onlyFields(matchers ...*fieldpath.SetMatcher) map[fieldpath.APIVersion]fieldpath.Filter {
-	return map[fieldpath.APIVersion]fieldpath.Filter{apiVersion: fieldpath.NewIncludeMatcherFilter(matchers...)}
+// onlySpec passes the members of the spec and nothing else. The tree is written
+// out because the library can't merge matchers of paths: of two that part after
+// a wildcard it keeps the first.
+func onlySpec(members ...*fieldpath.SetMemberMatcher) map[fieldpath.APIVersion]fieldpath.Filter {
+	spec := fieldpath.NewSetMatcher(false, member("spec", fieldpath.NewSetMatcher(false, members...)))
+	return map[fieldpath.APIVersion]fieldpath.Filter{apiVersion: fieldpath.NewIncludeMatcherFilter(spec)}
+}
+
+func member(name string, child *fieldpath.SetMatcher) *fieldpath.SetMemberMatcher {
+	return &fieldpath.SetMemberMatcher{
+		Path:  fieldpath.PathElementMatcher{PathElement: fieldpath.PathElement{FieldName: &name}},
+		Child: child,
+	}
 }

@@ -84,8 +84,8 @@ func (s *summary) addInitContainers(pod *tenancy.Pod) (sidecarRestarts restarts,
 	sidecars := map[string]bool{}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			sidecars[c.Name] = true
+		sidecars[c.Name] = c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		if sidecars[c.Name] {
 			s.total++
 		}
 	}

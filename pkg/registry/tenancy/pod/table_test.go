@@ -16,8 +16,8 @@ import (
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
 
-// ago is half of the last unit that is printed away from the next value, so that
-// a slow machine prints the same.
+// ago is called with half a unit more than is printed, so that a slow machine
+// prints the same.
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)) }
 
 func waiting(reason string) corev1.ContainerState {
