@@ -62,18 +62,8 @@ func ValidatePodResize(newPod, oldPod *tenancy.Pod) field.ErrorList {
 		}
 	}
 	for i := range rest.InitContainers {
-		c, path := &rest.InitContainers[i], path.Child("initContainers").Index(i)
-		changed := !apiequality.Semantic.DeepEqual(c, &oldSpec.InitContainers[i])
-		if setBackResources(c, &oldSpec.InitContainers[i]) {
-			errs = append(errs, field.Forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable"))
-		}
-		if !changed || isSidecar(c) {
-			continue
-		}
-		for _, policy := range c.ResizePolicy {
-			if policy.RestartPolicy == corev1.RestartContainer {
-				errs = append(errs, field.Forbidden(path, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
-			}
+		if setBackResources(&rest.InitContainers[i], &oldSpec.InitContainers[i]) {
+			errs = append(errs, field.Forbidden(path.Child("initContainers").Index(i), "only cpu and memory resources for init or sidecar containers are mutable"))
 		}
 	}
 	if len(errs) == 0 && !apiequality.Semantic.DeepEqual(rest, oldSpec) {
