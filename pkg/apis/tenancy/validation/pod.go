@@ -56,8 +56,8 @@ func validatePod(pod *tenancy.Pod) field.ErrorList {
 	errs = append(errs, validatePodAnnotations(pod, metaPath.Child("annotations"))...)
 	errs = append(errs, validatePodSpec(&pod.Spec, &pod.ObjectMeta, path)...)
 	errs = append(errs, validateServiceAccountTokens(&pod.Spec, path.Child("volumes"))...)
-	errs = append(errs, validateImagePadding(pod.Spec.Containers, path.Child("containers"))...)
-	errs = append(errs, validateImagePadding(pod.Spec.InitContainers, path.Child("initContainers"))...)
+	errs = append(errs, validateImagesNotPadded(pod.Spec.Containers, path.Child("containers"))...)
+	errs = append(errs, validateImagesNotPadded(pod.Spec.InitContainers, path.Child("initContainers"))...)
 	return errs
 }
 

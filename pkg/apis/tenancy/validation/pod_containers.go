@@ -160,7 +160,7 @@ func validatePullPolicy(policy corev1.PullPolicy, path *field.Path) field.ErrorL
 	return requiredAndSupported(path, policy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 }
 
-func validateImagePadding(containers []corev1.Container, path *field.Path) field.ErrorList {
+func validateImagesNotPadded(containers []corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range containers {
 		errs = append(errs, validateImageNotPadded(&containers[i], path.Index(i))...)

@@ -62,7 +62,9 @@ func FuzzValidatePodUnchanged(f *testing.F) {
 		for _, change := range []func(){
 			func() {},
 			func() { spec.ActiveDeadlineSeconds = random.Spec.ActiveDeadlineSeconds },
-			func() { spec.HostNetwork, spec.HostPID, spec.HostUsers = random.Spec.HostNetwork, random.Spec.HostPID, random.Spec.HostUsers },
+			func() {
+				spec.HostNetwork, spec.HostPID, spec.HostUsers = random.Spec.HostNetwork, random.Spec.HostPID, random.Spec.HostUsers
+			},
 			func() { spec.SecurityContext = random.Spec.SecurityContext },
 			func() { spec.Overhead = random.Spec.Overhead },
 			func() { spec.DNSConfig = random.Spec.DNSConfig },
