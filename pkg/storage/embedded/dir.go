@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -18,51 +19,114 @@ import (
 // the data directory.
 var ErrInUse = errors.New("in use by another process")
 
-// lockFile is the file in the data directory whose lock says that it is in use.
-const lockFile = "lock"
+const (
+	// lockFile is the file in the data directory whose lock says that it is in
+	// use.
+	lockFile = "lock"
+	// newFile is there while a new member starts for the first time. A member
+	// that is killed then may be left with a log that names no members, and would
+	// never elect a leader; nobody has written to it, so it is thrown away.
+	newFile = "new"
+	// memberDir is where etcd keeps its files.
+	memberDir = "member"
+)
 
-// openDir makes dir ready for an etcd member and takes its lock. Everything
-// that can be wrong with the directory is found here, because etcd itself would
+// dataDir is a data directory that is locked.
+type dataDir struct {
+	path string
+	lock *fileutil.LockedFile
+}
+
+// openDir makes a directory ready for an etcd member and takes its lock.
+// Everything that can be wrong with it is found here, because etcd itself would
 // wait forever for a database that another process holds, and would panic on
 // one that it cannot read.
-func openDir(dir string) (lock *fileutil.LockedFile, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func openDir(path string) (*dataDir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(dir)
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	// The directory may have been there before, open to others.
 	if info.Mode().Perm() != 0o700 {
-		if err := os.Chmod(dir, 0o700); err != nil {
+		if err := os.Chmod(path, 0o700); err != nil {
 			return nil, err
 		}
 	}
-	lock, err = fileutil.TryLockFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := fileutil.TryLockFile(filepath.Join(path, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
 		return nil, ErrInUse
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = lock.Close()
+	d := &dataDir{path: path, lock: lock}
+	if err := d.prepare(); err != nil {
+		_ = d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *dataDir) prepare() error {
+	_, err := os.Lstat(d.file(newFile))
+	if err == nil {
+		return os.RemoveAll(d.file(memberDir))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err = os.Stat(d.file(memberDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(d.file(newFile), nil, 0o600); err != nil {
+			return err
 		}
-	}()
-	if err := checkFiles(filepath.Join(dir, "member")); err != nil {
-		return nil, err
+		return d.sync()
 	}
-	if err := checkDatabase(filepath.Join(dir, "member", "snap", "db")); err != nil {
-		return nil, err
+	if err != nil {
+		return err
 	}
-	return lock, nil
+	if err := checkFiles(d.file(memberDir)); err != nil {
+		return err
+	}
+	return checkDatabase(d.file(memberDir, "snap", "db"))
+}
+
+// started says that the member has started and is there to stay.
+func (d *dataDir) started() error {
+	err := os.Remove(d.file(newFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// Should the file come back after a power failure, the member would go.
+	return d.sync()
+}
+
+// sync makes what has been created and removed in the directory last.
+func (d *dataDir) sync() error {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	return f.Sync()
+}
+
+// close gives the directory free.
+func (d *dataDir) close() error { return d.lock.Close() }
+
+func (d *dataDir) file(names ...string) string {
+	return filepath.Join(append([]string{d.path}, names...)...)
 }
 
 // checkFiles opens every file below dir as etcd is going to.
 func checkFiles(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -72,31 +136,44 @@ func checkFiles(dir string) error {
 		}
 		return f.Close()
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a member that has not been started yet
-	}
-	return err
 }
 
-// checkDatabase looks for the damage that would end the process with a signal
-// as soon as etcd reads the database through its memory map.
+// checkDatabase walks through the database. etcd does so too, but in goroutines
+// where a panic over damaged pages, or a fault in the memory map, ends the
+// process.
 func checkDatabase(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil // etcd makes a new one
+		return nil // etcd makes a new one, from its log
 	}
 	if err != nil {
 		return err
 	}
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
-	if err != nil {
+	if err := walkDatabase(path, info.Size()); err != nil {
 		return fmt.Errorf("the database %s is damaged: %w", path, err)
 	}
-	defer func() { _ = db.Close() }()
-	return db.View(func(tx *bolt.Tx) error {
-		if tx.Size() > info.Size() {
-			return fmt.Errorf("the database %s is damaged: it is cut off after %d of %d bytes", path, info.Size(), tx.Size())
+	return nil
+}
+
+func walkDatabase(path string, size int64) (err error) {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r) // and the database stays open, with its locks
+		} else {
+			_ = db.Close()
 		}
-		return nil
+	}()
+	return db.View(func(tx *bolt.Tx) error {
+		if tx.Size() > size {
+			return fmt.Errorf("it is cut off after %d of %d bytes", size, tx.Size())
+		}
+		return tx.ForEach(func(_ []byte, bucket *bolt.Bucket) error {
+			return bucket.ForEach(func(_, _ []byte) error { return nil })
+		})
 	})
 }

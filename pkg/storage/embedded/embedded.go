@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -55,8 +54,9 @@ type Config struct {
 
 // Server is a running etcd member.
 type Server struct {
-	etcd *embed.Etcd
-	lock *fileutil.LockedFile
+	etcd  *embed.Etcd
+	guard *guard
+	dir   *dataDir // nil once closed
 
 	mu      sync.Mutex
 	clients []*clientv3.Client
@@ -81,7 +81,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("no directory given")
 	}
-	lock, err := openDir(cfg.Dir)
+	dir, err := openDir(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	select {
 	case r := <-started:
 		if r.err != nil {
-			_ = lock.Close()
+			_ = dir.close()
 			return nil, r.err
 		}
 		etcd = r.etcd
@@ -115,8 +115,10 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 
 	select {
 	case <-etcd.Server.ReadyNotify():
-		guard.release()
-		return &Server{etcd: etcd, lock: lock}, nil
+		if err = dir.started(); err == nil {
+			guard.start()
+			return &Server{etcd: etcd, dir: dir, guard: guard}, nil
+		}
 	case err = <-guard.failed:
 		return nil, err
 	case <-etcd.Server.StopNotify():
@@ -125,7 +127,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 		err = fmt.Errorf("waiting for etcd to become ready: %w", context.Cause(ctx))
 	}
 	etcd.Close()
-	_ = lock.Close()
+	_ = dir.close()
 	return nil, err
 }
 
@@ -172,16 +174,17 @@ func (s *Server) Done() <-chan struct{} { return s.etcd.Server.StopNotify() }
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lock == nil {
+	if s.dir == nil {
 		return nil
 	}
+	s.guard.end()
 	// Open watches would hold up the member's end.
 	for _, c := range s.clients {
 		_ = c.Close() // it can only report that it is closed
 	}
 	s.etcd.Close()
-	err := s.lock.Close()
-	s.lock = nil
+	err := s.dir.close()
+	s.dir = nil
 	if err != nil {
 		return fmt.Errorf("unlocking etcd's data directory: %w", err)
 	}

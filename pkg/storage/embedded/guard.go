@@ -18,34 +18,43 @@ import (
 
 // guard stands between etcd and the end of the process. etcd meets damaged
 // files with a log entry at panic or fatal level, from any of its goroutines.
-// While it starts, such an entry becomes the error that Start returns, and
-// lesser ones are logged for debugging only: the caller has all there is to say.
-// Once it runs, such an entry is logged and ends the process, since a member
-// that cannot trust its own files must not go on.
+// While it starts, such an entry becomes the error that Start returns. Once it
+// runs, such an entry is logged and ends the process, since a member that cannot
+// trust its own files must not go on.
 type guard struct {
-	logger   klog.Logger
-	starting atomic.Bool
-	failed   chan error
+	logger klog.Logger
+	// started says that there is nobody any more who waits for failed.
+	started atomic.Bool
+	failed  chan error
+	// quiet holds back what etcd reports of its start, where the error says all
+	// there is to say, and of its end, which is wanted.
+	quiet atomic.Bool
 }
 
 func newGuard(logger klog.Logger) *guard {
 	g := &guard{logger: logger, failed: make(chan error, 1)}
-	g.starting.Store(true)
+	g.quiet.Store(true)
 	return g
 }
 
 func (g *guard) zapLogger() *zap.Logger {
-	return etcdlog.New(g.logger, &g.starting, zap.WithPanicHook(g), zap.WithFatalHook(g))
+	return etcdlog.New(g.logger, &g.quiet, zap.WithPanicHook(g), zap.WithFatalHook(g))
 }
 
-// release says that the start is over.
-func (g *guard) release() { g.starting.Store(false) }
+// start says that the start is over.
+func (g *guard) start() {
+	g.started.Store(true)
+	g.quiet.Store(false)
+}
+
+// end says that the member is about to end.
+func (g *guard) end() { g.quiet.Store(true) }
 
 // OnWrite implements zapcore.CheckWriteHook for entries at panic and fatal
 // level.
 func (g *guard) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	values, err := etcdlog.Values(fields)
-	if !g.starting.Load() {
+	if g.started.Load() {
 		g.logger.Error(err, entry.Message, values...)
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
@@ -62,7 +71,7 @@ func (g *guard) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 // recover turns a panic of the goroutine that defers it into a failed start.
 func (g *guard) recover() {
 	if r := recover(); r != nil {
-		g.fail(fmt.Errorf("etcd panicked: %v", r))
+		g.fail(fmt.Errorf("its files seem to be damaged: etcd panicked: %v", r))
 	}
 }
 

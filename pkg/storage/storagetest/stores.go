@@ -31,7 +31,9 @@ type Stores struct {
 // test.
 func NewStores(t testing.TB, options *storage.Options, config storage.Config) Stores {
 	t.Helper()
-	getter := NewServerConfig(t, options, config).RESTOptionsGetter
+	etcd := *options.Etcd
+	etcd.SkipHealthEndpoints = true // they end with a server, and there is none
+	getter := NewServerConfig(t, &storage.Options{Etcd: &etcd}, config).RESTOptionsGetter
 	return Stores{
 		Namespaces: newStore(t, getter, config.Scheme, "namespaces", false, &tenancy.Namespace{}, &tenancy.NamespaceList{}),
 		Pods:       newStore(t, getter, config.Scheme, "pods", true, &tenancy.Pod{}, &tenancy.PodList{}),

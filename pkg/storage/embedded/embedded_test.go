@@ -1,0 +1,207 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		os.Exit(child(dir))
+	}
+	storagetest.Main(m)
+}
+
+func start(t *testing.T, dir string) *embedded.Server {
+	t.Helper()
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return server
+}
+
+func put(t *testing.T, client *clientv3.Client, key, value string) {
+	t.Helper()
+	if _, err := client.Put(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, client *clientv3.Client, key string) string {
+	t.Helper()
+	response, err := client.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(response.Kvs) != 1 {
+		return ""
+	}
+	return string(response.Kvs[0].Value)
+}
+
+func TestRestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	server := start(t, dir)
+	put(t, server.Client(), "key", "value")
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, start(t, dir).Client(), "key"); got != "value" {
+		t.Errorf("got %q after a restart", got)
+	}
+}
+
+func TestDirectoryIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // that is the point
+		t.Fatal(err)
+	}
+	start(t, dir)
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory has mode %v", info.Mode().Perm())
+	}
+}
+
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, dir)
+	_, err := embedded.Start(t.Context(), embedded.Config{Dir: dir})
+	if !errors.Is(err, embedded.ErrInUse) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("got %v, want ErrInUse with the directory", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir)
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	server := start(t, t.TempDir())
+	client := server.Client()
+	watch := client.Watch(context.Background(), "key")
+	put(t, client, "key", "value")
+	<-watch
+	for range 2 {
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-server.Done()
+	for range watch { //nolint:revive // it ends
+	}
+	if _, err := client.Put(context.Background(), "key", "value"); err == nil {
+		t.Error("a put after the close succeeded")
+	}
+}
+
+func TestStartIsCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	// Either is right: canceled, or ready before that was seen.
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dir})
+	if err == nil {
+		err = server.Close()
+	} else if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir)
+}
+
+// TestUnusableDirectory has what can be found without etcd. What etcd finds is
+// in TestDamage, for it leaves goroutines behind.
+func TestUnusableDirectory(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, dir string)
+		want    string
+	}{
+		"file in its place": {func(t *testing.T, dir string) { write(t, dir, "file") }, "not a directory"},
+		"file above":        {func(t *testing.T, dir string) { write(t, filepath.Dir(dir), "file") }, "not a directory"},
+		"no database": {func(t *testing.T, dir string) {
+			run(t, dir)
+			write(t, filepath.Join(dir, "member", "snap", "db"), strings.Repeat("no database ", 10000))
+		}, "snap/db is damaged: invalid database"},
+		"database cut off": {func(t *testing.T, dir string) {
+			run(t, dir)
+			if err := os.Truncate(filepath.Join(dir, "member", "snap", "db"), 3*4096); err != nil {
+				t.Fatal(err)
+			}
+		}, "snap/db is damaged: it is cut off after 12288 of"},
+		"database is a directory": {func(t *testing.T, dir string) {
+			if err := os.MkdirAll(filepath.Join(dir, "member", "snap", "db"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "snap/db is damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "above", "data")
+			if err := os.MkdirAll(filepath.Dir(filepath.Dir(dir)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			test.prepare(t, dir)
+			_, err := embedded.Start(t.Context(), embedded.Config{Dir: dir})
+			checkError(t, err, dir, test.want)
+		})
+	}
+	_, err := embedded.Start(t.Context(), embedded.Config{})
+	checkError(t, err, `""`, "no directory given")
+}
+
+func checkError(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("it started")
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("got %q, want it to contain %q", err, part)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("got more than one line: %q", err)
+	}
+}
+
+// run starts and stops a member that leaves something behind.
+func run(t *testing.T, dir string) {
+	t.Helper()
+	server := start(t, dir)
+	client := server.Client()
+	for range 100 {
+		put(t, client, "key", strings.Repeat("value", 100))
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,217 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package embedded_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/borough-io/borough/pkg/storage/embedded"
+)
+
+// childDir names the environment variable that makes the test binary a process
+// with a member in the directory that it holds.
+const childDir = "BOROUGH_TEST_EMBEDDED_DIR"
+
+// child runs a member that writes one key after another, and says so on its
+// standard output, until it is killed.
+func child(dir string) int {
+	ctx := context.Background()
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dir})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	client := server.Client()
+	fmt.Println("started")
+	for i := 0; ; i++ {
+		response, err := client.Put(ctx, fmt.Sprintf("key%03d", i%1000), strings.Repeat("value", 100))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(response.Header.Revision)
+	}
+}
+
+// process is a running child.
+type process struct {
+	*exec.Cmd
+	lines  *bufio.Scanner
+	last   string // the last line read
+	stderr strings.Builder
+}
+
+// next reads a line. It says whether there was one.
+func (p *process) next() bool {
+	ok := p.lines.Scan()
+	if ok {
+		p.last = p.lines.Text()
+	}
+	return ok
+}
+
+func startChild(t *testing.T, dir string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	p.Env = append(os.Environ(), childDir+"="+dir)
+	p.Stderr = &p.stderr
+	stdout, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lines = bufio.NewScanner(stdout)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// kill ends the process with SIGKILL. It returns the last line that it wrote.
+func (p *process) kill(t *testing.T) string {
+	t.Helper()
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for p.next() { //nolint:revive // until the end
+	}
+	_ = p.Wait()
+	return p.last
+}
+
+func TestStartAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	acknowledged := 0
+	for round := range 8 {
+		p := startChild(t, dir)
+		for n := rand.IntN(400) + 2; n > 0; n-- {
+			if !p.next() {
+				_ = p.Wait()
+				t.Fatalf("round %d: the member has not started or has ended: %s", round, p.stderr.String())
+			}
+		}
+		revision, err := strconv.Atoi(p.kill(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if revision <= acknowledged {
+			t.Fatalf("round %d: at revision %d, after %d had been reached before", round, revision, acknowledged)
+		}
+		acknowledged = revision
+	}
+	response, err := start(t, dir).Client().Get(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := int(response.Header.Revision); got < acknowledged {
+		t.Errorf("at revision %d, after %d had been acknowledged", got, acknowledged)
+	}
+}
+
+// TestStartAfterKillDuringFirstStart kills a new member as soon as a file is
+// there.
+func TestStartAfterKillDuringFirstStart(t *testing.T) {
+	for _, file := range []string{"lock", "member", "member/snap", "member/snap/db", "member/wal.tmp", "member/wal", "member/wal/0000000000000000-0000000000000000.wal"} {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			dir := t.TempDir()
+			p := startChild(t, dir)
+			for {
+				if _, err := os.Lstat(filepath.Join(dir, file)); err == nil {
+					break
+				}
+				if _, err := os.Lstat(filepath.Join(dir, "member/wal")); err == nil {
+					break // too late for this one
+				}
+			}
+			p.kill(t)
+			put(t, start(t, dir).Client(), "key", "value")
+		})
+	}
+}
+
+// TestInUseByProcess shows that a second process fails at once, and that the
+// first one's death is enough to go on.
+func TestInUseByProcess(t *testing.T) {
+	dir := t.TempDir()
+	p := startChild(t, dir)
+	p.next()
+	_, err := embedded.Start(t.Context(), embedded.Config{Dir: dir})
+	checkError(t, err, dir, "in use by another process")
+	p.kill(t)
+	start(t, dir)
+}
+
+// TestDamage damages the files in ways that etcd answers with a panic or by
+// ending the process.
+func TestDamage(t *testing.T) {
+	for name, test := range map[string]struct {
+		damage func(t *testing.T, dir string)
+		want   string
+	}{
+		"log is rubbish": {func(t *testing.T, dir string) {
+			overwrite(t, filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal"), 0, 1<<16)
+		}, "its files seem to be damaged"},
+		"log entry is changed": {func(t *testing.T, dir string) {
+			overwrite(t, filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal"), 4000, 16)
+		}, "crc mismatch"},
+		"database is rubbish inside": {func(t *testing.T, dir string) {
+			overwrite(t, filepath.Join(dir, "member", "snap", "db"), 2*4096, 1<<20)
+		}, "snap/db is damaged: assertion failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			run(t, dir)
+			test.damage(t, dir)
+			p := startChild(t, dir)
+			if p.next() {
+				p.kill(t)
+				t.Fatal("it started")
+			}
+			err := p.Wait()
+			text := strings.TrimSpace(p.stderr.String())
+			if p.ProcessState.ExitCode() != 1 || !strings.HasPrefix(text, fmt.Sprintf("starting etcd in data directory %q: ", dir)) || !strings.Contains(text, test.want) || strings.Contains(text, "\n") {
+				t.Errorf("got %v and the text:\n%s", err, text)
+			}
+		})
+	}
+}
+
+// overwrite puts n bytes of rubbish into a file.
+func overwrite(t *testing.T, path string, offset int64, n int) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(strings.Repeat("\xa5rubbish", n/8)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestListensNowhere compares the process's sockets with those that listen.
+func TestListensNowhere(t *testing.T) {
+	start(t, t.TempDir())
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil || len(links) == 0 {
+		t.Skip("there is no /proc here")
+	}
+	for _, link := range links {
+		if target, _ := os.Readlink(link); strings.HasPrefix(target, "socket:") {
+			t.Errorf("the process has a socket: %s", target)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fence_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+)
+
+// benchmark runs a benchmark in-process and over gRPC, with the fence and
+// without.
+func benchmark(b *testing.B, run func(b *testing.B, stores storagetest.Stores)) {
+	for _, transport := range []string{"in-process", "grpc"} {
+		for _, fenced := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%s/fence=%t", transport, fenced), func(b *testing.B) {
+				if !fenced {
+					fence.TurnOff(b)
+				}
+				options := storage.NewOptions()
+				config := storagetest.NewConfig(nil)
+				if transport == "in-process" {
+					config.Embedded = storagetest.StartEmbedded(b)
+				} else {
+					options.Etcd.StorageConfig.Transport.ServerList = []string{storagetest.StartGRPC(b)}
+				}
+				stores := storagetest.NewStores(b, options, config)
+				createNamespace(b, stores, "town")
+				run(b, stores)
+			})
+		}
+	}
+}
+
+func createNamespace(b *testing.B, stores storagetest.Stores, name string) {
+	b.Helper()
+	ctx := genericrequest.WithNamespace(b.Context(), metav1.NamespaceNone)
+	_, err := stores.Namespaces.Create(ctx, &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func createPod(ctx context.Context, b *testing.B, stores storagetest.Stores, i int64) {
+	pod := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i), Namespace: "town"}}
+	if _, err := stores.Pods.Create(ctx, pod, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		b.Error(err)
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	benchmark(b, func(b *testing.B, stores storagetest.Stores) {
+		ctx := genericrequest.WithNamespace(b.Context(), "town")
+		b.ReportAllocs()
+		for i := int64(0); b.Loop(); i++ {
+			createPod(ctx, b, stores, i)
+		}
+	})
+}
+
+func BenchmarkCreateParallel(b *testing.B) {
+	benchmark(b, func(b *testing.B, stores storagetest.Stores) {
+		ctx := genericrequest.WithNamespace(b.Context(), "town")
+		var i atomic.Int64
+		b.SetParallelism(16)
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				createPod(ctx, b, stores, i.Add(1))
+			}
+		})
+	})
+}
+
+// BenchmarkRemove removes empty Namespaces.
+func BenchmarkRemove(b *testing.B) {
+	benchmark(b, func(b *testing.B, stores storagetest.Stores) {
+		ctx := genericrequest.WithNamespace(b.Context(), metav1.NamespaceNone)
+		for b.Loop() {
+			b.StopTimer()
+			createNamespace(b, stores, "empty")
+			b.StartTimer()
+			if _, _, err := stores.Namespaces.Delete(ctx, "empty", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkDeleteCollection deletes 2,000 Pods at a time.
+func BenchmarkDeleteCollection(b *testing.B) {
+	benchmark(b, func(b *testing.B, stores storagetest.Stores) {
+		ctx := genericrequest.WithNamespace(b.Context(), "town")
+		for b.Loop() {
+			b.StopTimer()
+			for i := range int64(2000) {
+				createPod(ctx, b, stores, i)
+			}
+			b.StartTimer()
+			_, err := stores.Pods.DeleteCollection(ctx, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, &metainternal.ListOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
