@@ -6,9 +6,8 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-difference=$(git ls-files -z --cached --others --exclude-standard --deduplicate '*.go' | xargs -0 gofmt -s -d)
-if [[ -n $difference ]]; then
-    echo "$difference"
+# gofmt fails when it finds a difference, and when it can't read a file.
+if ! git ls-files -z --cached --others --exclude-standard --deduplicate '*.go' | xargs -0 gofmt -s -d; then
     echo "verify-format: run make update-format" >&2
     exit 1
 fi

@@ -258,7 +258,7 @@ func TestNamespaceMetadataFinalizers(t *testing.T) {
 				t.Fatal(err)
 			}
 			held.Spec.Finalizers = nil
-			if held, err = namespaces.Finalize(t.Context(), ns.Name, held, metav1.UpdateOptions{}); err != nil {
+			if _, err = namespaces.Finalize(t.Context(), ns.Name, held, metav1.UpdateOptions{}); err != nil {
 				t.Fatalf("finalize: %v", err)
 			}
 			if held, err = namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{}); err != nil {
@@ -350,7 +350,7 @@ func TestNamespaceServerSideApply(t *testing.T) {
 	wantEqual(t, "label", got.Labels["a"], "3")
 	owned := map[string]string{}
 	for _, entry := range got.ManagedFields {
-		owned[entry.Manager+"/"+entry.Subresource] = string(entry.FieldsV1.Raw)
+		owned[entry.Manager+"/"+entry.Subresource] = entry.FieldsV1.GetRawString()
 	}
 	wantContains(t, owned["two/"], "f:labels")
 	wantContains(t, owned["three/status"], "f:conditions")

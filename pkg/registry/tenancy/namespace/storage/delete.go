@@ -67,8 +67,9 @@ func boundTo(ns *tenancy.Namespace, options *metav1.DeleteOptions) (*metav1.Dele
 	}
 	want := options.Preconditions
 	conflict := func(field string, want, got any) error {
-		return apierrors.NewConflict(tenancy.Resource("namespaces"), ns.Name,
-			fmt.Errorf("Precondition failed: %s in precondition: %v, %s in object meta: %v", field, want, field, got)) //nolint:staticcheck // the text is Kubernetes'
+		//lint:ignore ST1005 the text is Kubernetes'
+		mismatch := fmt.Errorf("Precondition failed: %s in precondition: %v, %s in object meta: %v", field, want, field, got)
+		return apierrors.NewConflict(tenancy.Resource("namespaces"), ns.Name, mismatch)
 	}
 	if want.UID != nil && *want.UID != ns.UID {
 		return nil, conflict("UID", *want.UID, ns.UID)
@@ -119,9 +120,11 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 // policy they stay as they are.
 func finalizersFor(options *metav1.DeleteOptions, current []string) []string {
 	var orphan, foreground bool
+	//lint:ignore SA1019 deprecated, but clients send it
+	orphanDependents := options.OrphanDependents
 	switch {
-	case options.OrphanDependents != nil: //nolint:staticcheck // deprecated, but clients send it
-		orphan = *options.OrphanDependents //nolint:staticcheck // as above
+	case orphanDependents != nil:
+		orphan = *orphanDependents
 		foreground = !orphan
 	case options.PropagationPolicy != nil:
 		orphan = *options.PropagationPolicy == metav1.DeletePropagationOrphan
