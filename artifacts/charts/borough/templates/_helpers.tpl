@@ -1,0 +1,113 @@
+{{- /*
+Copyright The Borough Authors.
+SPDX-License-Identifier: Apache-2.0
+*/ -}}
+{{- /* All labels of an object: (list $ NAME). */}}
+{{- define "borough.labels" -}}
+{{- with index . 1 -}}
+app.kubernetes.io/name: {{ . }}
+{{ end -}}
+app.kubernetes.io/part-of: borough
+app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version }}
+{{- end }}
+
+{{- /* The image of one of our binaries: (list $ REPOSITORY). */}}
+{{- define "borough.image" -}}
+{{- $image := (index . 0).Values.image -}}
+{{- with $image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ index . 1 }}:{{ $image.tag }}
+{{- end }}
+
+{{- /* What the template of a Pod begins with: (list NAME VALUES). */}}
+{{- define "borough.podMetadata" -}}
+{{- with (index . 1).podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+labels:
+  app.kubernetes.io/name: {{ index . 0 }}
+  app.kubernetes.io/part-of: borough
+  {{- with (index . 1).podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{- /* Where Pods run, other than beside each other: (list NAME VALUES). */}}
+{{- define "borough.placement" -}}
+{{- with (index . 1).nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with (index . 1).tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with (index . 1).topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- else }}
+topologySpreadConstraints:
+- topologyKey: topology.kubernetes.io/zone
+  maxSkew: 1
+  whenUnsatisfiable: ScheduleAnyway
+  {{- if ne (index . 0) "borough-etcd" }}
+  matchLabelKeys: ["pod-template-hash"]
+  {{- end }}
+  labelSelector:
+    matchLabels:
+      app.kubernetes.io/name: {{ index . 0 }}
+{{- end }}
+{{- end }}
+
+{{- /* Anti-affinity among the Pods of a Deployment: (list NAME VALUES). */}}
+{{- define "borough.affinity" -}}
+{{- with (index . 1).affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- else }}
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            app.kubernetes.io/name: {{ index . 0 }}
+{{- end }}
+{{- end }}
+
+{{- define "borough.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: ["ALL"]
+{{- end }}
+
+{{- /* A PodDisruptionBudget: (list $ NAME unhealthyPodEvictionPolicy). */}}
+{{- define "borough.podDisruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ index . 1 }}
+  namespace: {{ (index . 0).Release.Namespace }}
+  labels:
+    {{- include "borough.labels" (list (index . 0) (index . 1)) | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: {{ index . 2 }}
+  selector:
+    matchLabels:
+      app.kubernetes.io/name: {{ index . 1 }}
+{{- end }}
+
+{{- /* The members of etcd, joined by commas: (list $ FORMAT), a format of name and address. */}}
+{{- define "borough.etcdMembers" -}}
+{{- $members := list -}}
+{{- $root := index . 0 -}}{{- $format := index . 1 -}}
+{{- range until 3 -}}
+{{- $name := printf "borough-etcd-%d" . -}}
+{{- $members = append $members ($format | replace "NAME" $name | replace "HOST" (printf "%s.borough-etcd.%s.svc" $name $root.Release.Namespace)) -}}
+{{- end -}}
+{{- join "," $members -}}
+{{- end }}
