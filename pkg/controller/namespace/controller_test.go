@@ -159,6 +159,12 @@ func TestStuckNamespacesSlowNobody(t *testing.T) {
 			b.create(terminating(fmt.Sprint("stuck-", i), types.UID(fmt.Sprint(i))))
 		}
 		time.Sleep(10 * time.Minute)
+		for i := range 50 { // whose agents are at work
+			ns := terminating(fmt.Sprint("stuck-", i), types.UID(fmt.Sprint(i)))
+			ns.Finalizers = []string{"example.com/agent"}
+			b.update(ns)
+		}
+		synctest.Wait()
 		for i := range 3 {
 			start := time.Now()
 			name := fmt.Sprint("fresh-", i)
@@ -331,6 +337,31 @@ func TestContentWakes(t *testing.T) {
 			}
 		}
 		t.Error("no termination was observed")
+	})
+}
+
+// TestGone shows that a Namespace that others removed is no longer watched.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ns := terminating("ns", "1")
+		b := newBench(t, 1, func(context.Context, *bench, *v1.Namespace) error {
+			return &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a")}}
+		}, ns)
+		if n := b.content.open(); n != 1 {
+			t.Errorf("%d watches are open", n)
+		}
+		if err := b.remove(ns); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := b.content.open(); n != 0 {
+			t.Errorf("%d watches are open of what is gone", n)
+		}
+		time.Sleep(time.Hour)
+		if got := b.attemptsAt("ns"); len(got) != 1 {
+			t.Errorf("worked on at %v", got)
+		}
+		b.stop()
 	})
 }
 

@@ -223,6 +223,17 @@ func TestContentWatches(t *testing.T) {
 			t.Errorf("woken: %v, purged: %d", woken, purged)
 		}
 
+		// A pass that is woken may have the same content watched anew.
+		w.wake = func(key string) {
+			w.wake = func(string) {}
+			w.keep(ctx, key, "3", []deletion.Remaining{remaining("16", "b")})
+		}
+		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("15", "a")})
+		synctest.Wait()
+		client.send(podsOf("ns"), gone("a"))
+		expect("content again", 1, "7", "9", "10", "12", "14", "15", "16")
+		w.stop("ns")
+
 		client.from = nil
 		for i := range maxContentWatches + 10 {
 			w.keep(ctx, fmt.Sprint(i), "1", []deletion.Remaining{remaining("1", "a")})
