@@ -299,9 +299,9 @@ func TestOpenAPI(t *testing.T) {
 
 	for _, kind := range []string{"Namespace", "LimitRange", "Pod"} {
 		want := []metav1.GroupVersionKind{{Group: "tenancy.borough.io", Version: "v1", Kind: kind}}
-		two := v2.Definitions["io.borough.tenancy.v1."+kind]
+		two := v2.Definitions["com.github.borough-io.borough.pkg.apis.tenancy.v1."+kind]
 		wantEqual(t, kind+": kinds in v2", two.GVK, want)
-		three := v3.Components.Schemas["io.borough.tenancy.v1."+kind]
+		three := v3.Components.Schemas["com.github.borough-io.borough.pkg.apis.tenancy.v1."+kind]
 		wantEqual(t, kind+": kinds in v3", three.GVK, want)
 		if two.Description == "" || three.Description == "" {
 			t.Errorf("%s has no description", kind)

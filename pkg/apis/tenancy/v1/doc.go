@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // +k8s:openapi-gen=true
-// +k8s:openapi-model-package=io.borough.tenancy.v1
+// +k8s:openapi-model-package=com.github.borough-io.borough.pkg.apis.tenancy.v1
 // +k8s:deepcopy-gen=package
 // +k8s:protobuf-gen=package
 // +k8s:conversion-gen=github.com/borough-io/borough/pkg/apis/tenancy

@@ -10,50 +10,50 @@ package v1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Binding) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.Binding"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.Binding"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LimitRange) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.LimitRange"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.LimitRange"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LimitRangeList) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.LimitRangeList"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.LimitRangeList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Namespace) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.Namespace"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.Namespace"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespaceCondition) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.NamespaceCondition"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceCondition"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespaceList) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.NamespaceList"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceList"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespaceSpec) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.NamespaceSpec"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespaceStatus) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.NamespaceStatus"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Pod) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.Pod"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.Pod"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PodList) OpenAPIModelName() string {
-	return "io.borough.tenancy.v1.PodList"
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.PodList"
 }

@@ -20,7 +20,7 @@ import (
 // ValidateLimitRange checks a LimitRange that is created or updated. The rules
 // and their texts are those of core/v1.
 func ValidateLimitRange(lr *tenancy.LimitRange) field.ErrorList {
-	errs := validateObjectMeta(&lr.ObjectMeta, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := validateObjectMeta(&lr.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	seen := sets.New[corev1.LimitType]()
 	for i := range lr.Spec.Limits {
 		item, path := &lr.Spec.Limits[i], field.NewPath("spec", "limits").Index(i)

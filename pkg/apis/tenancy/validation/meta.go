@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateObjectMeta checks the metadata of a namespaced object, after its name
-// has been generated.
-func validateObjectMeta(meta *metav1.ObjectMeta, validName apivalidation.ValidateNameFunc, path *field.Path) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(meta, true, validName, path)
+// validateObjectMeta checks the metadata of an object, after its name has been
+// generated.
+func validateObjectMeta(meta *metav1.ObjectMeta, namespaced bool, validName apivalidation.ValidateNameFunc, path *field.Path) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(meta, namespaced, validName, path)
 	return append(errs, validateMetadataFinalizers(meta.Finalizers, path.Child("finalizers"))...)
 }
 

@@ -16,7 +16,7 @@ import (
 // ValidateNamespace checks a Namespace that is created or updated. The rules
 // are those of core/v1.
 func ValidateNamespace(ns *tenancy.Namespace) field.ErrorList {
-	errs := apivalidation.ValidateObjectMeta(&ns.ObjectMeta, false, apivalidation.ValidateNamespaceName, field.NewPath("metadata"))
+	errs := validateObjectMeta(&ns.ObjectMeta, false, apivalidation.ValidateNamespaceName, field.NewPath("metadata"))
 	path := field.NewPath("spec", "finalizers")
 	for _, finalizer := range ns.Spec.Finalizers {
 		// core/v1 names the list and not the item here, unlike in finalize.
@@ -27,7 +27,7 @@ func ValidateNamespace(ns *tenancy.Namespace) field.ErrorList {
 
 // ValidateNamespaceUpdate checks what an update changes.
 func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
-	return apivalidation.ValidateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
+	return validateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
 }
 
 // ValidateNamespaceStatusUpdate checks what an update of the status changes:

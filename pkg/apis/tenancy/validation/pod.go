@@ -52,7 +52,7 @@ func ValidatePodBinding(binding *tenancy.Binding) field.ErrorList {
 // validatePod checks what holds for a Pod at any time.
 func validatePod(pod *tenancy.Pod) field.ErrorList {
 	metaPath, path := field.NewPath("metadata"), field.NewPath("spec")
-	errs := validateObjectMeta(&pod.ObjectMeta, apivalidation.NameIsDNSSubdomain, metaPath)
+	errs := validateObjectMeta(&pod.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, metaPath)
 	errs = append(errs, validatePodAnnotations(pod, metaPath.Child("annotations"))...)
 	errs = append(errs, validatePodSpec(&pod.Spec, &pod.ObjectMeta, path)...)
 	errs = append(errs, validateServiceAccountTokens(&pod.Spec, path.Child("volumes"))...)
