@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -346,6 +348,27 @@ func TestNoOrphans(t *testing.T) {
 		harness.Eventually(t, gone(t, borough, ns))
 		storm.Wait()
 		wantNoContent(t, borough, ns)
+	}
+}
+
+// TestControllerEndpoints checks what those who run the controller look at.
+func TestControllerEndpoints(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/healthz": "ok", "/livez": "ok", "/readyz": "ok", "/metrics": "workqueue_depth"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, borough.ControllerURL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s %v", path, response.Status, err)
+		}
+		wantContains(t, string(body), want)
 	}
 }
 

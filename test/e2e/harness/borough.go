@@ -32,6 +32,8 @@ type Borough struct {
 	Port       int
 	Server     *Process // nil before StartServer
 	Controller *Process // nil before StartController
+	// ControllerURL is where the controller serves its health and metrics.
+	ControllerURL string
 }
 
 // New returns a Borough of which nothing runs yet. When the test ends, what runs
@@ -114,13 +116,14 @@ func (b *Borough) StartController(ctx context.Context, flags ...string) error {
 		"--leader-elect=false",
 		"--http-bind-address=" + address,
 	}, flags...)...)
+	b.ControllerURL = "http://" + address
 	if err != nil {
 		return err
 	}
 	client := &http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()
 	return b.Controller.Await(ctx, func(ctx context.Context) error {
-		return getOK(ctx, client, "http://"+address+"/readyz")
+		return getOK(ctx, client, b.ControllerURL+"/readyz")
 	})
 }
 

@@ -1,0 +1,42 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// TestAdmissionTurnedOff checks what is left when the plugins are turned off by
+// flags: no limits, and no default Namespace that can't be deleted, but the tie
+// between content and its Namespace, which storage keeps.
+func TestAdmissionTurnedOff(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context(), "--disable-admission-plugins=LimitRanger,NamespaceLifecycle"); err != nil {
+		t.Fatal(err)
+	}
+	client := b.Client(t).TenancyV1()
+
+	ns := newNamespace(t, b)
+	createLimitRange(t, b, ns, newLimitRange("l", item("Container", "max cpu=1")))
+	createPod(t, b, ns, newPod("p", withResources(nil, quantities("cpu=2"))))
+
+	_, err := client.Pods("not-there").Create(t.Context(), newPod("p"), metav1.CreateOptions{})
+	wantContains(t, wantCode(t, err, 404).Message, `"not-there" not found`)
+	deleteNamespace(t, b, ns)
+	_, err = client.Pods(ns).Create(t.Context(), newPod("q"), metav1.CreateOptions{})
+	wantEqual(t, "cause", wantCode(t, err, 403).Details.Causes[0].Type, v1.NamespaceTerminatingCause)
+
+	// The finalizer is gone, the content is not: so the Namespace stays.
+	_, err = client.Namespaces().Finalize(t.Context(), ns, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.UpdateOptions{})
+	wantCode(t, err, 409)
+	if _, err := client.Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); err != nil {
+		t.Errorf("the Namespace went before its content: %v", err)
+	}
+}
