@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -56,14 +57,17 @@ func (o *Options) Validate() []error {
 	etcd := *o.Etcd
 	var errs []error
 	if o.Embedded() {
-		for flag, set := range map[string]bool{
-			"--etcd-servers-overrides": len(etcd.EtcdServersOverrides) > 0,
-			"--etcd-cafile":            etcd.StorageConfig.Transport.TrustedCAFile != "",
-			"--etcd-certfile":          etcd.StorageConfig.Transport.CertFile != "",
-			"--etcd-keyfile":           etcd.StorageConfig.Transport.KeyFile != "",
+		for _, f := range []struct {
+			flag string
+			set  bool
+		}{
+			{"--etcd-servers-overrides", len(etcd.EtcdServersOverrides) > 0},
+			{"--etcd-cafile", etcd.StorageConfig.Transport.TrustedCAFile != ""},
+			{"--etcd-certfile", etcd.StorageConfig.Transport.CertFile != ""},
+			{"--etcd-keyfile", etcd.StorageConfig.Transport.KeyFile != ""},
 		} {
-			if set {
-				errs = append(errs, fmt.Errorf("%s needs --etcd-servers", flag))
+			if f.set {
+				errs = append(errs, fmt.Errorf("%s needs --etcd-servers", f.flag))
 			}
 		}
 		// The library wants servers; it has none to talk to.
@@ -72,6 +76,24 @@ func (o *Options) Validate() []error {
 	errs = append(errs, etcd.Validate()...)
 	if etcd.DeleteCollectionWorkers < 1 {
 		errs = append(errs, fmt.Errorf("--delete-collection-workers must be at least 1, not %d", etcd.DeleteCollectionWorkers))
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+		zero  bool // whether 0 turns something off
+	}{
+		{"--etcd-compaction-interval", etcd.StorageConfig.CompactionInterval, true},
+		{"--etcd-count-metric-poll-period", etcd.StorageConfig.CountMetricPollPeriod, true},
+		{"--etcd-db-metric-poll-interval", etcd.StorageConfig.DBMetricPollInterval, true},
+		{"--etcd-healthcheck-timeout", etcd.StorageConfig.HealthcheckTimeout, false},
+		{"--etcd-readycheck-timeout", etcd.StorageConfig.ReadycheckTimeout, false},
+	} {
+		switch {
+		case d.value < 0 && d.zero:
+			errs = append(errs, fmt.Errorf("%s must not be negative, but is %v", d.flag, d.value))
+		case d.value <= 0 && !d.zero:
+			errs = append(errs, fmt.Errorf("%s must be positive, not %v", d.flag, d.value))
+		}
 	}
 	if _, err := options.ParseWatchCacheSizes(etcd.WatchCacheSizes); err != nil {
 		errs = append(errs, fmt.Errorf("--watch-cache-sizes: %w", err))

@@ -8,23 +8,19 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-)
 
-// CauseTypeNotEmpty is the cause in the Conflict that refuses to remove a
-// Namespace with content in it. It sets that apart from the Conflicts that are
-// over after another read.
-const CauseTypeNotEmpty metav1.CauseType = "NamespaceNotEmpty"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
 
 // newTerminating returns the error, with the text and cause, of Kubernetes'
 // NamespaceLifecycle admission.
 func newTerminating(resource schema.GroupResource, namespace, name string) error {
 	err := apierrors.NewForbidden(resource, name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type:    corev1.NamespaceTerminatingCause,
+		Type:    v1.NamespaceTerminatingCause,
 		Message: fmt.Sprintf("namespace %s is being terminated", namespace),
 		Field:   "metadata.namespace",
 	})
@@ -41,7 +37,7 @@ func newNotEmpty(namespaces schema.GroupResource, namespace string, left []schem
 	message := "there is content left in it: " + strings.Join(resources, ", ")
 	err := apierrors.NewConflict(namespaces, namespace, errors.New(message))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type:    CauseTypeNotEmpty,
+		Type:    v1.NamespaceNotEmptyCause,
 		Message: message,
 	})
 	return err

@@ -296,9 +296,9 @@ func TestRemove(t *testing.T) {
 					t.Errorf("got %v, %v; want a conflict with the changed value", response, err)
 				}
 			case test.left != "":
-				cause, ok := apierrors.StatusCause(err, fence.CauseTypeNotEmpty)
+				cause, ok := apierrors.StatusCause(err, v1.NamespaceNotEmptyCause)
 				if !apierrors.IsConflict(err) || !ok {
-					t.Fatalf("got %v, want Conflict with cause %s", err, fence.CauseTypeNotEmpty)
+					t.Fatalf("got %v, want Conflict with cause %s", err, v1.NamespaceNotEmptyCause)
 				}
 				text := "there is content left in it: " + test.left
 				if want := `Operation cannot be fulfilled on namespaces.tenancy.borough.io "town": ` + text; err.Error() != want {

@@ -34,7 +34,7 @@ func (n *namespaces) OptimisticPut(ctx context.Context, key string, value []byte
 }
 
 // OptimisticDelete removes a Namespace only if nothing is left in it. Otherwise
-// it returns an API error: Conflict with the cause CauseTypeNotEmpty. A
+// it returns an API error: Conflict with the cause NamespaceNotEmptyCause. A
 // Namespace at another revision is the ordinary conflict.
 func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	name := n.name(key)

@@ -193,7 +193,7 @@ func (s *storm) live(ctx context.Context, name string, progress <-chan struct{})
 		if err == nil {
 			return nil
 		}
-		if _, left := apierrors.StatusCause(err, fence.CauseTypeNotEmpty); !left {
+		if _, left := apierrors.StatusCause(err, v1.NamespaceNotEmptyCause); !left {
 			return fmt.Errorf("deleting: %w", err)
 		}
 		for _, store := range []*genericregistry.Store{server.Pods, server.LimitRanges} {

@@ -1,0 +1,262 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+)
+
+// TestDefaults pins what differs from the library, and what must not.
+func TestDefaults(t *testing.T) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	storage.NewOptions().AddFlags(fs)
+	got := map[string]string{}
+	fs.VisitAll(func(f *pflag.Flag) { got[f.Name] = f.DefValue })
+	want := map[string]string{
+		"delete-collection-workers":                   "16",
+		"enable-garbage-collector":                    "true",
+		"default-watch-cache-size":                    "100",
+		"encryption-provider-config":                  "",
+		"encryption-provider-config-automatic-reload": "false",
+		"etcd-cafile":                                 "",
+		"etcd-certfile":                               "",
+		"etcd-compaction-interval":                    "5m0s",
+		"etcd-count-metric-poll-period":               "1m0s",
+		"etcd-db-metric-poll-interval":                "30s",
+		"etcd-healthcheck-timeout":                    "2s",
+		"etcd-keyfile":                                "",
+		"etcd-prefix":                                 "/registry",
+		"etcd-readycheck-timeout":                     "2s",
+		"etcd-servers":                                "[]",
+		"etcd-servers-overrides":                      "[]",
+		"lease-reuse-duration-seconds":                "60",
+		"storage-backend":                             "",
+		"storage-media-type":                          runtime.ContentTypeProtobuf,
+		"watch-cache":                                 "true",
+		"watch-cache-sizes":                           "[]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("flags and defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		flags string
+		want  []string
+	}{
+		{flags: ""},
+		{flags: "--etcd-servers=http://a:1,http://b:2 --etcd-cafile=ca --etcd-servers-overrides=/events#http://c:3"},
+		{flags: "--etcd-cafile=ca", want: []string{"--etcd-cafile needs --etcd-servers"}},
+		{flags: "--etcd-certfile=c --etcd-keyfile=k", want: []string{"--etcd-certfile needs --etcd-servers", "--etcd-keyfile needs --etcd-servers"}},
+		{flags: "--etcd-servers-overrides=/events#http://c:3", want: []string{"--etcd-servers-overrides needs --etcd-servers"}},
+		{flags: "--etcd-servers=http://a:1 --etcd-servers-overrides=events", want: []string{"--etcd-servers-overrides invalid"}},
+		{flags: "--storage-backend=etcd2", want: []string{"--storage-backend invalid"}},
+		{flags: "--storage-media-type=text/plain", want: []string{`--storage-media-type "text/plain" invalid`}},
+		{flags: "--delete-collection-workers=0", want: []string{"--delete-collection-workers must be at least 1, not 0"}},
+		{flags: "--watch-cache-sizes=pods", want: []string{"--watch-cache-sizes: invalid value"}},
+		{flags: "--encryption-provider-config-automatic-reload", want: []string{"must be set with --encryption-provider-config"}},
+		{flags: "--etcd-healthcheck-timeout=0s", want: []string{"--etcd-healthcheck-timeout must be positive"}},
+		{flags: "--etcd-compaction-interval=-1s", want: []string{"--etcd-compaction-interval must not be negative"}},
+	} {
+		t.Run(test.flags, func(t *testing.T) {
+			options := parse(t, test.flags)
+			var got []string
+			for _, err := range options.Validate() {
+				got = append(got, err.Error())
+			}
+			if len(got) != len(test.want) {
+				t.Fatalf("got %q, want %q", got, test.want)
+			}
+			for i, want := range test.want {
+				if !strings.Contains(got[i], want) {
+					t.Errorf("got %q, want %q", got[i], want)
+				}
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, flags string) *storage.Options {
+	t.Helper()
+	options := storage.NewOptions()
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	options.AddFlags(fs)
+	if err := fs.Parse(strings.Fields(flags)); err != nil {
+		t.Fatal(err)
+	}
+	return options
+}
+
+func TestApplyToRefuses(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	unreadable := filepath.Join(t.TempDir(), "encryption.yaml")
+	if err := os.WriteFile(unreadable, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		flags  string
+		change func(*storage.Config)
+		want   string
+	}{
+		"no member":  {change: func(c *storage.Config) { c.Embedded = nil }, want: "exclude each other, and one is needed"},
+		"both":       {flags: "--etcd-servers=http://127.0.0.1:1", want: "exclude each other"},
+		"no fence":   {change: func(c *storage.Config) { c.Namespaces = schema.GroupResource{} }, want: "Config.Namespaces, is missing"},
+		"bad scheme": {change: func(c *storage.Config) { c.Scheme = runtime.NewScheme() }, want: `group "tenancy.borough.io" is not registered`},
+		"too much": {change: func(c *storage.Config) {
+			for range 128 {
+				c.Namespaced = append(c.Namespaced, tenancy.Resource("pods"))
+			}
+		}, want: "more than the 127"},
+		"encryption config": {flags: "--encryption-provider-config=" + unreadable, want: "--encryption-provider-config: "},
+		"split": {
+			flags:  "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides=tenancy.borough.io/pods#http://127.0.0.1:2",
+			change: func(c *storage.Config) { c.Embedded = nil },
+			want:   "--etcd-servers-overrides: pods.tenancy.borough.io and namespaces.tenancy.borough.io must be on the same etcd servers",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := storagetest.NewConfig(member)
+			if test.change != nil {
+				test.change(&config)
+			}
+			options := parse(t, test.flags)
+			options.Etcd.SkipHealthEndpoints = true
+			err := options.ApplyTo(genericapiserver.NewConfig(serializer.NewCodecFactory(config.Scheme)), config)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// TestOverridesTogether has all resources of the fence on other servers.
+func TestOverridesTogether(t *testing.T) {
+	other := storagetest.StartGRPC(t)
+	var overrides []string
+	for _, resource := range []string{"namespaces", "limitranges", "pods"} {
+		overrides = append(overrides, "tenancy.borough.io/"+resource+"#"+other)
+	}
+	options := parse(t, "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides="+strings.Join(overrides, ","))
+	s := server{Stores: storagetest.NewStores(t, options, storagetest.NewConfig(nil))}
+	s.createNamespace(t, "town")
+	s.createPod(t, "town", "p")
+}
+
+func TestEmbeddedHealth(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	c := storagetest.NewServerConfig(t, storage.NewOptions(), storagetest.NewConfig(member))
+	for _, endpoint := range []struct {
+		name   string
+		checks []healthz.HealthChecker
+		want   []string
+	}{
+		{"healthz", c.HealthzChecks, []string{"etcd"}},
+		{"livez", c.LivezChecks, []string{"etcd"}},
+		{"readyz", c.ReadyzChecks, []string{"etcd", "etcd-readiness"}},
+	} {
+		got := map[string]bool{}
+		for _, check := range endpoint.checks {
+			got[check.Name()] = true
+		}
+		for _, want := range endpoint.want {
+			if !got[want] {
+				t.Errorf("%s has no check %s: %v", endpoint.name, want, got)
+			}
+		}
+	}
+	check := func() error {
+		for _, check := range c.ReadyzChecks {
+			if strings.HasPrefix(check.Name(), "etcd") {
+				if err := check.Check(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := check(); err != nil {
+		t.Errorf("the member runs, but: %v", err)
+	}
+	if err := member.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(); err == nil {
+		t.Error("the member is closed and said to be healthy")
+	}
+}
+
+func TestEmbeddedSizeMetric(t *testing.T) {
+	storagetest.NewServerConfig(t, storage.NewOptions(), storagetest.NewConfig(storagetest.StartEmbedded(t)))
+	metrics.Register() // as a server does
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "apiserver_storage_size_bytes" {
+			if size := family.GetMetric()[0].GetGauge().GetValue(); size <= 0 {
+				t.Errorf("the database has %v bytes", size)
+			}
+			return
+		}
+	}
+	t.Error("there is no apiserver_storage_size_bytes")
+}
+
+// TestMissingTLSFile has an error from a client that cannot be made.
+func TestMissingTLSFile(t *testing.T) {
+	options := parse(t, "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=/does/not/exist")
+	options.Etcd.SkipHealthEndpoints = true
+	c := storagetest.NewServerConfig(t, options, storagetest.NewConfig(nil))
+	restOptions, err := c.RESTOptionsGetter.GetRESTOptions(tenancy.Resource("pods"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func() runtime.Object { return &tenancy.Pod{} }
+	_, _, err = restOptions.Decorator(restOptions.StorageConfig, "/"+restOptions.ResourcePrefix, nil, object, object, nil, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "/does/not/exist") || !strings.Contains(err.Error(), "pods.tenancy.borough.io") {
+		t.Errorf("got %v, want an error that names the resource and the file", err)
+	}
+}
+
+// TestCloseWhileWatched closes the member first, which is the wrong order, while
+// stores are watched. Nothing hangs.
+func TestCloseWhileWatched(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	stores := storagetest.NewStores(t, storage.NewOptions(), storagetest.NewConfig(member))
+	ctx, cancel := context.WithTimeout(in(t.Context(), "town"), time.Minute)
+	defer cancel()
+	w, err := stores.Pods.Watch(ctx, &metainternal.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if err := member.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
