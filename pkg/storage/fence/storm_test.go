@@ -25,6 +25,7 @@ import (
 	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/storagetest"

@@ -31,6 +31,11 @@ const (
 // refused because its Namespace is being terminated.
 const NamespaceTerminatingCause metav1.CauseType = corev1.NamespaceTerminatingCause
 
+// NamespaceNotEmptyCause is the cause in the Conflict of a request that would
+// have removed a Namespace with content in it. It sets that apart from the
+// Conflicts that are over after another read.
+const NamespaceNotEmptyCause metav1.CauseType = "NamespaceNotEmpty"
+
 // NamespaceConditionType names a condition of a Namespace.
 type NamespaceConditionType string
 

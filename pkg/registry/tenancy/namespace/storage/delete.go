@@ -17,15 +17,18 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // Delete takes a Namespace one step along its termination. The first call marks
 // it Terminating; once nothing holds it, a call removes it. A Namespace that
-// nothing holds to begin with is marked and removed in the same call. The
-// object is returned as it was left, with whether it was removed.
+// nothing holds to begin with, neither a finalizer nor content, is marked and
+// removed in the same call. The object is returned as it was left, with whether
+// it was removed.
 //
-// It returns NotFound for an absent Namespace and Conflict where a precondition
-// does not hold.
+// It returns NotFound for an absent Namespace, and Conflict where a precondition
+// does not hold or, with the cause NamespaceNotEmptyCause, where only content
+// holds a Namespace that is Terminating.
 func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -48,8 +51,12 @@ func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.Va
 			return ns, false, nil
 		}
 		// Admission has agreed, and the mark has moved the resource version.
-		deleteValidation = rest.ValidateAllObjectFunc
 		options.Preconditions.ResourceVersion = nil
+		obj, deleted, err := r.store.Delete(ctx, name, rest.ValidateAllObjectFunc, options)
+		if apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
+			return ns, false, nil
+		}
+		return obj, deleted, err
 	}
 
 	if len(ns.Spec.Finalizers) != 0 {

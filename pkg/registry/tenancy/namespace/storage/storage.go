@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 )
@@ -80,6 +82,20 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 func nothingHolds(ctx context.Context, key string, obj, existing runtime.Object) bool {
 	return len(obj.(*tenancy.Namespace).Spec.Finalizers) == 0 &&
 		genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
+}
+
+// updateOrRemove writes what objInfo makes of a Namespace. What leaves nothing
+// to hold a terminating Namespace removes it, or, while there is content in it,
+// is written like anything else: the Namespace then goes with its content.
+func updateOrRemove(ctx context.Context, store *genericregistry.Store, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	objInfo = objectinfo.Checked(objInfo)
+	obj, created, err := store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+	if !apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
+		return obj, created, err
+	}
+	keeping := *store
+	keeping.ShouldDeleteDuringUpdate = func(context.Context, string, runtime.Object, runtime.Object) bool { return false }
+	return keeping.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // REST serves namespaces. It names the verbs one by one instead of embedding
@@ -151,7 +167,7 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 
 // Update changes a Namespace, but neither its finalizers nor its status.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, forceAllowCreate, options)
+	return updateOrRemove(ctx, r.store, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // ConvertToTable prints Namespaces.

@@ -11,8 +11,6 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"github.com/borough-io/borough/pkg/registry/objectinfo"
 )
 
 // StatusREST serves namespaces/status.
@@ -47,7 +45,7 @@ func (r *StatusREST) Get(ctx context.Context, name string, options *metav1.GetOp
 
 // Update changes the status and the metadata. It never creates.
 func (r *StatusREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, false, options)
+	return updateOrRemove(ctx, r.store, name, objInfo, createValidation, updateValidation, false, options)
 }
 
 // GetResetFields names the fields that a write does not change.
@@ -68,7 +66,7 @@ func (r *FinalizeREST) Destroy() {}
 
 // Update changes the finalizers and the metadata. It never creates.
 func (r *FinalizeREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, false, options)
+	return updateOrRemove(ctx, r.store, name, objInfo, createValidation, updateValidation, false, options)
 }
 
 // Create does what Update does. The design of namespaces has agents POST to
