@@ -38,7 +38,7 @@ clean: ## Remove what the other targets built; keeps the data under .borough/.
 test: kubectl ## Run all tests, the end-to-end tests too (RACE=1).
 	RACE=$(RACE) hack/test.sh
 
-checks := codegen docs tidy format headers scripts vet lint
+checks := codegen docs tidy format headers scripts vet lint manifests
 
 .PHONY: verify
 verify: $(checks:%=verify-%) ## Check all that a landing must meet, save the tests.

@@ -1,0 +1,207 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// TestChartGivesTheSame compares each object that the chart gives with the one
+// that kustomize gives. The two differ only in the labels by which Helm knows
+// its own, and in the Namespace, which Helm makes when it is told to.
+func TestChartGivesTheSame(t *testing.T) {
+	for _, name := range cases {
+		t.Run(name, func(t *testing.T) {
+			want := decode(t, kustomize(t, name))
+			got := decode(t, helm(t, valuesOf(name)))
+
+			ns := key("Namespace", "", namespace)
+			if want[ns] == nil {
+				t.Errorf("kustomize gives no %s", ns)
+			}
+			delete(want, ns)
+			for _, o := range got {
+				labels := o.GetLabels()
+				for label, value := range map[string]string{"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "borough-0.1.0"} {
+					if labels[label] != value {
+						t.Errorf("%T %s: label %s is %q", o, o.GetName(), label, labels[label])
+					}
+					delete(labels, label)
+				}
+			}
+			sortVolumes(want)
+			sortVolumes(got)
+			if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Fatalf("objects (-kustomize +helm):\n%s", diff)
+			}
+			for k, o := range want {
+				if diff := cmp.Diff(o, got[k]); diff != "" {
+					t.Errorf("%s (-kustomize +helm):\n%s", k, diff)
+				}
+			}
+		})
+	}
+}
+
+// sortVolumes undoes an order that means nothing and is that of the patches.
+func sortVolumes(all objects) {
+	for _, w := range workloads(all) {
+		slices.SortFunc(w.pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
+		for _, c := range w.pod.Spec.Containers {
+			slices.SortFunc(c.VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.Name, b.Name) })
+		}
+	}
+}
+
+// TestChartInAnotherNamespace shows that nothing is left behind.
+func TestChartInAnotherNamespace(t *testing.T) {
+	rendered := helm(t, valuesOf("everything"), "--namespace=elsewhere")
+	for line := range bytes.Lines(rendered) {
+		if bytes.Contains(line, []byte(namespace)) {
+			t.Errorf("%s", line)
+		}
+	}
+	checkReferences(t, decode(t, rendered), "elsewhere")
+}
+
+// TestChartRefuses shows that values which cannot work are found before
+// anything is installed.
+func TestChartRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--set=nonsense=1"}, "nonsense"},
+		{[]string{"--set=apiserver.nonsense=1"}, "nonsense"},
+		{[]string{"--set-string=apiserver.replicas=2"}, "replicas"},
+		{[]string{"--set=apiserver.replicas=-1"}, "replicas"},
+		{[]string{"--set=apiserver.extraArgs={v=2}"}, "extraArgs"},
+		{[]string{"--set=image.pullPolicy=Sometimes"}, "pullPolicy"},
+		{[]string{"--set=etcd.mode=embedded"}, "mode"},
+		{[]string{"--set=etcd.mode=external"}, "servers"},
+		{[]string{"--set=etcd.mode=external", "--set=etcd.servers={http://etcd:2379}"}, "servers"},
+		{[]string{"--set=etcd.servers={https://etcd:2379}"}, "servers"}, // they would not be used
+		{[]string{"--set=certificates.mode=none"}, "mode"},
+		{[]string{"--set=certificates.mode=secret"}, "caBundle"},
+		{[]string{"--set=certificates.mode=secret", "--set=certificates.caBundle=LS0tLS1CRUdJTi"}, "caBundle"},
+		{[]string{"--set=certificates.caBundle=-----BEGIN CERTIFICATE-----"}, "caBundle"}, // cainjector would replace it
+		{[]string{"--set=serviceMonitor.enabled=maybe"}, "enabled"},
+		{[]string{"--kube-version=1.35.9"}, "kubeVersion"},
+	} {
+		_, err := template(t.Context(), tc.args...)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v: got %v, want an error with %q", tc.args, err, tc.want)
+		}
+	}
+}
+
+// TestEveryValue gives each value of the chart another, shows that this makes a
+// difference, and that README.md has the value. A value that is not in the
+// table fails the test, so that none is forgotten.
+func TestEveryValue(t *testing.T) {
+	other := map[string]string{
+		"image.registry":              `"registry.example.com/"`,
+		"image.tag":                   `"other"`,
+		"image.pullPolicy":            `"Always"`,
+		"image.pullSecrets":           `[{"name":"other"}]`,
+		"priorityClassName":           `""`,
+		"etcd.mode":                   "", // in testdata
+		"etcd.servers":                "", // in testdata
+		"etcd.clientSecretName":       `"other"`,
+		"etcd.secretName":             `"other"`,
+		"etcd.image":                  `"other:1"`,
+		"etcd.storage.size":           `"1Gi"`,
+		"etcd.storage.className":      `"other"`,
+		"etcd.quotaBackendBytes":      `2147483648`,
+		"certificates.mode":           "", // in testdata
+		"certificates.caBundle":       "", // in testdata
+		"certificates.secretName":     `"other"`,
+		"certificates.duration":       `"100h"`,
+		"certificates.renewBefore":    `"10h"`,
+		"serviceMonitor.enabled":      "", // in testdata
+		"serviceMonitor.interval":     `"10s"`,
+		"serviceMonitor.labels":       `{"other":"label"}`,
+		"tenantRoles.enabled":         `false`,
+		"apiserver.extraVolumes":      `[{"name":"other","emptyDir":{}}]`,
+		"apiserver.extraVolumeMounts": `[{"name":"tls","mountPath":"/other"}]`,
+	}
+	for _, part := range []string{"apiserver", "controllerManager", "etcd"} {
+		for value, json := range map[string]string{
+			"resources":                 `{"requests":{"cpu":"3"}}`,
+			"extraArgs":                 `["--other=a: b"]`,
+			"podAnnotations":            `{"other":"annotation"}`,
+			"podLabels":                 `{"other":"label"}`,
+			"nodeSelector":              `{"other":"label"}`,
+			"tolerations":               `[{"key":"other","operator":"Exists"}]`,
+			"affinity":                  `{"podAntiAffinity":{}}`,
+			"topologySpreadConstraints": `[{"topologyKey":"other","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}]`,
+			"repository":                `"other"`,
+			"replicas":                  `5`,
+			"serviceAccountAnnotations": `{"other":"annotation"}`,
+		} {
+			if part != "etcd" || value != "repository" && value != "replicas" && value != "serviceAccountAnnotations" {
+				other[part+"."+value] = json
+			}
+		}
+	}
+
+	readme, err := os.ReadFile(chart + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := os.ReadFile(chart + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := yaml.UnmarshalStrict(values, &tree); err != nil {
+		t.Fatal(err)
+	}
+	base := helm(t, valuesOf("everything"))
+	leaves := leavesOf("", tree, func(path string) bool { _, ok := other[path]; return ok })
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(other)), slices.Sorted(slices.Values(leaves))); diff != "" {
+		t.Errorf("values (-tested +there):\n%s", diff)
+	}
+	for _, path := range leaves {
+		if !bytes.Contains(readme, []byte("`"+path+"`")) {
+			t.Errorf("README.md does not have %s", path)
+		}
+		json := other[path]
+		if json == "" {
+			continue
+		}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			rendered := helm(t, valuesOf("everything"), fmt.Sprintf("--set-json=%s=%s", path, json))
+			if bytes.Equal(base, rendered) {
+				t.Errorf("%s makes no difference", json)
+			}
+			decode(t, rendered)
+		})
+	}
+}
+
+// leavesOf returns the paths of what is no map, or a map that ends the path.
+func leavesOf(prefix string, tree map[string]any, ends func(path string) bool) []string {
+	var paths []string
+	for name, value := range tree {
+		path := prefix + name
+		if below, ok := value.(map[string]any); ok && !ends(path) {
+			paths = append(paths, leavesOf(path+".", below, ends)...)
+		} else {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,220 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"context"
+	"flag"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/embed"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	podsecurity "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	apiserver "github.com/borough-io/borough/cmd/borough-apiserver/app"
+	apiserveroptions "github.com/borough-io/borough/cmd/borough-apiserver/app/options"
+	controllermanager "github.com/borough-io/borough/cmd/borough-controller-manager/app"
+	controllermanageroptions "github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+)
+
+// workload is a Deployment or a StatefulSet.
+type workload struct {
+	name     string
+	selector *metav1.LabelSelector
+	pod      *corev1.PodTemplateSpec
+	claims   []corev1.PersistentVolumeClaim
+}
+
+func workloads(all objects) []workload {
+	var found []workload
+	each(all, func(d *appsv1.Deployment) {
+		found = append(found, workload{d.Name, d.Spec.Selector, &d.Spec.Template, nil})
+	})
+	each(all, func(s *appsv1.StatefulSet) {
+		found = append(found, workload{s.Name, s.Spec.Selector, &s.Spec.Template, s.Spec.VolumeClaimTemplates})
+	})
+	return found
+}
+
+// TestArguments starts each command with the arguments that its container has,
+// up to where it would run: flags that do not exist, values that do not parse
+// and combinations that do not go together fail.
+func TestArguments(t *testing.T) {
+	forEachCase(t, func(t *testing.T, all objects) {
+		for _, w := range workloads(all) {
+			for _, c := range w.pod.Spec.Containers {
+				if err := accept(t, c.Name, c.Args); err != nil {
+					t.Errorf("%s: %v", c.Name, err)
+				}
+				names := map[string]bool{}
+				for _, arg := range c.Args {
+					name, _, _ := strings.Cut(arg, "=")
+					if names[name] {
+						t.Errorf("%s: %s is given twice", c.Name, name)
+					}
+					names[name] = true
+				}
+			}
+		}
+	})
+}
+
+// TestArgumentsAreNeeded shows that TestArguments can fail.
+func TestArgumentsAreNeeded(t *testing.T) {
+	for name, args := range map[string][]string{
+		"borough-apiserver":          {"--etcd-cafile=x"}, // without --etcd-servers
+		"borough-controller-manager": {"--http-bind-address=10280"},
+		"etcd":                       {"--nonsense"},
+	} {
+		if err := accept(t, name, args); err == nil {
+			t.Errorf("%s takes %v", name, args)
+		}
+	}
+}
+
+func accept(t *testing.T, container string, args []string) error {
+	t.Helper()
+	var cmd *cobra.Command
+	ran := false
+	switch container {
+	case "borough-apiserver":
+		cmd = apiserver.NewCommand(func(context.Context, *apiserveroptions.Options) error { ran = true; return nil })
+	case "borough-controller-manager":
+		cmd = controllermanager.NewCommand(func(context.Context, *controllermanageroptions.Config) error { ran = true; return nil })
+	case "etcd":
+		fs := flag.NewFlagSet("etcd", flag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		embed.NewConfig().AddFlags(fs)
+		return fs.Parse(args)
+	default:
+		t.Fatalf("no container %q is known", container)
+	}
+	// In place of the service account that a Pod has.
+	cmd.SetArgs(append(slices.Clone(args), "--kubeconfig="+writeKubeconfig(t)))
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	err := cmd.ExecuteContext(t.Context())
+	if err == nil && !ran {
+		t.Errorf("%s %v was neither run nor refused", container, args)
+	}
+	return err
+}
+
+func writeKubeconfig(t *testing.T) string {
+	t.Helper()
+	path := t.TempDir() + "/kubeconfig"
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
+	config.CurrentContext = "c"
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestPodSecurity holds every Pod against the restricted standard, which the
+// namespace enforces, and against what goes beyond it.
+func TestPodSecurity(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := podsecurity.LevelVersion{Level: podsecurity.LevelRestricted, Version: podsecurity.LatestVersion()}
+	forEachCase(t, func(t *testing.T, all objects) {
+		if got := all[key("Namespace", "", namespace)].GetLabels()[podsecurity.EnforceLevelLabel]; got != string(restricted.Level) {
+			t.Errorf("the namespace enforces %q", got)
+		}
+		for _, w := range workloads(all) {
+			spec := w.pod.Spec
+			if result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &w.pod.ObjectMeta, &spec)); !result.Allowed {
+				t.Errorf("%s: %s", w.name, result.ForbiddenDetail())
+			}
+			if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken != (w.name != "borough-etcd") {
+				t.Errorf("%s: automountServiceAccountToken", w.name)
+			}
+			for _, c := range spec.Containers {
+				if c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
+					t.Errorf("%s: can write to its image", w.name)
+				}
+				for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+					if c.Resources.Requests.Name(resource, "").IsZero() {
+						t.Errorf("%s: requests no %s", w.name, resource)
+					}
+				}
+				for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
+					if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Port.StrVal == "" {
+						t.Errorf("%s: a probe is missing, or not on a port by name", w.name)
+					}
+				}
+				if path := c.LivenessProbe.HTTPGet.Path; !strings.HasPrefix(path, "/livez") {
+					t.Errorf("%s: liveness is %s", w.name, path)
+				}
+				if path := c.ReadinessProbe.HTTPGet.Path; !strings.HasPrefix(path, "/readyz") {
+					t.Errorf("%s: readiness is %s", w.name, path)
+				}
+			}
+		}
+	})
+}
+
+// TestFiles shows that every file that an argument names is on a volume.
+func TestFiles(t *testing.T) {
+	forEachCase(t, func(t *testing.T, all objects) {
+		for _, w := range workloads(all) {
+			volumes := map[string]bool{}
+			for _, v := range w.pod.Spec.Volumes {
+				volumes[v.Name] = true
+			}
+			for _, claim := range w.claims {
+				volumes[claim.Name] = true
+			}
+			for _, c := range w.pod.Spec.Containers {
+				mounts := map[string]bool{}
+				for _, m := range c.VolumeMounts {
+					if !volumes[m.Name] {
+						t.Errorf("%s: no volume %s", w.name, m.Name)
+					}
+					mounts[m.MountPath] = false
+				}
+				for _, arg := range c.Args {
+					_, file, _ := strings.Cut(arg, "=")
+					if !strings.HasPrefix(file, "/") {
+						continue
+					}
+					mount, ok := longestPrefix(slices.Collect(maps.Keys(mounts)), file)
+					if !ok {
+						t.Errorf("%s: %s is on no volume", w.name, arg)
+					}
+					mounts[mount] = true
+				}
+				for mount, used := range mounts {
+					if !used {
+						t.Errorf("%s: no argument names anything on %s", w.name, mount)
+					}
+				}
+			}
+		}
+	})
+}
+
+func longestPrefix(paths []string, file string) (string, bool) {
+	var best string
+	for _, path := range paths {
+		if strings.HasPrefix(file, path+"/") && len(path) > len(best) {
+			best = path
+		}
+	}
+	return best, best != ""
+}

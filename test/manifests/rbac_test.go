@@ -1,0 +1,111 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/standalone"
+)
+
+// TestBindings shows that every binding leads from a service account of ours to
+// a role that is there, and that no role is left unbound.
+func TestBindings(t *testing.T) {
+	// What every host has.
+	host := []string{
+		key("ClusterRole", "", "system:auth-delegator"),
+		key("Role", "kube-system", "extension-apiserver-authentication-reader"),
+	}
+	// What the operator binds, or the host aggregates.
+	offered := []string{"borough-view", "borough-edit", "borough-metrics-reader"}
+
+	forEachCase(t, func(t *testing.T, all objects) {
+		bound := map[string]bool{}
+		check := func(name, namespace string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+			role := key(ref.Kind, namespace, ref.Name)
+			if ref.Kind == "ClusterRole" {
+				role = key(ref.Kind, "", ref.Name)
+			}
+			bound[role] = true
+			if all[role] == nil && !slices.Contains(host, role) {
+				t.Errorf("%s: no %s", name, role)
+			}
+			for _, s := range subjects {
+				if s.Kind != "ServiceAccount" || all[key(s.Kind, s.Namespace, s.Name)] == nil {
+					t.Errorf("%s: no %s %s/%s", name, s.Kind, s.Namespace, s.Name)
+				}
+			}
+			if len(subjects) != 1 {
+				t.Errorf("%s: %d subjects", name, len(subjects))
+			}
+		}
+		each(all, func(b *rbacv1.RoleBinding) { check(b.Name, b.Namespace, b.RoleRef, b.Subjects) })
+		each(all, func(b *rbacv1.ClusterRoleBinding) { check(b.Name, "", b.RoleRef, b.Subjects) })
+		for _, role := range host {
+			if !bound[role] {
+				t.Errorf("%s is not bound", role)
+			}
+		}
+		for k, o := range all {
+			switch o.(type) {
+			case *rbacv1.Role, *rbacv1.ClusterRole:
+				if !bound[k] && !slices.Contains(offered, o.GetName()) {
+					t.Errorf("%s is not bound", k)
+				}
+			}
+		}
+	})
+}
+
+// TestLeastPrivilege shows that no rule says "all", that the controller may do
+// no more in a host cluster than what its standalone policy lets it do, and that
+// tenants are given rights on our kinds only.
+func TestLeastPrivilege(t *testing.T) {
+	forEachCase(t, func(t *testing.T, all objects) {
+		check := func(name string, rules []rbacv1.PolicyRule) {
+			for _, r := range rules {
+				for _, list := range [][]string{r.APIGroups, r.Resources, r.Verbs, r.NonResourceURLs} {
+					if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "*") }) {
+						t.Errorf("%s: %v", name, r)
+					}
+				}
+			}
+		}
+		each(all, func(r *rbacv1.Role) { check(r.Name, r.Rules) })
+		each(all, func(r *rbacv1.ClusterRole) { check(r.Name, r.Rules) })
+
+		controller := all[key("ClusterRole", "", "borough-controller-manager")].(*rbacv1.ClusterRole)
+		if ok, beyond := validation.Covers(standalone.ControllerRules(), controller.Rules); !ok {
+			t.Errorf("the controller has more rights than it needs: %v", beyond)
+		}
+		for _, name := range []string{"borough-view", "borough-edit"} {
+			role := all[key("ClusterRole", "", name)].(*rbacv1.ClusterRole)
+			for _, r := range role.Rules {
+				if !slices.Equal(r.APIGroups, []string{tenancy.GroupName}) {
+					t.Errorf("%s: groups %v", name, r.APIGroups)
+				}
+			}
+		}
+	})
+}
+
+// TestNothingIsInsecure looks for the words, whatever the field.
+func TestNothingIsInsecure(t *testing.T) {
+	for _, name := range cases {
+		for tool, rendered := range map[string][]byte{"kustomize": kustomize(t, name), "helm": helm(t, valuesOf(name))} {
+			for line := range bytes.Lines(rendered) {
+				if lower := bytes.ToLower(line); bytes.Contains(lower, []byte("insecure")) || bytes.Contains(lower, []byte("skip")) {
+					t.Errorf("%s, %s: %s", name, tool, line)
+				}
+			}
+		}
+	}
+}

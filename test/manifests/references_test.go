@@ -1,0 +1,225 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// TestReferences shows that what names another object, a label or a port finds
+// it.
+func TestReferences(t *testing.T) {
+	forEachCase(t, func(t *testing.T, all objects) { checkReferences(t, all, namespace) })
+}
+
+func checkReferences(t *testing.T, all objects, namespace string) {
+	t.Helper()
+	found := workloads(all)
+	if len(found) < 2 {
+		t.Fatalf("%d workloads", len(found))
+	}
+	for _, w := range found {
+		own := labels.Set(w.pod.Labels)
+		selectors := []*metav1.LabelSelector{w.selector}
+		anti := w.pod.Spec.Affinity.PodAntiAffinity
+		for _, term := range anti.RequiredDuringSchedulingIgnoredDuringExecution {
+			selectors = append(selectors, term.LabelSelector)
+		}
+		for _, term := range anti.PreferredDuringSchedulingIgnoredDuringExecution {
+			selectors = append(selectors, term.PodAffinityTerm.LabelSelector)
+		}
+		for _, spread := range w.pod.Spec.TopologySpreadConstraints {
+			selectors = append(selectors, spread.LabelSelector)
+		}
+		if len(selectors) != 3 {
+			t.Errorf("%s: %d selectors", w.name, len(selectors))
+		}
+		for _, s := range selectors {
+			if !matches(t, s, own) {
+				t.Errorf("%s: the selector %v does not select its own Pods", w.name, s.MatchLabels)
+			}
+		}
+		if all[key("ServiceAccount", namespace, w.pod.Spec.ServiceAccountName)] == nil {
+			t.Errorf("%s: no service account %s", w.name, w.pod.Spec.ServiceAccountName)
+		}
+		if all[key("PodDisruptionBudget", namespace, w.name)] == nil {
+			t.Errorf("%s: no disruption budget", w.name)
+		}
+		for _, c := range w.pod.Spec.Containers {
+			for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+				if probe != nil && !hasPort(w.pod, probe.HTTPGet.Port.StrVal) {
+					t.Errorf("%s: a probe is on port %s", w.name, probe.HTTPGet.Port.StrVal)
+				}
+			}
+		}
+	}
+	each(all, func(b *policyv1.PodDisruptionBudget) {
+		if w := selected(t, found, b.Spec.Selector); w == nil || w.name != b.Name {
+			t.Errorf("budget %s is not for the workload of its name", b.Name)
+		}
+	})
+	each(all, func(s *corev1.Service) {
+		w := selected(t, found, metav1.SetAsLabelSelector(s.Spec.Selector))
+		if w == nil {
+			t.Errorf("service %s selects nothing", s.Name)
+			return
+		}
+		for _, p := range s.Spec.Ports {
+			if !hasPort(w.pod, p.TargetPort.StrVal) {
+				t.Errorf("service %s: %s has no port %q", s.Name, w.name, p.TargetPort.StrVal)
+			}
+		}
+	})
+	each(all, func(s *appsv1.StatefulSet) {
+		if all[key("Service", namespace, s.Spec.ServiceName)] == nil {
+			t.Errorf("%s: no service %s", s.Name, s.Spec.ServiceName)
+		}
+	})
+	each(all, func(m *monitoringv1.ServiceMonitor) {
+		service, ok := all[key("Service", namespace, m.Name)].(*corev1.Service)
+		if !ok || !matches(t, &m.Spec.Selector, service.Labels) {
+			t.Errorf("monitor %s selects no service of its name", m.Name)
+			return
+		}
+		for _, e := range m.Spec.Endpoints {
+			if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == e.Port }) {
+				t.Errorf("monitor %s: the service has no port %s", m.Name, e.Port)
+			}
+		}
+	})
+	for k, o := range all {
+		if ns := o.GetNamespace(); ns != "" && ns != namespace && k != key("RoleBinding", "kube-system", "borough-apiserver-auth-reader") {
+			t.Errorf("%s is in another namespace", k)
+		}
+	}
+	checkAPIService(t, all, namespace)
+	checkCertificates(t, all, namespace)
+}
+
+func checkAPIService(t *testing.T, all objects, namespace string) {
+	t.Helper()
+	s, ok := all[key("APIService", "", "v1.tenancy.borough.io")].(*apiregistrationv1.APIService)
+	if !ok {
+		t.Fatal("there is no APIService")
+	}
+	if s.Spec.InsecureSkipTLSVerify {
+		t.Error("the APIService does not verify the server")
+	}
+	if s.Spec.Service.Namespace != namespace {
+		t.Errorf("the APIService leads to namespace %s", s.Spec.Service.Namespace)
+	}
+	service, ok := all[key("Service", namespace, s.Spec.Service.Name)].(*corev1.Service)
+	if !ok || !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *s.Spec.Service.Port }) {
+		t.Error("the APIService leads to no port of a service")
+	}
+	// Core's group has 18000, custom resources 1000.
+	if s.Spec.GroupPriorityMinimum >= 1000 {
+		t.Errorf("with priority %d kubectl could take our pods for core's", s.Spec.GroupPriorityMinimum)
+	}
+
+	from, injected := s.Annotations["cert-manager.io/inject-ca-from"]
+	if injected == (len(s.Spec.CABundle) > 0) {
+		t.Error("the APIService needs a caBundle, given or injected, and not both")
+	}
+	if injected && all[strings.Replace(key("Certificate", "", from), " /", " ", 1)] == nil {
+		t.Errorf("there is no certificate %s to inject the CA from", from)
+	}
+}
+
+// checkCertificates shows that the Secrets are made, where cert-manager makes
+// any, and that their certificates are for the names that they are reached by.
+func checkCertificates(t *testing.T, all objects, namespace string) {
+	t.Helper()
+	bySecret := map[string]*certmanagerv1.Certificate{}
+	each(all, func(c *certmanagerv1.Certificate) {
+		bySecret[c.Spec.SecretName] = c
+		if all[key(c.Spec.IssuerRef.Kind, namespace, c.Spec.IssuerRef.Name)] == nil {
+			t.Errorf("certificate %s: no issuer %s", c.Name, c.Spec.IssuerRef.Name)
+		}
+		if c.Spec.RenewBefore.Duration >= c.Spec.Duration.Duration {
+			t.Errorf("certificate %s is renewed before it is made", c.Name)
+		}
+	})
+	each(all, func(i *certmanagerv1.Issuer) {
+		if i.Spec.CA != nil && (bySecret[i.Spec.CA.SecretName] == nil || !bySecret[i.Spec.CA.SecretName].Spec.IsCA) {
+			t.Errorf("issuer %s: nobody makes its CA", i.Name)
+		}
+	})
+	if len(bySecret) == 0 {
+		return
+	}
+	for _, w := range workloads(all) {
+		for _, v := range w.pod.Spec.Volumes {
+			if v.Secret != nil && bySecret[v.Secret.SecretName] == nil {
+				t.Errorf("%s: nobody makes the secret %s", w.name, v.Secret.SecretName)
+			}
+		}
+		for _, arg := range w.pod.Spec.Containers[0].Args {
+			if servers, ok := strings.CutPrefix(arg, "--etcd-servers="); ok {
+				checkEtcdNames(t, bySecret["borough-etcd-tls"], servers)
+			}
+		}
+	}
+	name := fmt.Sprintf("borough-apiserver.%s.svc", namespace)
+	if c := bySecret["borough-apiserver-tls"]; !slices.Contains(c.Spec.DNSNames, name) {
+		t.Errorf("the certificate of the servers is not for %s", name)
+	}
+}
+
+func checkEtcdNames(t *testing.T, c *certmanagerv1.Certificate, servers string) {
+	t.Helper()
+	members := strings.Split(servers, ",")
+	if len(members) != 3 {
+		t.Errorf("%d etcd servers", len(members))
+	}
+	for _, member := range members {
+		u, err := url.Parse(member)
+		if err != nil || u.Scheme != "https" || !slices.Contains(c.Spec.DNSNames, u.Hostname()) {
+			t.Errorf("the certificate of etcd is not for %s (%v)", member, err)
+		}
+	}
+}
+
+func matches(t *testing.T, s *metav1.LabelSelector, set labels.Set) bool {
+	t.Helper()
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !selector.Empty() && selector.Matches(set)
+}
+
+// selected returns the workload whose Pods are selected, if it is one.
+func selected(t *testing.T, all []workload, s *metav1.LabelSelector) *workload {
+	t.Helper()
+	var found []workload
+	for _, w := range all {
+		if matches(t, s, w.pod.Labels) {
+			found = append(found, w)
+		}
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return &found[0]
+}
+
+func hasPort(pod *corev1.PodTemplateSpec, name string) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
+	})
+}

@@ -1,0 +1,183 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+const (
+	root      = "../.."
+	chart     = root + "/artifacts/charts/borough"
+	namespace = "borough-system"
+	// kubeVersion is the oldest host that the chart allows.
+	kubeVersion = "1.36.0"
+)
+
+// cases are the folders of testdata: a kustomization, and values by which the
+// chart should give the same.
+var cases = []string{"default", "own-certificates-and-etcd", "everything"}
+
+// tools is where TestMain builds kustomize and helm.
+var tools, _ = filepath.Abs(root + "/.cache/tools")
+
+func TestMain(m *testing.M) {
+	// The commands set up the logging of their process; here both do.
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	build := exec.Command("go", "-C", root+"/hack/tools/manifests", "install", "tool")
+	build.Env = append(os.Environ(), "GOBIN="+tools, "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build kustomize and helm: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// run returns the standard output of a tool.
+func run(ctx context.Context, tool string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(tools, tool), args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %q: %w\n%s", tool, args, err, stderr.Bytes())
+	}
+	return stdout.Bytes(), nil
+}
+
+func kustomize(t *testing.T, name string) []byte {
+	t.Helper()
+	out, err := run(t.Context(), "kustomize", "build", filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// template renders the chart, in the namespace that the kustomization has
+// unless other arguments follow.
+func template(ctx context.Context, args ...string) ([]byte, error) {
+	return run(ctx, "helm", append([]string{"template", "release", chart, "--kube-version=" + kubeVersion, "--namespace=" + namespace}, args...)...)
+}
+
+func helm(t *testing.T, args ...string) []byte {
+	t.Helper()
+	out, err := template(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func valuesOf(name string) string {
+	return "--values=" + filepath.Join("testdata", name, "values.yaml")
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme,
+		apiregistrationv1.AddToScheme,
+		certmanagerv1.AddToScheme,
+		monitoringv1.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
+
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// objects are what was rendered, by kind, namespace and name.
+type objects map[string]object
+
+func key(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
+
+// decode reads what was rendered. A field that the kind does not have, or that
+// is there twice, fails the test, as does an object that is there twice.
+func decode(t *testing.T, rendered []byte) objects {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(newScheme(), serializer.EnableStrict).UniversalDeserializer()
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(rendered)))
+	all := objects{}
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if comment(document) {
+			continue
+		}
+		decoded, gvk, err := decoder.Decode(document, nil, nil)
+		if err != nil {
+			t.Errorf("%v in\n%s", err, document)
+			continue
+		}
+		o, ok := decoded.(object)
+		if !ok {
+			t.Fatalf("%T is no object", decoded)
+		}
+		o.GetObjectKind().SetGroupVersionKind(*gvk)
+		k := key(gvk.Kind, o.GetNamespace(), o.GetName())
+		if all[k] != nil {
+			t.Errorf("%s is there twice", k)
+		}
+		all[k] = o
+	}
+	if len(all) == 0 {
+		t.Fatal("nothing was rendered")
+	}
+	return all
+}
+
+func comment(document []byte) bool {
+	for line := range bytes.Lines(document) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && string(line) != "---" {
+			return false
+		}
+	}
+	return true
+}
+
+// each calls f for all objects of a type.
+func each[T object](all objects, f func(T)) {
+	for _, o := range all {
+		if o, ok := o.(T); ok {
+			f(o)
+		}
+	}
+}
+
+// forEachCase runs a test on what kustomize makes of each case.
+func forEachCase(t *testing.T, test func(t *testing.T, all objects)) {
+	t.Helper()
+	for _, name := range cases {
+		t.Run(name, func(t *testing.T) { test(t, decode(t, kustomize(t, name))) })
+	}
+}
