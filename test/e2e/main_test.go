@@ -63,7 +63,7 @@ func run(m *testing.M) (code int, err error) {
 	var starting sync.WaitGroup
 	var errBorough, errAlone error
 	starting.Go(func() { errBorough = borough.Start(ctx) })
-	starting.Go(func() { errAlone = alone.StartServer(ctx) })
+	starting.Go(func() { errAlone = alone.StartServer(ctx, "--enable-garbage-collector=true") })
 	starting.Wait()
 	if err := errors.Join(errBorough, errAlone); err != nil {
 		return 0, err

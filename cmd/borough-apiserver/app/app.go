@@ -12,9 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
+	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/term"
-	"k8s.io/component-base/version/verflag"
+	"k8s.io/component-base/version"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 )
@@ -32,12 +33,13 @@ tenancy.borough.io.
 With --standalone it needs nothing else: it runs its own etcd, makes its own
 certificates, and writes kubeconfigs into its --data-dir. With --kubeconfig, or
 inside a cluster, it serves behind the cluster's API server, as an APIService,
-and leaves authentication and authorization to it.`,
+and leaves authentication and authorization to it. Then
+"borough-apiserver doctor" finds what is wrong with a deployment.`,
+		Version:       version.Get().GitVersion,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			verflag.PrintAndExitIfRequested()
 			if err := o.Complete(cmd.Flags()); err != nil {
 				return err
 			}
@@ -49,13 +51,15 @@ and leaves authentication and authorization to it.`,
 	}
 
 	sets := o.Flags()
-	verflag.AddFlags(sets.FlagSet("global"))
-	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name())
+	sets.FlagSet("global").Bool("version", false, "Print the version and quit.")
+	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, name := range sets.Order {
 		cmd.Flags().AddFlagSet(sets.FlagSets[name])
 	}
 	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
 	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.AddCommand(newDoctorCommand())
 	return cmd
 }
 

@@ -140,6 +140,8 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 		if !flags.Changed("shutdown-watch-termination-grace-period") {
 			o.Server.ShutdownWatchTerminationGracePeriod = standaloneWatchGrace
 		}
+		// There is no garbage collector: a finalizer for it would never go.
+		o.Storage.Etcd.EnableGarbageCollection = o.Storage.Etcd.EnableGarbageCollection && flags.Changed("enable-garbage-collector")
 		// Both need kinds that only a host cluster has.
 		o.Features.EnablePriorityAndFairness = o.Features.EnablePriorityAndFairness && flags.Changed("enable-priority-and-fairness")
 		o.Admission.DefaultOffPlugins.Insert(hostplugins.Names()...)

@@ -105,7 +105,9 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 			ns.DeletionTimestamp = new(metav1.Now())
 		}
 		ns.Status.Phase = tenancy.NamespaceTerminating
-		ns.Finalizers = finalizersFor(options, ns.Finalizers)
+		if r.store.EnableGarbageCollection {
+			ns.Finalizers = finalizersFor(options, ns.Finalizers)
+		}
 		return ns, nil
 	}
 

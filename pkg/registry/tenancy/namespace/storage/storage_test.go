@@ -29,7 +29,9 @@ func TestMain(m *testing.M) { registrytest.Main(m) }
 func newStorage(t *testing.T) Storage {
 	t.Helper()
 	scheme := registrytest.NewScheme()
-	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("namespaces")), true)
+	options := registrytest.RESTOptions(t, scheme, tenancy.Resource("namespaces"))
+	options.EnableGarbageCollection = true
+	storage, err := NewStorage(scheme, options, true)
 	if err != nil {
 		t.Fatal(err)
 	}

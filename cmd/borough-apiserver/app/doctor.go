@@ -1,0 +1,70 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/term"
+
+	"github.com/borough-io/borough/pkg/doctor"
+)
+
+// newDoctorCommand returns the command that examines a deployment.
+func newDoctorCommand() *cobra.Command {
+	var kubeconfig string
+	output := "text"
+	options := doctor.Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver"}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Examine a deployment in a host cluster",
+		Long: `borough-apiserver doctor examines a deployment of Borough in a host cluster. It
+names each fault and its cure, and ends with exit code 1 if there is one. It
+changes nothing. What the user of the kubeconfig may not see is skipped.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			write, ok := map[string]func(io.Writer, []doctor.Finding) error{"text": doctor.WriteText, "json": doctor.WriteJSON}[output]
+			if !ok {
+				return fmt.Errorf("--output must be text or json, not %q", output)
+			}
+			rules := clientcmd.NewDefaultClientConfigLoadingRules()
+			rules.ExplicitPath = kubeconfig
+			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+			if err != nil {
+				return fmt.Errorf("load the kubeconfig of the host cluster: %w", err)
+			}
+			findings, err := doctor.Examine(cmd.Context(), config, options)
+			if err != nil {
+				return err
+			}
+			if err := write(cmd.OutOrStdout(), findings); err != nil {
+				return err
+			}
+			switch faults := doctor.Faults(findings); faults {
+			case 0:
+				return nil
+			case 1:
+				return fmt.Errorf("there is 1 fault")
+			default:
+				return fmt.Errorf("there are %d faults", faults)
+			}
+		},
+	}
+
+	var sets cliflag.NamedFlagSets
+	fs := sets.FlagSet("doctor")
+	fs.StringVar(&kubeconfig, "kubeconfig", kubeconfig, ""+
+		"Kubeconfig of the host cluster. Without it, what kubectl would use, or, inside a Pod, its service account.")
+	fs.StringVarP(&options.Namespace, "namespace", "n", options.Namespace, "Namespace that Borough is deployed in.")
+	fs.StringVar(&options.ServiceAccount, "service-account", options.ServiceAccount, "Service account that borough-apiserver runs as.")
+	fs.StringVarP(&output, "output", "o", output, "Form of the findings: text or json.")
+	cmd.Flags().AddFlagSet(fs)
+	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
+	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	return cmd
+}
