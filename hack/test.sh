@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Runs the tests of every package, the end-to-end tests among them. They build
-# and start the real binaries, and drive them with bin/kubectl. RACE=0 turns the
-# race detector off, arguments are handed to go test.
+# and start the real binaries, and drive them with bin/kubectl. RACE=1 turns the
+# race detector on; arguments are handed to go test.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 race=()
-[[ ${RACE:-1} == 0 ]] || race=(-race)
+[[ ${RACE:-0} == 0 ]] || race=(-race)
 export BOROUGH_KUBECTL=${BOROUGH_KUBECTL:-$PWD/bin/kubectl}
-go test "${race[@]}" "$@" ./...
+go test -timeout 20m "${race[@]}" "$@" ./...
