@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -35,8 +36,13 @@ const (
 	// recommends.
 	progressInterval = 5 * time.Second
 
-	// On start the database is defragmented when that frees this many MB.
-	defragThresholdMB = 256
+	// The log entries that are kept in memory for members that lag behind. There
+	// are none.
+	catchUpEntries = 100
+
+	// On start the database is defragmented when that frees this part of the
+	// quota.
+	defragPart = 32
 
 	// memberURL names the member in its own member list. Nothing listens there.
 	memberURL = "unix://borough:0"
@@ -48,7 +54,8 @@ type Config struct {
 	// nothing else may be kept in it.
 	Dir string
 	// QuotaBytes is the size that the database may grow to. The default (0) is
-	// DefaultQuotaBytes.
+	// DefaultQuotaBytes. A database that is full can be read and deleted from;
+	// when that has made room, a restart lets it be written again.
 	QuotaBytes int64
 }
 
@@ -115,9 +122,9 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 
 	select {
 	case <-etcd.Server.ReadyNotify():
-		if err = dir.started(); err == nil {
-			guard.start()
-			return &Server{etcd: etcd, dir: dir, guard: guard}, nil
+		s := &Server{etcd: etcd, dir: dir, guard: guard}
+		if err = s.ready(ctx); err == nil {
+			return s, nil
 		}
 	case err = <-guard.failed:
 		return nil, err
@@ -129,6 +136,41 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	etcd.Close()
 	_ = dir.close()
 	return nil, err
+}
+
+// ready finishes the start.
+func (s *Server) ready(ctx context.Context) error {
+	if err := s.disarm(ctx); err != nil {
+		return err
+	}
+	if err := s.dir.started(); err != nil {
+		return err
+	}
+	s.guard.start()
+	return nil
+}
+
+// disarm lets the member be written again if it was full and, defragmented, is
+// not any more. In a cluster somebody would do so with etcdctl, which has no way
+// in here.
+func (s *Server) disarm(ctx context.Context) error {
+	if s.etcd.Server.Backend().Size() >= s.etcd.Config().QuotaBackendBytes {
+		return nil
+	}
+	client := s.Client()
+	alarms, err := client.AlarmList(ctx)
+	if err != nil {
+		return fmt.Errorf("listing alarms: %w", err)
+	}
+	for _, alarm := range alarms.Alarms {
+		if alarm.Alarm != etcdserverpb.AlarmType_NOSPACE {
+			continue
+		}
+		if _, err := client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {
+			return fmt.Errorf("lifting the alarm that the database is full: %w", err)
+		}
+	}
+	return nil
 }
 
 func newConfig(cfg Config, guard *guard) *embed.Config {
@@ -147,11 +189,12 @@ func newConfig(cfg Config, guard *guard) *embed.Config {
 	c.TickMs = tickMs
 	c.ElectionMs = electionMs
 	c.WatchProgressNotifyInterval = progressInterval
-	c.BootstrapDefragThresholdMegabytes = defragThresholdMB
+	c.SnapshotCatchUpEntries = catchUpEntries
 	c.QuotaBackendBytes = cfg.QuotaBytes
 	if c.QuotaBackendBytes == 0 {
 		c.QuotaBackendBytes = DefaultQuotaBytes
 	}
+	c.BootstrapDefragThresholdMegabytes = max(1, uint(c.QuotaBackendBytes/defragPart)>>20)
 	return c
 }
 

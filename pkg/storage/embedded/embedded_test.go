@@ -6,11 +6,13 @@ package embedded_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
@@ -109,6 +111,57 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 	if _, err := client.Put(context.Background(), "key", "value"); err == nil {
 		t.Error("a put after the close succeeded")
+	}
+}
+
+// TestFull fills the database, makes room and restarts.
+func TestFull(t *testing.T) {
+	config := embedded.Config{Dir: t.TempDir(), QuotaBytes: 40 << 20}
+	server, err := embedded.Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client()
+	value := strings.Repeat("v", 1<<20)
+	full := false
+	for i := 0; !full && i < 100; i++ {
+		_, err := client.Put(t.Context(), fmt.Sprint(i), value)
+		full = errors.Is(err, rpctypes.ErrNoSpace)
+		if err != nil && !full {
+			t.Fatal(err)
+		}
+	}
+	if !full {
+		t.Fatal("100 MB fit into 40 MB")
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if server, err = embedded.Start(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	client = server.Client()
+	if _, err := client.Put(t.Context(), "key", "value"); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Errorf("got %v with no room made, want ErrNoSpace", err)
+	}
+	deleted, err := client.Delete(t.Context(), "", clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Compact(t.Context(), deleted.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if server, err = embedded.Start(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	put(t, server.Client(), "key", "value")
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
