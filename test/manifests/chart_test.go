@@ -117,6 +117,7 @@ func TestEveryValue(t *testing.T) {
 		"image.pullSecrets":           `[{"name":"other"}]`,
 		"priorityClassName":           `""`,
 		"etcd.mode":                   "", // in testdata
+		"etcd.certificates":           `"secret"`,
 		"etcd.servers":                "", // in testdata
 		"etcd.clientSecretName":       `"other"`,
 		"etcd.secretName":             `"other"`,

@@ -37,7 +37,7 @@ const (
 
 // cases are the folders of testdata: a kustomization, and values by which the
 // chart should give the same.
-var cases = []string{"default", "own-certificates-and-etcd", "everything"}
+var cases = []string{"default", "cert-manager", "own-certificates-and-etcd", "everything"}
 
 // tools is where TestMain builds kustomize and helm.
 var tools, _ = filepath.Abs(root + "/.cache/tools")
