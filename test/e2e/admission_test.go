@@ -6,6 +6,7 @@ package e2e
 import (
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -33,10 +34,23 @@ func TestAdmissionTurnedOff(t *testing.T) {
 	_, err = client.Pods(ns).Create(t.Context(), newPod("q"), metav1.CreateOptions{})
 	wantEqual(t, "cause", wantCode(t, err, 403).Details.Causes[0].Type, v1.NamespaceTerminatingCause)
 
-	// The finalizer is gone, the content is not: so the Namespace stays.
-	_, err = client.Namespaces().Finalize(t.Context(), ns, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.UpdateOptions{})
-	wantCode(t, err, 409)
-	if _, err := client.Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); err != nil {
-		t.Errorf("the Namespace went before its content: %v", err)
+	// The finalizer goes, the content does not: so the Namespace stays.
+	if _, err := client.Namespaces().Finalize(t.Context(), ns, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("finalize: %v", err)
+	}
+	if got, err := client.Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); err != nil || got.Status.Phase != v1.NamespaceTerminating {
+		t.Fatalf("got %+v (%v), want the Namespace to stay as long as its content", got, err)
+	}
+	for _, err := range []error{
+		client.Pods(ns).Delete(t.Context(), "p", metav1.DeleteOptions{}),
+		client.LimitRanges(ns).Delete(t.Context(), "l", metav1.DeleteOptions{}),
+		client.Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := client.Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("when nothing holds the Namespace: got %v, want not found", err)
 	}
 }

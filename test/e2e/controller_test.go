@@ -242,6 +242,24 @@ func TestContentWithFinalizers(t *testing.T) {
 	wantNoContent(t, borough, ns)
 }
 
+// TestFinalizedTooEarly takes the controller's finalizer away for it while
+// content is held: the Namespace stays, and goes with its content.
+func TestFinalizedTooEarly(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("p", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
+	deleteNamespace(t, borough, ns)
+	if _, err := borough.Client(t).TenancyV1().Namespaces().Finalize(t.Context(), ns, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.UpdateOptions{}); err != nil {
+		t.Fatalf("finalize: %v", err)
+	}
+	if reason := gone(t, borough, ns)(); reason == "" {
+		t.Fatal("the Namespace went before its content")
+	}
+	release(t, ns, "p")
+	harness.Eventually(t, gone(t, borough, ns))
+	wantNoContent(t, borough, ns)
+}
+
 // TestPodsWithGrace checks that a Namespace waits for Pods that run, and that
 // other content waits with it.
 func TestPodsWithGrace(t *testing.T) {
