@@ -1,0 +1,122 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+)
+
+// TestDiscovery finds our kinds in both forms of the cluster's discovery.
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		form   string
+		legacy bool
+	}{{"aggregated", false}, {"unaggregated", true}} {
+		client, err := discovery.NewDiscoveryClientForConfig(cluster.AdminConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.UseLegacyDiscovery = tc.legacy
+		_, lists, err := client.ServerGroupsAndResourcesWithContext(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", tc.form, err)
+		}
+		got := map[string]string{}
+		for _, list := range lists {
+			if list.GroupVersion != "tenancy.borough.io/v1" {
+				continue
+			}
+			for _, resource := range list.APIResources {
+				got[resource.Name] = describe(resource)
+			}
+		}
+		want := map[string]string{
+			"limitranges":              "LimitRange, namespaced: create delete deletecollection get list patch update watch",
+			"namespaces":               "Namespace: create delete get list patch update watch",
+			"namespaces/finalize":      "Namespace: create update",
+			"namespaces/status":        "Namespace: get patch update",
+			"pods":                     "Pod, namespaced: create delete deletecollection get list patch update watch",
+			"pods/binding":             "Binding, namespaced: create",
+			"pods/ephemeralcontainers": "Pod, namespaced: get patch update",
+			"pods/resize":              "Pod, namespaced: get patch update",
+			"pods/status":              "Pod, namespaced: get patch update",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s discovery differs (-want +got):\n%s", tc.form, diff)
+		}
+	}
+}
+
+// describe says all that discovery tells of a resource; short names and
+// categories would clash with core's.
+func describe(r metav1.APIResource) string {
+	text := r.Kind
+	if r.Namespaced {
+		text += ", namespaced"
+	}
+	text += ": " + strings.Join(r.Verbs, " ")
+	if names := append(r.ShortNames, r.Categories...); len(names) > 0 {
+		text += " (" + strings.Join(names, " ") + ")"
+	}
+	return text
+}
+
+// TestNamesOfCore shows that the names that core's kinds go by still mean these.
+func TestNamesOfCore(t *testing.T) {
+	t.Parallel()
+	kubectl := cluster.Kubectl(t)
+	for name, want := range map[string]string{
+		"namespaces": "namespace/", "namespace": "namespace/", "ns": "namespace/",
+	} {
+		if out := kubectl.Run(t, "get", name, "default", "-o", "name"); out != want+"default\n" {
+			t.Errorf("kubectl get %s: got %q, which is not core's", name, out)
+		}
+	}
+	// Not even the categories lead to ours.
+	namespace := newNamespace(t)
+	newPod(t, namespace, "mine")
+	for _, name := range []string{"pods", "po", "limitranges", "limits", "all"} {
+		if out := kubectl.Run(t, "get", name, "-n", namespace, "-o", "name"); out != "" {
+			t.Errorf("kubectl get %s: got %q, which is ours", name, out)
+		}
+	}
+}
+
+func TestAPIResources(t *testing.T) {
+	t.Parallel()
+	out := cluster.Kubectl(t).Run(t, "api-resources", "--api-group=tenancy.borough.io", "--no-headers", "--sort-by=name")
+	var got [][]string
+	for line := range strings.Lines(out) {
+		got = append(got, strings.Fields(line))
+	}
+	want := [][]string{
+		{"limitranges", "tenancy.borough.io/v1", "true", "LimitRange"},
+		{"namespaces", "tenancy.borough.io/v1", "false", "Namespace"},
+		{"pods", "tenancy.borough.io/v1", "true", "Pod"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kubectl api-resources differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestExplain has kubectl read our OpenAPI through the cluster.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	kubectl := cluster.Kubectl(t)
+	for _, tc := range []struct{ field, want string }{
+		{"namespaces", "status\t<NamespaceStatus>"},
+		{"namespaces.spec.finalizers", "FIELD: finalizers <[]string>"},
+		{"limitranges.spec.limits.maxLimitRequestRatio", "FIELD: maxLimitRequestRatio <map[string]Quantity>"},
+		{"pods.spec.containers.resources.limits", "FIELD: limits <map[string]Quantity>"},
+	} {
+		out := kubectl.Run(t, "explain", tc.field, "--api-version=tenancy.borough.io/v1")
+		wantContains(t, out, "GROUP:      tenancy.borough.io", "VERSION:    v1", tc.want)
+	}
+}

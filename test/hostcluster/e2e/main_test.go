@@ -1,0 +1,83 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests Borough behind the API server of a real Kubernetes cluster:
+// what its users see through the aggregator, and what the cluster and Borough
+// are to each other.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/hostcluster"
+)
+
+// Tests share a cluster with Borough in it, each with Namespaces of its own.
+var (
+	cluster *hostcluster.Cluster
+	borough *hostcluster.Borough
+	// auditLog is where the server writes who did what.
+	auditLog string
+)
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+rules:
+- level: Metadata
+  omitStages: [RequestReceived]
+`
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("The tests on a host cluster are no short ones.")
+		return
+	}
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	defer func() { err = errors.Join(err, harness.Cleanup()) }()
+	ctx := context.Background()
+	if cluster, err = hostcluster.Start(ctx, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}}); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if code != 0 || err != nil {
+			fmt.Fprintln(os.Stderr, cluster.Logs())
+		}
+		err = errors.Join(err, cluster.Stop())
+	}()
+
+	auditLog = filepath.Join(cluster.Dir, "audit.log")
+	policy := filepath.Join(cluster.Dir, "audit-policy.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return 0, fmt.Errorf("write the audit policy: %w", err)
+	}
+	borough, err = cluster.Deploy(ctx, hostcluster.BoroughOptions{
+		Etcd:        cluster.Etcd,
+		ServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog, "--etcd-prefix=/borough"},
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if code != 0 || err != nil {
+			fmt.Fprintln(os.Stderr, borough.Logs())
+		}
+		err = errors.Join(err, borough.Stop())
+	}()
+	return m.Run(), nil
+}

@@ -1,0 +1,82 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// TestInformer keeps up with every Pod while its connections are cut.
+func TestInformer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	namespace := newNamespace(t)
+	client := cluster.BoroughClient(t)
+	factory := externalversions.NewSharedInformerFactoryWithOptions(client, 0, externalversions.WithNamespace(namespace))
+	informer := factory.Tenancy().V1().Pods()
+	var mu sync.Mutex
+	added, deleted := map[string]int{}, map[string]int{}
+	count := func(counts map[string]int) func(any) {
+		return func(object any) {
+			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = unknown.Obj
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			counts[object.(*v1.Pod).Name]++
+		}
+	}
+	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: count(added), DeleteFunc: count(deleted)}); err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	defer cancel()
+	factory.WaitForCacheSync(ctx.Done())
+
+	// With every disconnect the informer waits longer before it connects again.
+	const rounds = 3
+	for i := range rounds {
+		stays, goes := fmt.Sprintf("stays-%d", i), fmt.Sprintf("goes-%d", i)
+		newPod(t, namespace, stays)
+		newPod(t, namespace, goes)
+		// It knows of the Pod, so it has to hear of its end.
+		harness.Eventually(t, func() string {
+			if _, err := informer.Lister().Pods(namespace).Get(goes); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		cluster.Network.Disconnect()
+		harness.Eventually(t, func() string { // what is under way fails
+			err := client.TenancyV1().Pods(namespace).Delete(ctx, goes, metav1.DeleteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err.Error()
+			}
+			return ""
+		})
+	}
+	harness.Eventually(t, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range rounds {
+			stays, goes := fmt.Sprintf("stays-%d", i), fmt.Sprintf("goes-%d", i)
+			if added[stays] != 1 || added[goes] != 1 || deleted[stays] != 0 || deleted[goes] != 1 {
+				return fmt.Sprintf("round %d: added %d and %d times, deleted %d and %d times; want 1 and 1, 0 and 1",
+					i, added[stays], added[goes], deleted[stays], deleted[goes])
+			}
+		}
+		return ""
+	})
+}
