@@ -1,0 +1,114 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
+)
+
+func (x *examination) checkCABundle(ctx context.Context) Finding {
+	secret, key, kept, found := x.deployment.certSecret(x.Namespace)
+	cure := cureCABundle(x.apiService, kept)
+	spec := x.apiService.Spec
+	if spec.InsecureSkipTLSVerify {
+		return fault("insecureSkipTLSVerify is set: whoever can pose as the Service gets to see all that the host sends, and to answer it",
+			"remove insecureSkipTLSVerify; "+cure)
+	}
+	if len(spec.CABundle) == 0 {
+		if condition := x.apiService.available(); condition != nil && condition.Status == metav1.ConditionTrue {
+			return ok("it is empty, and the host trusts the serving certificate by its own roots")
+		}
+		return fault("it is empty: the host can't know the server", cure)
+	}
+	cas, err := certutil.ParseCertsPEM(spec.CABundle)
+	if err != nil {
+		return fault("it is not what it should be, certificates in PEM: "+err.Error(), cure)
+	}
+	// By the host's clock, for that is who looks.
+	now := x.now()
+	if expired(cas, now) {
+		return fault(fmt.Sprintf("all its certificates are expired or not yet valid, the last one ends %s", cas[len(cas)-1].NotAfter.Format(time.RFC3339)), cure)
+	}
+
+	if !found {
+		return ok("it holds %d good certificates; the serving certificate is in no Secret to compare it with", len(cas))
+	}
+	stored, err := x.client.CoreV1().Secrets(secret.Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && kept:
+		return fault(fmt.Sprintf("the Secret %s, in which the server keeps its certificate, does not exist", secret),
+			"the server makes it: see that it runs, and the check rights")
+	case apierrors.IsNotFound(err):
+		return fault(fmt.Sprintf("the Secret %s of the serving certificate does not exist", secret),
+			"create it, or see the log of cert-manager if that is to do it")
+	case err != nil:
+		return ok("it holds %d good certificates; it can't be compared with the serving certificate: %s", len(cas), oneLine(err.Error()))
+	}
+	service := x.apiService.Spec.Service
+	name := service.Name + "." + service.Namespace + ".svc"
+	if problem, ours := verify(stored.Data[key], cas, name, now); problem != "" {
+		problem = fmt.Sprintf("the serving certificate in the Secret %s %s", secret, problem)
+		if ours {
+			return fault(problem, cure)
+		}
+		return fault(problem, fmt.Sprintf("renew the serving certificate, for %s", name))
+	}
+	return ok("it is good for the serving certificate in the Secret %s", secret)
+}
+
+// cureCABundle depends on who sets it.
+func cureCABundle(service *apiService, kept bool) string {
+	switch {
+	case kept:
+		return "the server sets caBundle itself: see that it runs, its log, and the check rights"
+	case service.Metadata.Annotations["cert-manager.io/inject-ca-from"] != "":
+		return "cert-manager sets caBundle: see that its cainjector runs, and its log"
+	}
+	return "set caBundle to the certificate of the CA that signed the serving certificate: " +
+		"kubectl patch apiservice " + apiServiceName + ` --type=merge --patch="{\"spec\":{\"caBundle\":\"$(base64 -w0 ca.crt)\"}}"`
+}
+
+func expired(certs []*x509.Certificate, now time.Time) bool {
+	for _, cert := range certs {
+		if !now.Before(cert.NotBefore) && !now.After(cert.NotAfter) {
+			return false
+		}
+	}
+	return true
+}
+
+// verify says what the host will find wrong with the certificate that the server
+// serves, and whether that is the fault of the trusted certificates.
+func verify(certPEM []byte, trusted []*x509.Certificate, name string, now time.Time) (problem string, untrusted bool) {
+	chain, err := certutil.ParseCertsPEM(certPEM)
+	if err != nil {
+		return "can't be read: " + err.Error(), false
+	}
+	options := x509.VerifyOptions{DNSName: name, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now}
+	for _, ca := range trusted {
+		options.Roots.AddCert(ca)
+	}
+	for _, cert := range chain[1:] {
+		options.Intermediates.AddCert(cert)
+	}
+	_, err = chain[0].Verify(options)
+	var authority x509.UnknownAuthorityError
+	switch {
+	case err == nil:
+		return "", false
+	case errors.As(err, &authority):
+		return "is not signed by a CA in caBundle", true
+	case expired(chain[:1], now):
+		return fmt.Sprintf("is good only from %s to %s", chain[0].NotBefore.Format(time.RFC3339), chain[0].NotAfter.Format(time.RFC3339)), false
+	}
+	return "is not good: " + err.Error(), false
+}

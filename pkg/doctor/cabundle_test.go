@@ -1,0 +1,177 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const served = "borough-apiserver.borough-system.svc"
+
+func TestCABundle(t *testing.T) {
+	now := time.Now()
+	setBundle := func(pem string) func(*testing.T, *fakeHost) {
+		return func(_ *testing.T, h *fakeHost) { h.apiService.Spec.CABundle = []byte(pem) }
+	}
+	// serve has the Secret hold a certificate, which caBundle is good for.
+	serve := func(name string, issuedAt time.Time) func(*testing.T, *fakeHost) {
+		return func(t *testing.T, h *fakeHost) {
+			ca := newTestCA(t, "ca", now, time.Hour)
+			h.apiService.Spec.CABundle = ca.pem()
+			h.answers[secretPath] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"tls.crt": ca.issue(t, name, issuedAt, time.Hour)}}}
+		}
+	}
+	for _, tc := range []struct {
+		name          string
+		do            func(*testing.T, *fakeHost)
+		status        Status
+		message, cure string
+	}{
+		{"good", serve(served, now), OK, "good for the serving certificate in the Secret borough-system/borough-apiserver-tls", ""},
+		{"insecure", func(_ *testing.T, h *fakeHost) {
+			h.apiService.Spec.CABundle, h.apiService.Spec.InsecureSkipTLSVerify = nil, true
+		}, Fault, "insecureSkipTLSVerify is set", "remove insecureSkipTLSVerify; set caBundle"},
+		{"empty", func(_ *testing.T, h *fakeHost) {
+			h.apiService.Spec.CABundle = nil
+			h.unavailable("FailedDiscoveryCheck", "x509: certificate signed by unknown authority")
+		}, Fault, "it is empty", "kubectl patch apiservice v1.tenancy.borough.io"},
+		{"empty, with roots of the host's own", setBundle(""), OK, "by its own roots", ""},
+		{"no PEM", setBundle("garbage"), Fault, "certificates in PEM", "set caBundle"},
+		{"expired", func(t *testing.T, h *fakeHost) {
+			h.apiService.Spec.CABundle = newTestCA(t, "ca", now.Add(-2*time.Hour), time.Hour).pem()
+		}, Fault, "expired or not yet valid", "set caBundle"},
+		{"expired by the host's clock", func(_ *testing.T, h *fakeHost) { h.clock = 3 * time.Hour }, Fault, "expired or not yet valid", "set caBundle"},
+		{"another CA of the same name", func(t *testing.T, h *fakeHost) { h.apiService.Spec.CABundle = newTestCA(t, "ca", now, time.Hour).pem() },
+			Fault, "in the Secret borough-system/borough-apiserver-tls is not signed by a CA in caBundle", "set caBundle"},
+		{"another CA, cert-manager", func(t *testing.T, h *fakeHost) {
+			h.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
+			h.apiService.Metadata.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
+		}, Fault, "not signed", "cainjector"},
+		{"another CA, kept by the server", func(t *testing.T, h *fakeHost) {
+			h.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
+			h.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
+		}, Fault, "not signed", "the server sets caBundle itself"},
+		{"rotation", func(t *testing.T, h *fakeHost) {
+			h.apiService.Spec.CABundle = append(newTestCA(t, "next", now, time.Hour).pem(), h.apiService.Spec.CABundle...)
+		}, OK, "good for the serving certificate", ""},
+		{"wrong name", serve("other.svc", now), Fault, "not good: x509", "renew the serving certificate, for " + served},
+		{"serving certificate expired", serve(served, now.Add(-2*time.Hour)), Fault, "is good only from", "renew"},
+		{"no Secret", func(_ *testing.T, h *fakeHost) { delete(h.answers, secretPath) }, Fault, "does not exist", "create it"},
+		{"no Secret yet", func(_ *testing.T, h *fakeHost) {
+			delete(h.answers, secretPath)
+			h.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
+		}, Fault, "does not exist", "the server makes it"},
+		{"Secret out of sight", func(_ *testing.T, h *fakeHost) { h.answers[secretPath] = failure(403, "no") }, OK, "can't be compared", ""},
+		{"no Secret named", func(_ *testing.T, h *fakeHost) { h.deployment.Spec.Template.Spec.Containers[0].Args = nil }, OK, "in no Secret", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			host := newFakeHost(t)
+			tc.do(t, host)
+			got := host.examine(t)["caBundle"]
+			if got.Status != tc.status || !strings.Contains(got.Message, tc.message) || !strings.Contains(got.Cure, tc.cure) {
+				t.Errorf("got %+v, want %s: %q, cure: %q", got, tc.status, tc.message, tc.cure)
+			}
+		})
+	}
+}
+
+type testCA struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newTestCA(t *testing.T, name string, from time.Time, lifetime time.Duration) *testCA {
+	t.Helper()
+	ca := &testCA{cert: &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}}
+	ca.cert, ca.key = ca.sign(t, ca.cert, from, lifetime)
+	return ca
+}
+
+func (ca *testCA) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw})
+}
+
+func (ca *testCA) issue(t *testing.T, name string, from time.Time, lifetime time.Duration) []byte {
+	t.Helper()
+	cert, _ := ca.sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, from, lifetime)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
+
+// sign signs with the CA's key, or, for a CA that has none yet, with the new one.
+func (ca *testCA) sign(t *testing.T, template *x509.Certificate, from time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := ca.key
+	if signer == nil {
+		signer = key
+	}
+	template.SerialNumber = big.NewInt(from.UnixNano())
+	template.NotBefore, template.NotAfter = from.Add(-time.Minute), from.Add(lifetime)
+	raw, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
+
+func TestCertSecret(t *testing.T) {
+	deployment := &deployment{
+		container: corev1.Container{VolumeMounts: []corev1.VolumeMount{{Name: "a", MountPath: "/a"}, {Name: "b", MountPath: "/b/"}}},
+		pod: corev1.PodSpec{Volumes: []corev1.Volume{
+			{Name: "a"},
+			{Name: "b", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
+		}},
+	}
+	for _, tc := range []struct {
+		args        []string
+		want        string
+		kept, found bool
+	}{
+		{nil, "", false, false},
+		{[]string{"--serving-cert-secret=x/y"}, "x/y tls.crt", true, true},
+		{[]string{"--serving-cert-secret", "x/y"}, "x/y tls.crt", true, true},
+		{[]string{"--tls-cert-file=/b/server.pem"}, "ns/s server.pem", false, true},
+		{[]string{"--tls-cert-file=/a/tls.crt"}, "", false, false},
+		{[]string{"--tls-cert-file=/elsewhere/tls.crt"}, "", false, false},
+	} {
+		deployment.container.Args = tc.args
+		secret, key, kept, found := deployment.certSecret("ns")
+		got := secret.String() + " " + key
+		if found != tc.found || kept != tc.kept || found && got != tc.want {
+			t.Errorf("%v: got %q, kept %v, found %v", tc.args, got, kept, found)
+		}
+	}
+}
+
+// TestCertSecretOfNothing is of a Deployment that could not be found.
+func TestCertSecretOfNothing(t *testing.T) {
+	var none *deployment
+	if _, _, _, found := none.certSecret(metav1.NamespaceDefault); found {
+		t.Error("found a Secret")
+	}
+}

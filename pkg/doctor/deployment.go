@@ -1,0 +1,118 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// deployment is the Deployment of the server. A nil deployment has no flags.
+type deployment struct {
+	name      string
+	selector  *metav1.LabelSelector
+	pod       corev1.PodSpec
+	container corev1.Container
+}
+
+func newDeployment(d *appsv1.Deployment) *deployment {
+	spec := d.Spec.Template.Spec
+	container := spec.Containers[0]
+	for _, c := range spec.Containers {
+		if c.Name == "borough-apiserver" {
+			container = c
+		}
+	}
+	return &deployment{d.Name, d.Spec.Selector, spec, container}
+}
+
+// flag returns the values of a flag, of a list its elements.
+func (d *deployment) flag(name string) []string {
+	if d == nil {
+		return nil
+	}
+	var values []string
+	args := slices.Concat(d.container.Command, d.container.Args)
+	for i, arg := range args {
+		value, found := strings.CutPrefix(arg, "--"+name+"=")
+		if !found && arg == "--"+name && i+1 < len(args) {
+			value, found = args[i+1], true
+		}
+		if found {
+			values = append(values, strings.Split(value, ",")...)
+		}
+	}
+	return values
+}
+
+// lastFlag returns the value of a flag that has one, "" if it is not given.
+func (d *deployment) lastFlag(name string) string {
+	if values := d.flag(name); len(values) > 0 {
+		return values[len(values)-1]
+	}
+	return ""
+}
+
+// certSecret names the Secret that holds the serving certificate, and the key in
+// it. The server keeps it itself if kept. It returns false if the certificate
+// is in no Secret that the Deployment names.
+func (d *deployment) certSecret(namespace string) (secret types.NamespacedName, key string, kept, found bool) {
+	if value := d.lastFlag("serving-cert-secret"); value != "" {
+		namespace, name, found := strings.Cut(value, "/")
+		return types.NamespacedName{Namespace: namespace, Name: name}, corev1.TLSCertKey, true, found
+	}
+	file := d.lastFlag("tls-cert-file")
+	if file == "" {
+		return types.NamespacedName{}, "", false, false
+	}
+	for _, mount := range d.container.VolumeMounts {
+		key, inside := strings.CutPrefix(file, path.Clean(mount.MountPath)+"/")
+		if !inside {
+			continue
+		}
+		for _, volume := range d.pod.Volumes {
+			if volume.Name == mount.Name && volume.Secret != nil {
+				return types.NamespacedName{Namespace: namespace, Name: volume.Secret.SecretName}, key, false, true
+			}
+		}
+	}
+	return types.NamespacedName{}, "", false, false
+}
+
+func (x *examination) checkDeployment(ctx context.Context) Finding {
+	list, err := x.client.AppsV1().Deployments(x.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return skipped("can't list Deployments in %s: %s", x.Namespace, oneLine(err.Error()))
+	}
+	for i := range list.Items {
+		spec := list.Items[i].Spec.Template.Spec
+		if spec.ServiceAccountName == x.ServiceAccount && len(spec.Containers) > 0 {
+			x.deployment = newDeployment(&list.Items[i])
+			return ok("%s/%s runs as the service account %s", x.Namespace, x.deployment.name, x.ServiceAccount)
+		}
+	}
+	return fault(fmt.Sprintf("no Deployment in the namespace %s runs as the service account %s", x.Namespace, x.ServiceAccount),
+		"deploy Borough, or say by --namespace and --service-account where it is deployed")
+}
+
+func (x *examination) checkServiceAccount(ctx context.Context) Finding {
+	_, err := x.client.CoreV1().ServiceAccounts(x.Namespace).Get(ctx, x.ServiceAccount, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fault(fmt.Sprintf("the service account %s/%s does not exist", x.Namespace, x.ServiceAccount),
+			fmt.Sprintf("kubectl create serviceaccount %s --namespace=%s, or say by --namespace and --service-account which one it is", x.ServiceAccount, x.Namespace))
+	case err != nil:
+		return skipped("can't read the service account: %s", oneLine(err.Error()))
+	}
+	return ok("%s/%s exists", x.Namespace, x.ServiceAccount)
+}

@@ -1,0 +1,236 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+func TestWell(t *testing.T) {
+	for check, f := range newFakeHost(t).examine(t) {
+		if f.Status != OK {
+			t.Errorf("%s: %+v", check, f)
+		}
+	}
+}
+
+// TestFindings does one thing to the host. All checks are ok but those that are
+// named.
+func TestFindings(t *testing.T) {
+	type want struct {
+		status        Status
+		message, cure string // parts
+	}
+	const mightBeAnyone = `namespaces is forbidden: User "system:anonymous" cannot get path "/apis"`
+	for _, tc := range []struct {
+		name string
+		do   func(*testing.T, *fakeHost)
+		want map[string]want
+	}{
+		{"credentials refused", func(_ *testing.T, h *fakeHost) { h.answers["/version"] = failure(401, "Unauthorized") },
+			map[string]want{"host": {Fault, "refuses the credentials", "log in again"}, "*": {Skipped, `needs the check "host"`, ""}}},
+		{"not Kubernetes", func(_ *testing.T, h *fakeHost) { h.answers["/version"] = fakeAnswer{body: "<html>"} },
+			map[string]want{"host": {Fault, "does not answer as an API server", "kubeconfig"}, "*": {Skipped, `"host"`, ""}}},
+
+		{"host 1.35", func(_ *testing.T, h *fakeHost) {
+			h.answers[admissionPath] = fakeAnswer{body: resources("validatingadmissionpolicies", "validatingadmissionpolicybindings")}
+		}, map[string]want{"host version": {Fault, "does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1",
+			"upgrade the host to Kubernetes 1.36, or add --disable-admission-plugins=MutatingAdmissionPolicy"}}},
+		{"host 1.28", func(_ *testing.T, h *fakeHost) {
+			h.answers[admissionPath] = fakeAnswer{body: resources("validatingwebhookconfigurations")}
+			delete(h.answers, flowControlPath)
+		}, map[string]want{"host version": {Fault, "flowschemas",
+			"--enable-priority-and-fairness=false --disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy"}}},
+		{"host 1.28 with all turned off", func(_ *testing.T, h *fakeHost) {
+			delete(h.answers, admissionPath)
+			delete(h.answers, flowControlPath)
+			h.args("--enable-priority-and-fairness=false", "--disable-admission-plugins", "ValidatingAdmissionPolicy,MutatingAdmissionPolicy")
+			h.denied["list flowschemas"], h.denied["watch mutatingadmissionpolicies"] = true, true
+		}, nil},
+
+		{"another namespace", func(_ *testing.T, h *fakeHost) { h.apiService.Spec.Service.Namespace = "elsewhere" }, map[string]want{
+			"APIService":           {Fault, "Service elsewhere/borough-apiserver, which is not in the namespace borough-system", "--namespace=elsewhere"},
+			"APIService available": {Skipped, "", ""}, "caBundle": {Skipped, "", ""}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
+		{"no Deployment", func(_ *testing.T, h *fakeHost) { h.deployment.Spec.Template.Spec.ServiceAccountName = "other" }, map[string]want{
+			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}}},
+		{"no service account", func(_ *testing.T, h *fakeHost) { delete(h.answers, accountPath) },
+			map[string]want{"service account": {Fault, "does not exist", "kubectl create serviceaccount borough-apiserver"}}},
+		{"rights", func(_ *testing.T, h *fakeHost) {
+			h.denied["create tokenreviews"], h.denied["watch configmaps"], h.denied["patch flowschemas"] = true, true, true
+		}, map[string]want{
+			"delegator binding": {Fault, "may not create tokenreviews.authentication.k8s.io", "clusterrolebinding"},
+			"reader binding":    {Fault, "watch configmaps extension-apiserver-authentication in kube-system", "rolebinding"},
+			"rights":            {Fault, "patch flowschemas/status.flowcontrol.apiserver.k8s.io", "apply the manifests"}}},
+		{"may not ask", func(_ *testing.T, h *fakeHost) { h.answers[subjectReviewPath] = failure(403, "no") }, map[string]want{
+			"delegator binding": {Skipped, "can't ask", ""}, "reader binding": {Skipped, "", ""}, "rights": {Skipped, "", ""}}},
+
+		{"no conditions", func(_ *testing.T, h *fakeHost) { h.apiService.Status.Conditions = nil }, map[string]want{
+			"APIService available": {Fault, "not tried", "wait"}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
+		{"headers refused by the aggregator's probe", func(_ *testing.T, h *fakeHost) {
+			h.unavailable("FailedDiscoveryCheck", "failing or missing response from https://10.0.0.9:443/apis/x: bad status from https://10.0.0.9:443/apis/x: 401")
+		}, map[string]want{
+			"APIService available": {Fault, "401", "see the check front-proxy headers"},
+			"front-proxy headers":  {Fault, "does not take the host for whom it is", "--proxy-client-cert-file"}, "etcd": {Skipped, "", ""}}},
+		{"anonymous", func(_ *testing.T, h *fakeHost) { h.answers[groupPath] = failure(403, mightBeAnyone) }, map[string]want{
+			"front-proxy headers": {Fault, "what alice asks arrives as from system:anonymous", "--proxy-client-cert-file"}, "etcd": {Skipped, "", ""}}},
+		{"as the host itself", func(_ *testing.T, h *fakeHost) {
+			h.answers[groupPath] = failure(403, `User "front-proxy-client" cannot get`)
+			h.args("--requestheader-allowed-names=x")
+		}, map[string]want{
+			"front-proxy headers": {Fault, "from front-proxy-client", "remove --requestheader-allowed-names"}, "etcd": {Skipped, "", ""}}},
+		{"may not discover", func(_ *testing.T, h *fakeHost) { h.answers[groupPath] = failure(403, `User "alice" cannot get`) }, map[string]want{
+			"front-proxy headers": {Skipped, "alice may not", ""}, "etcd": {Skipped, "", ""}}},
+		{"discovery fails", func(_ *testing.T, h *fakeHost) {
+			h.answers[groupPath] = failure(500, "subjectaccessreviews is forbidden")
+		}, map[string]want{"front-proxy headers": {Fault, "500: subjectaccessreviews", "delegator binding"}, "etcd": {Skipped, "", ""}}},
+		{"no header CA", func(_ *testing.T, h *fakeHost) { h.answers[configPath] = fakeAnswer{body: corev1.ConfigMap{}} },
+			map[string]want{"front-proxy configuration": {Fault, "has no requestheader-client-ca-file", "--requestheader-username-headers"}}},
+		{"no user headers", func(_ *testing.T, h *fakeHost) {
+			config := h.answers[configPath].body.(corev1.ConfigMap)
+			config.Data["requestheader-username-headers"] = "[]"
+		}, map[string]want{"front-proxy configuration": {Fault, "names no headers in requestheader-username-headers", "kube-apiserver"}}},
+		{"no ConfigMap", func(_ *testing.T, h *fakeHost) { delete(h.answers, configPath) },
+			map[string]want{"front-proxy configuration": {Fault, "does not exist", "--client-ca-file"}}},
+
+		{"etcd down", func(_ *testing.T, h *fakeHost) {
+			h.answers[listPath] = failure(504, "request did not complete")
+			h.answers[readyzPath] = fakeAnswer{status: 500, body: "[+]ping ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\nreadyz check failed\n"}
+		}, map[string]want{"etcd": {Fault, "504", "member of etcd"}, "pods": {Fault, "server-0: not ready, for etcd, etcd-readiness", "member of etcd"}}},
+		{"etcd never seen", func(_ *testing.T, h *fakeHost) { h.answers[listPath] = failure(429, "storage is (re)initializing") },
+			map[string]want{"etcd": {Fault, "429", "member of etcd"}}},
+		{"busy", func(_ *testing.T, h *fakeHost) { h.answers[listPath] = failure(429, "too many requests") },
+			map[string]want{"etcd": {Skipped, "busy", ""}}},
+		{"may not list", func(_ *testing.T, h *fakeHost) {
+			h.answers[listPath] = failure(403, `namespaces.tenancy.borough.io is forbidden: User "alice" cannot list resource`)
+		}, map[string]want{"etcd": {Skipped, "alice may not list", ""}}},
+
+		{"no pods", func(_ *testing.T, h *fakeHost) { h.answers[podsPath] = fakeAnswer{body: corev1.PodList{}} },
+			map[string]want{"pods": {Skipped, "has none", ""}}},
+		{"pod that crashes", func(_ *testing.T, h *fakeHost) {
+			list := h.answers[podsPath].body.(corev1.PodList)
+			list.Items[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
+				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no\netcd"}},
+			}}
+		}, map[string]want{"pods": {Fault, "server-0: CrashLoopBackOff, ended with exit code 1 no etcd", "kubectl logs --previous server-0"}}},
+		{"pod out of reach", func(_ *testing.T, h *fakeHost) { h.answers[readyzPath] = failure(503, "dial tcp: timeout") },
+			map[string]want{"pods": {Skipped, "1 of 1 could not be asked: 503: dial tcp: timeout", ""}}},
+
+		{"the host's clock", func(_ *testing.T, h *fakeHost) { h.clock = 5 * time.Minute },
+			map[string]want{"clocks": {Fault, "the clock of this machine is ", "the machine that this runs on"}}},
+		{"the server's clock", func(_ *testing.T, h *fakeHost) {
+			h.answers[groupPath] = fakeAnswer{body: resources("namespaces"), clock: -2 * time.Minute}
+		}, map[string]want{"clocks": {Fault, "the clock of the server is", "nodes of the host"}}},
+		{"a pod's clock", func(_ *testing.T, h *fakeHost) {
+			h.answers[readyzPath] = fakeAnswer{body: "readyz check passed", clock: time.Hour}
+		}, map[string]want{"clocks": {Fault, "the clock of pod server-0 is ", "NTP"}}},
+		{"a little skew", func(_ *testing.T, h *fakeHost) { h.clock = 30 * time.Second }, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			host := newFakeHost(t)
+			tc.do(t, host)
+			for check, got := range host.examine(t) {
+				want, named := tc.want[check]
+				if rest, all := tc.want["*"]; !named && all {
+					want = rest
+				} else if !named {
+					want.status = OK
+				}
+				if got.Status != want.status || !strings.Contains(got.Message, want.message) || !strings.Contains(got.Cure, want.cure) {
+					t.Errorf("got  %+v\nwant %+v", got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	findings, err := Examine(t.Context(), &rest.Config{Host: server.URL}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Faults(findings) != 1 || findings[0].Status != Fault || !strings.Contains(findings[0].Message, "refused") {
+		t.Errorf("got %+v, want one fault, of the host", findings)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { cancel() }))
+	defer server.Close()
+	if findings, err := Examine(ctx, &rest.Config{Host: server.URL}, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %+v, %v", findings, err)
+	}
+}
+
+// TestCureUnavailable has the words of kube-apiserver 1.36.
+func TestCureUnavailable(t *testing.T) {
+	const got = `failing or missing response from https://10.0.0.9:443/apis/x: Get "https://10.0.0.9:443/apis/x": `
+	for _, tc := range []struct{ reason, message, want string }{
+		{"ServiceNotFound", `service/s in "n" is not present`, "create the Service n/s"},
+		{"ServicePortError", `service/s in "n" is not listening on port 443`, "spec.service.port"},
+		{"EndpointsNotFound", `cannot find endpointslices for service/s in "n"`, "no server is ready"},
+		{"MissingEndpoints", `endpointslices for service/s in "n" have no addresses with port name "https"`, "kubectl get pods --namespace=n"},
+		{"EndpointsAccessError", "x", "log of kube-apiserver"},
+		{"FailedDiscoveryCheck", got + "tls: failed to verify certificate: x509: certificate signed by unknown authority", "see the check caBundle"},
+		{"FailedDiscoveryCheck", got + "tls: failed to verify certificate: x509: certificate is valid for localhost, not s.n.svc", "for the name s.n.svc"},
+		{"FailedDiscoveryCheck", got + "tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time", "renew"},
+		{"FailedDiscoveryCheck", got + "dial tcp 10.0.0.9:443: connect: connection refused", "--secure-port"},
+		{"FailedDiscoveryCheck", got + "context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "NetworkPolicies"},
+		{"FailedDiscoveryCheck", "failing or missing response from https://s: bad status from https://s: 403", checkFrontProxy},
+		{"FailedDiscoveryCheck", "failing or missing response from https://s: bad status from https://s: 500", "log of the server"},
+		{"FailedDiscoveryCheck", "anything else", "logs of kube-apiserver"},
+	} {
+		condition := metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: tc.reason, Message: tc.message}
+		if got := cureUnavailable(condition, serviceReference{"n", "s", 443}); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %s: got %q, want %q", tc.reason, tc.message, got, tc.want)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	findings := []Finding{
+		{Check: "a", Status: OK, Message: "fine"},
+		{Check: "b", Status: Fault, Message: "broken <x>", Cure: "mend it"},
+		{Check: "c", Status: Skipped, Message: "no"},
+	}
+	for _, tc := range []struct {
+		write func(*strings.Builder) error
+		want  string
+	}{
+		{func(b *strings.Builder) error { return WriteText(b, findings) }, "ok     a: fine\nFAULT  b: broken <x>\n       cure: mend it\nskip   c: no\n"},
+		{func(b *strings.Builder) error { return WriteJSON(b, findings[1:2]) }, `{
+  "findings": [
+    {
+      "check": "b",
+      "status": "fault",
+      "message": "broken <x>",
+      "cure": "mend it"
+    }
+  ]
+}
+`},
+	} {
+		var got strings.Builder
+		if err := tc.write(&got); err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != tc.want {
+			t.Errorf("got\n%s\nwant\n%s", got.String(), tc.want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	certutil "k8s.io/client-go/util/cert"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+const (
+	// authenticationConfigMap in kube-system says by which certificate and
+	// headers to know the host's API server, and the users that it passes on.
+	authenticationConfigMap = "extension-apiserver-authentication"
+	requestHeaderCA         = "requestheader-client-ca-file"
+)
+
+func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding {
+	if x.deployment.lastFlag(requestHeaderCA) != "" {
+		return ok("not looked at, for the server has its own --%s", requestHeaderCA)
+	}
+	where := metav1.NamespaceSystem + "/" + authenticationConfigMap
+	config, err := x.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fault(fmt.Sprintf("the ConfigMap %s does not exist", where),
+			"kube-apiserver writes it: give it --client-ca-file and the flags --requestheader-*, and see its log")
+	case err != nil:
+		return skipped("can't read the ConfigMap %s: %s", where, oneLine(err.Error()))
+	}
+	if problem := requestHeaderProblem(config.Data, x); problem != "" {
+		return fault(fmt.Sprintf("the ConfigMap %s %s", where, problem),
+			"run kube-apiserver with --requestheader-client-ca-file, --requestheader-username-headers=X-Remote-User, "+
+				"--requestheader-group-headers=X-Remote-Group, --requestheader-extra-headers-prefix=X-Remote-Extra-, "+
+				"--proxy-client-cert-file and --proxy-client-key-file; it writes the ConfigMap from them")
+	}
+	return ok("the ConfigMap %s has what it takes", where)
+}
+
+func requestHeaderProblem(data map[string]string, x *examination) string {
+	cas, err := certutil.ParseCertsPEM([]byte(data[requestHeaderCA]))
+	switch {
+	case data[requestHeaderCA] == "":
+		return "has no " + requestHeaderCA
+	case err != nil:
+		return fmt.Sprintf("has no certificates in %s: %v", requestHeaderCA, err)
+	case expired(cas, x.now()):
+		return fmt.Sprintf("has only certificates in %s that are expired or not yet valid", requestHeaderCA)
+	}
+	for _, key := range []string{"requestheader-username-headers", "requestheader-group-headers"} {
+		var headers []string
+		if err := json.Unmarshal([]byte(data[key]), &headers); err != nil || len(headers) == 0 {
+			return "names no headers in " + key
+		}
+	}
+	return ""
+}
+
+const groupPath = "/apis/" + v1.GroupName + "/v1"
+
+// checkFrontProxy asks for discovery, which every user may do who is known. It
+// takes no etcd.
+func (x *examination) checkFrontProxy(ctx context.Context) Finding {
+	condition := x.apiService.available()
+	if condition != nil && refused(*condition) {
+		return x.distrusted("the server does not take the host for whom it is: " + oneLine(condition.Message))
+	}
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return skipped("nothing gets to the server while the APIService is not available")
+	}
+	a, err := x.host.get(ctx, groupPath, nil)
+	if err != nil {
+		return fault("discovery of the group: "+oneLine(err.Error()), "see the checks APIService available and pods")
+	}
+	switch a.status {
+	case http.StatusOK:
+		a.clock.name = "the server"
+		x.clocks = append(x.clocks, a.clock)
+		return ok("the server knows who asks")
+	case http.StatusUnauthorized:
+		return x.distrusted("the server does not know who asks: " + a.String())
+	case http.StatusForbidden:
+		asked := userIn(a)
+		if asked == user.Anonymous && x.user != user.Anonymous || x.user != "" && asked != "" && asked != x.user {
+			return x.distrusted(fmt.Sprintf("what %s asks arrives as from %s", x.who(), asked))
+		}
+		return skipped("%s may not discover the group: %s", x.who(), a)
+	}
+	return fault("discovery of the group: "+a.String(), "the log of the server says why; see the checks delegator binding and pods")
+}
+
+func (x *examination) who() string {
+	if x.user == "" {
+		return "the user of the kubeconfig"
+	}
+	return x.user
+}
+
+func (x *examination) distrusted(problem string) Finding {
+	var own []string
+	for _, name := range []string{"requestheader-client-ca-file", "requestheader-allowed-names", "requestheader-username-headers", "requestheader-group-headers", "authentication-skip-lookup"} {
+		if x.deployment.lastFlag(name) != "" {
+			own = append(own, "--"+name)
+		}
+	}
+	if len(own) > 0 {
+		return fault(problem, fmt.Sprintf("remove %s from the arguments of borough-apiserver: it then takes what is right from the host", strings.Join(own, ", ")))
+	}
+	return fault(problem, fmt.Sprintf("the certificate in --proxy-client-cert-file of kube-apiserver has to be signed by the CA, and have one of the names, "+
+		"that the ConfigMap %s/%s states; the server reads that if it has the reader binding and no flags --requestheader-* of its own",
+		metav1.NamespaceSystem, authenticationConfigMap))
+}
+
+var forbiddenUser = regexp.MustCompile(`User ("(?:[^"\\]|\\.)*")`)
+
+// userIn returns who a refusal says has asked, "" if it does not say.
+func userIn(a *answer) string {
+	var status metav1.Status
+	_ = json.Unmarshal(a.body, &status) // whatever it is, it has no such user then
+	match := forbiddenUser.FindStringSubmatch(status.Message)
+	if match == nil {
+		return ""
+	}
+	name, _ := strconv.Unquote(match[1]) // was quoted by Go
+	return name
+}

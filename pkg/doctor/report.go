@@ -1,0 +1,36 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteText writes the findings for people: a line each, and one with the cure
+// below each fault.
+func WriteText(w io.Writer, findings []Finding) error {
+	words := map[Status]string{OK: "ok", Fault: "FAULT", Skipped: "skip"}
+	var text strings.Builder
+	for _, f := range findings {
+		fmt.Fprintf(&text, "%-5s  %s: %s\n", words[f.Status], f.Check, f.Message)
+		if f.Cure != "" {
+			fmt.Fprintf(&text, "       cure: %s\n", f.Cure)
+		}
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// WriteJSON writes the findings for programs, as {"findings": [...]}.
+func WriteJSON(w io.Writer, findings []Finding) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(struct {
+		Findings []Finding `json:"findings"`
+	}{findings})
+}
