@@ -68,12 +68,12 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		triggers storage.IndexerFuncs,
 		indexers *cache.Indexers,
 	) (storage.Interface, factory.DestroyFunc, error) {
-		store, destroy, err := g.newStore(config, resourcePrefix, newFunc, newListFunc)
+		store, remover, destroy, err := g.newStore(config, resourcePrefix, newFunc, newListFunc)
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the storage of %s: %w", config.GroupResource, err)
 		}
 		if !cached {
-			return store, destroy, nil
+			return removingStore{store, remover}, destroy, nil
 		}
 		fresh := &freshStore{Interface: store}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
@@ -95,7 +95,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 			return nil, nil, fmt.Errorf("making the watch cache of %s: %w", config.GroupResource, err)
 		}
 		delegator := cacher.NewCacheDelegator(c, fresh)
-		return delegator, sync.OnceFunc(func() {
+		return removingStore{delegator, remover}, sync.OnceFunc(func() {
 			delegator.Stop()
 			c.Stop()
 			destroy()

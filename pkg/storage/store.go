@@ -31,15 +31,15 @@ func (g *restOptionsGetter) newStore(
 	config *storagebackend.ConfigForResource,
 	resourcePrefix string,
 	newFunc, newListFunc func() runtime.Object,
-) (storage.Interface, factory.DestroyFunc, error) {
+) (storage.Interface, *remover, factory.DestroyFunc, error) {
 	compactor, stopCompactor, err := g.connections.compactor(config.Transport, config.CompactionInterval)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	client, err := g.connections.client(config.Transport)
 	if err != nil {
 		stopCompactor()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
 	client.Kubernetes = g.fence.Wrap(config.GroupResource, client)
@@ -57,7 +57,7 @@ func (g *restOptionsGetter) newStore(
 	if err != nil {
 		stopCompactor()
 		_ = client.Close()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	// Storages that share a store, as subresources do, all destroy it.
 	destroy := sync.OnceFunc(func() {
@@ -65,8 +65,9 @@ func (g *restOptionsGetter) newStore(
 		store.Close()
 		_ = client.Close()
 	})
+	remover := newRemover(client.Kubernetes, config, resourcePrefix)
 	if deleteCorrupt {
-		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, config.GroupResource), destroy, nil
+		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, config.GroupResource), remover, destroy, nil
 	}
-	return store, destroy, nil
+	return store, remover, destroy, nil
 }
