@@ -9,3 +9,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 [[ -x .cache/tools/staticcheck ]] || hack/tools.sh
 go list ./... | grep -v /pkg/generated/ | xargs .cache/tools/staticcheck
+cd test/hostcluster
+../../.cache/tools/staticcheck ./...

@@ -17,6 +17,7 @@ for mod in $mods; do
     fi
 done
 product=$(grep -v '^test/hostcluster/' <<<"$mods")
+mods=$(grep -v '^test/hostcluster/kube/' <<<"$mods")
 # The staging libraries are released together, as v0.N.P.
 versions=$(grep -hoE 'k8s.io/(api|apimachinery|apiserver|cli-runtime|client-go|code-generator|component-base|component-helpers|kms|kubectl|metrics|streaming) v[0-9.]+' $product | awk '{ print $2 }' | sort -u)
 if [[ $(wc -l <<<"$versions") != 1 ]]; then
