@@ -52,6 +52,44 @@ type NamespaceSpec struct {
 type NamespaceStatus struct {
 	Phase      NamespacePhase
 	Conditions []NamespaceCondition
+	// Termination tells what a Terminating Namespace waits for; nil while there
+	// is nothing to tell.
+	Termination *NamespaceTermination
+}
+
+// NamespaceTermination tells what a Terminating Namespace waits for. Its lists
+// hold the first few of what there is.
+type NamespaceTermination struct {
+	LastProgressTime   metav1.Time
+	SpecFinalizers     []FinalizerName
+	MetadataFinalizers []string
+	Remaining          []RemainingResource
+	OmittedResources   int32
+	Undiscovered       []UndiscoveredGroup
+	LastError          string
+}
+
+// RemainingResource is what is left of one resource in a Terminating Namespace.
+type RemainingResource struct {
+	Group     string
+	Resource  string
+	Count     *int64 // nil when not all could be listed
+	Objects   []RemainingObject
+	LastError string
+}
+
+// RemainingObject is an object that is left in a Terminating Namespace.
+type RemainingObject struct {
+	Name                       string
+	Finalizers                 []string
+	DeletionTimestamp          *metav1.Time
+	DeletionGracePeriodSeconds *int64
+}
+
+// UndiscoveredGroup is an API group whose resources could not be discovered.
+type UndiscoveredGroup struct {
+	GroupVersion string
+	LastError    string
 }
 
 // NamespaceCondition is one observation about the termination of a Namespace.

@@ -29,8 +29,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &tenancyv1.NamespaceSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NamespaceStatus"):
 		return &tenancyv1.NamespaceStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NamespaceTermination"):
+		return &tenancyv1.NamespaceTerminationApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Pod"):
 		return &tenancyv1.PodApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("RemainingObject"):
+		return &tenancyv1.RemainingObjectApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("RemainingResource"):
+		return &tenancyv1.RemainingResourceApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("UndiscoveredGroup"):
+		return &tenancyv1.UndiscoveredGroupApplyConfiguration{}
 
 	}
 	return nil

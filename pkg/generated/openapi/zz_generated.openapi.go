@@ -30,8 +30,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1.NamespaceList{}.OpenAPIModelName():                          schema_pkg_apis_tenancy_v1_NamespaceList(ref),
 		v1.NamespaceSpec{}.OpenAPIModelName():                          schema_pkg_apis_tenancy_v1_NamespaceSpec(ref),
 		v1.NamespaceStatus{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_NamespaceStatus(ref),
+		v1.NamespaceTermination{}.OpenAPIModelName():                   schema_pkg_apis_tenancy_v1_NamespaceTermination(ref),
 		v1.Pod{}.OpenAPIModelName():                                    schema_pkg_apis_tenancy_v1_Pod(ref),
 		v1.PodList{}.OpenAPIModelName():                                schema_pkg_apis_tenancy_v1_PodList(ref),
+		v1.RemainingObject{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_RemainingObject(ref),
+		v1.RemainingResource{}.OpenAPIModelName():                      schema_pkg_apis_tenancy_v1_RemainingResource(ref),
+		v1.UndiscoveredGroup{}.OpenAPIModelName():                      schema_pkg_apis_tenancy_v1_UndiscoveredGroup(ref),
 		corev1.AWSElasticBlockStoreVolumeSource{}.OpenAPIModelName():   schema_k8sio_api_core_v1_AWSElasticBlockStoreVolumeSource(ref),
 		corev1.Affinity{}.OpenAPIModelName():                           schema_k8sio_api_core_v1_Affinity(ref),
 		corev1.AppArmorProfile{}.OpenAPIModelName():                    schema_k8sio_api_core_v1_AppArmorProfile(ref),
@@ -696,11 +700,127 @@ func schema_pkg_apis_tenancy_v1_NamespaceStatus(ref common.ReferenceCallback) co
 							},
 						},
 					},
+					"termination": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Termination tells what a Terminating Namespace waits for. It is not set while there is nothing to tell.",
+							Ref:         ref(v1.NamespaceTermination{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.NamespaceCondition{}.OpenAPIModelName()},
+			v1.NamespaceCondition{}.OpenAPIModelName(), v1.NamespaceTermination{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespaceTermination tells what a Terminating Namespace waits for, as the namespace controller last read it from storage. Its size is bounded: lists hold the first few of what there is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"lastProgressTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LastProgressTime is when something last moved, as far as the namespace controller could see: an object or a finalizer went, or content was asked to go. Nothing has moved since.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"specFinalizers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "SpecFinalizers are the finalizers in the spec of the Namespace that are still held, up to twenty of them. \"kubernetes\" stays until no content is left. The server keeps this list up to date.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"metadataFinalizers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "MetadataFinalizers are the finalizers in the metadata of the Namespace that are still held, up to twenty of them. The server keeps this list up to date.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"remaining": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Remaining tells what is left, by resource, up to ten of them. Resources with an error come first, then Pods, which go before all else.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.RemainingResource{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"omittedResources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "OmittedResources is the number of resources that have something left, or an error, and are not in the list of what is remaining.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"undiscovered": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Undiscovered are the API groups whose resources could not be discovered, up to ten of them. They may have content that nobody has seen, so the Namespace waits for them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.UndiscoveredGroup{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"lastError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LastError is why the last attempt to let go of the Namespace, after all content that could be found had gone, has failed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"lastProgressTime"},
+			},
+		},
+		Dependencies: []string{
+			v1.RemainingResource{}.OpenAPIModelName(), v1.UndiscoveredGroup{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -801,6 +921,154 @@ func schema_pkg_apis_tenancy_v1_PodList(ref common.ReferenceCallback) common.Ope
 		},
 		Dependencies: []string{
 			v1.Pod{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_RemainingObject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RemainingObject is an object that is left in a Terminating Namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"finalizers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Finalizers of the object, up to five of them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"deletionTimestamp": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DeletionTimestamp is that of the object: when it was deleted or, for a Pod with a grace period, when that ends. It is not set for an object that has not been asked to go.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"deletionGracePeriodSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DeletionGracePeriodSeconds is that of the object: how long after the deletion its deletionTimestamp is.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_RemainingResource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RemainingResource is what is left of one resource in a Terminating Namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Group is the API group of the resource, empty for the core group.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is the name of the resource, such as \"pods\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Count is the number of objects that are left. It is not set when not all of them could be listed.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects are up to five of the objects that are left: first those that were asked to go, in the order of their deletionTimestamp.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.RemainingObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"lastError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LastError is what went wrong in the last attempt to list and delete the objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"resource"},
+			},
+		},
+		Dependencies: []string{
+			v1.RemainingObject{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_UndiscoveredGroup(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "UndiscoveredGroup is an API group whose resources could not be discovered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"groupVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "GroupVersion is the group and version, such as \"example.com/v1\". It is empty when it is not known which groups there are.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LastError is what went wrong in the last attempt to discover it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"lastError"},
+			},
+		},
 	}
 }
 

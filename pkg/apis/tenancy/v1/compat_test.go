@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"math/rand"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,20 +31,23 @@ type message interface {
 // core/v1 objects, and the other way round, in JSON and in protobuf. Nothing
 // may be lost or land in another field: encoding again gives the same bytes.
 // The types of core/v1 are only read here, so a field that core/v1 gains fails
-// the test until ours has it too.
+// the test until ours has it too. Fields of ours that core/v1 lacks have the
+// numbers from firstOwnNumber up, and only they: a reader of core/v1 skips them
+// and reads all else.
 func TestWireCompatibleWithCore(t *testing.T) {
 	kinds := []struct {
 		name string
 		ours func() message
 		core func() message
+		own  []string
 	}{
-		{"Namespace", func() message { return &Namespace{} }, func() message { return &corev1.Namespace{} }},
-		{"NamespaceList", func() message { return &NamespaceList{} }, func() message { return &corev1.NamespaceList{} }},
-		{"LimitRange", func() message { return &LimitRange{} }, func() message { return &corev1.LimitRange{} }},
-		{"LimitRangeList", func() message { return &LimitRangeList{} }, func() message { return &corev1.LimitRangeList{} }},
-		{"Pod", func() message { return &Pod{} }, func() message { return &corev1.Pod{} }},
-		{"PodList", func() message { return &PodList{} }, func() message { return &corev1.PodList{} }},
-		{"Binding", func() message { return &Binding{} }, func() message { return &corev1.Binding{} }},
+		{"Namespace", func() message { return &Namespace{} }, func() message { return &corev1.Namespace{} }, []string{"NamespaceStatus.Termination"}},
+		{"NamespaceList", func() message { return &NamespaceList{} }, func() message { return &corev1.NamespaceList{} }, []string{"NamespaceStatus.Termination"}},
+		{"LimitRange", func() message { return &LimitRange{} }, func() message { return &corev1.LimitRange{} }, nil},
+		{"LimitRangeList", func() message { return &LimitRangeList{} }, func() message { return &corev1.LimitRangeList{} }, nil},
+		{"Pod", func() message { return &Pod{} }, func() message { return &corev1.Pod{} }, nil},
+		{"PodList", func() message { return &PodList{} }, func() message { return &corev1.PodList{} }, nil},
+		{"Binding", func() message { return &Binding{} }, func() message { return &corev1.Binding{} }, nil},
 	}
 	seed := rand.Int63()
 	t.Logf("seed %d", seed)
@@ -49,14 +55,24 @@ func TestWireCompatibleWithCore(t *testing.T) {
 
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
+			var own []string
 			for range 100 {
 				ours := kind.ours()
 				fill.Fill(ours)
+				filled := clearOwn(reflect.ValueOf(ours.DeepCopyObject()))
+				own = append(own, filled...)
 				checkSame(t, ours, kind.core)
 
 				core := kind.core()
 				fill.Fill(core)
+				if filled := clearOwn(reflect.ValueOf(core.DeepCopyObject())); filled != nil {
+					t.Fatalf("core/v1 has fields with numbers that are ours: %v", filled)
+				}
 				checkSame(t, core, kind.ours)
+			}
+			slices.Sort(own)
+			if diff := cmp.Diff(kind.own, slices.Compact(own)); diff != "" {
+				t.Errorf("fields with numbers from %d up (-want +got):\n%s", firstOwnNumber, diff)
 			}
 		})
 	}
@@ -75,13 +91,17 @@ func checkSame(t *testing.T, from message, other func() message) {
 	from = same()
 	transfer(t, filled, from, message.Marshal, message.Unmarshal)
 
+	// What is sent has our own fields; what comes out at the other end has not.
+	shared := from.DeepCopyObject().(message)
+	clearOwn(reflect.ValueOf(shared))
+
 	inProto, back := other(), same()
 	transfer(t, from, inProto, message.Marshal, message.Unmarshal)
 	transfer(t, inProto, back, message.Marshal, message.Unmarshal)
-	if diff := cmp.Diff(asJSON(t, from), asJSON(t, back)); diff != "" {
+	if diff := cmp.Diff(asJSON(t, shared), asJSON(t, back)); diff != "" {
 		t.Fatalf("protobuf of %T read as %T and back differs (-sent +got):\n%s", from, inProto, diff)
 	}
-	if diff := cmp.Diff(asJSON(t, from), asJSON(t, inProto)); diff != "" {
+	if diff := cmp.Diff(asJSON(t, shared), asJSON(t, inProto)); diff != "" {
 		t.Fatalf("protobuf of %T read as %T differs (-sent +got):\n%s", from, inProto, diff)
 	}
 
@@ -89,9 +109,44 @@ func checkSame(t *testing.T, from message, other func() message) {
 	transfer(t, from, inJSON,
 		func(m message) ([]byte, error) { return json.Marshal(m) },
 		func(m message, b []byte) error { return json.Unmarshal(b, m) })
-	if diff := cmp.Diff(asJSON(t, from), asJSON(t, inJSON)); diff != "" {
+	if diff := cmp.Diff(asJSON(t, shared), asJSON(t, inJSON)); diff != "" {
 		t.Fatalf("JSON of %T read as %T differs (-sent +got):\n%s", from, inJSON, diff)
 	}
+}
+
+// firstOwnNumber is the first protobuf number for fields that core/v1 does not
+// have, so that core/v1 can grow without a clash.
+const firstOwnNumber = 1000
+
+// clearOwn empties all fields of a message that have numbers of our own and
+// returns the names of those that were not empty. It does not look into them:
+// their messages are not shared with core/v1.
+func clearOwn(value reflect.Value) (cleared []string) {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			cleared = clearOwn(value.Elem())
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			cleared = append(cleared, clearOwn(value.Index(i))...)
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			field := value.Type().Field(i)
+			tag := strings.Split(field.Tag.Get("protobuf"), ",")
+			if len(tag) < 2 {
+				continue // not a field of the message
+			}
+			if number, err := strconv.Atoi(tag[1]); err != nil || number < firstOwnNumber {
+				cleared = append(cleared, clearOwn(value.Field(i))...)
+			} else if !value.Field(i).IsZero() {
+				value.Field(i).SetZero()
+				cleared = append(cleared, value.Type().Name()+"."+field.Name)
+			}
+		}
+	}
+	return cleared
 }
 
 func transfer(t *testing.T, from, to message, encode func(message) ([]byte, error), decode func(message, []byte) error) {

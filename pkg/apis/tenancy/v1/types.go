@@ -110,6 +110,117 @@ type NamespaceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []NamespaceCondition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
+
+	// Termination tells what a Terminating Namespace waits for. It is not set
+	// while there is nothing to tell.
+	// +optional
+	Termination *NamespaceTermination `json:"termination,omitempty" protobuf:"bytes,1000,opt,name=termination"`
+}
+
+// NamespaceTermination tells what a Terminating Namespace waits for, as the
+// namespace controller last read it from storage. Its size is bounded: lists
+// hold the first few of what there is.
+type NamespaceTermination struct {
+	// LastProgressTime is when something last moved, as far as the namespace
+	// controller could see: an object or a finalizer went, or content was asked
+	// to go. Nothing has moved since.
+	LastProgressTime metav1.Time `json:"lastProgressTime" protobuf:"bytes,1,opt,name=lastProgressTime"`
+
+	// SpecFinalizers are the finalizers in the spec of the Namespace that are
+	// still held, up to twenty of them. "kubernetes" stays until no content is
+	// left. The server keeps this list up to date.
+	// +optional
+	// +listType=atomic
+	SpecFinalizers []FinalizerName `json:"specFinalizers,omitempty" protobuf:"bytes,2,rep,name=specFinalizers,casttype=FinalizerName"`
+
+	// MetadataFinalizers are the finalizers in the metadata of the Namespace
+	// that are still held, up to twenty of them. The server keeps this list up
+	// to date.
+	// +optional
+	// +listType=atomic
+	MetadataFinalizers []string `json:"metadataFinalizers,omitempty" protobuf:"bytes,3,rep,name=metadataFinalizers"`
+
+	// Remaining tells what is left, by resource, up to ten of them. Resources
+	// with an error come first, then Pods, which go before all else.
+	// +optional
+	// +listType=atomic
+	Remaining []RemainingResource `json:"remaining,omitempty" protobuf:"bytes,4,rep,name=remaining"`
+
+	// OmittedResources is the number of resources that have something left, or
+	// an error, and are not in the list of what is remaining.
+	// +optional
+	OmittedResources int32 `json:"omittedResources,omitempty" protobuf:"varint,5,opt,name=omittedResources"`
+
+	// Undiscovered are the API groups whose resources could not be discovered,
+	// up to ten of them. They may have content that nobody has seen, so the
+	// Namespace waits for them.
+	// +optional
+	// +listType=atomic
+	Undiscovered []UndiscoveredGroup `json:"undiscovered,omitempty" protobuf:"bytes,6,rep,name=undiscovered"`
+
+	// LastError is why the last attempt to let go of the Namespace, after all
+	// content that could be found had gone, has failed.
+	// +optional
+	LastError string `json:"lastError,omitempty" protobuf:"bytes,7,opt,name=lastError"`
+}
+
+// RemainingResource is what is left of one resource in a Terminating Namespace.
+type RemainingResource struct {
+	// Group is the API group of the resource, empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty" protobuf:"bytes,1,opt,name=group"`
+
+	// Resource is the name of the resource, such as "pods".
+	Resource string `json:"resource" protobuf:"bytes,2,opt,name=resource"`
+
+	// Count is the number of objects that are left. It is not set when not all
+	// of them could be listed.
+	// +optional
+	Count *int64 `json:"count,omitempty" protobuf:"varint,3,opt,name=count"`
+
+	// Objects are up to five of the objects that are left: first those that
+	// were asked to go, in the order of their deletionTimestamp.
+	// +optional
+	// +listType=atomic
+	Objects []RemainingObject `json:"objects,omitempty" protobuf:"bytes,4,rep,name=objects"`
+
+	// LastError is what went wrong in the last attempt to list and delete the
+	// objects.
+	// +optional
+	LastError string `json:"lastError,omitempty" protobuf:"bytes,5,opt,name=lastError"`
+}
+
+// RemainingObject is an object that is left in a Terminating Namespace.
+type RemainingObject struct {
+	// Name of the object.
+	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
+
+	// Finalizers of the object, up to five of them.
+	// +optional
+	// +listType=atomic
+	Finalizers []string `json:"finalizers,omitempty" protobuf:"bytes,2,rep,name=finalizers"`
+
+	// DeletionTimestamp is that of the object: when it was deleted or, for a
+	// Pod with a grace period, when that ends. It is not set for an object that
+	// has not been asked to go.
+	// +optional
+	DeletionTimestamp *metav1.Time `json:"deletionTimestamp,omitempty" protobuf:"bytes,3,opt,name=deletionTimestamp"`
+
+	// DeletionGracePeriodSeconds is that of the object: how long after the
+	// deletion its deletionTimestamp is.
+	// +optional
+	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty" protobuf:"varint,4,opt,name=deletionGracePeriodSeconds"`
+}
+
+// UndiscoveredGroup is an API group whose resources could not be discovered.
+type UndiscoveredGroup struct {
+	// GroupVersion is the group and version, such as "example.com/v1". It is
+	// empty when it is not known which groups there are.
+	// +optional
+	GroupVersion string `json:"groupVersion,omitempty" protobuf:"bytes,1,opt,name=groupVersion"`
+
+	// LastError is what went wrong in the last attempt to discover it.
+	LastError string `json:"lastError" protobuf:"bytes,2,opt,name=lastError"`
 }
 
 // NamespaceCondition is one observation about the termination of a Namespace.

@@ -49,6 +49,11 @@ func (in NamespaceStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespaceTermination) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTermination"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Pod) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.Pod"
 }
@@ -56,4 +61,19 @@ func (in Pod) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PodList) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.PodList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RemainingObject) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.RemainingObject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RemainingResource) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.RemainingResource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in UndiscoveredGroup) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.UndiscoveredGroup"
 }

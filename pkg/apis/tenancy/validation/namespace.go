@@ -31,16 +31,21 @@ func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
 }
 
 // ValidateNamespaceStatusUpdate checks what an update of the status changes:
-// the phase is Terminating exactly when the Namespace is being deleted.
+// the phase is Terminating exactly when the Namespace is being deleted, and only
+// then is there anything to tell about its termination.
 func ValidateNamespaceStatusUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
 	errs := ValidateNamespaceUpdate(newNS, oldNS)
 	// core/v1 spells this path so, and clients see it.
 	path := field.NewPath("status", "Phase")
-	switch deleting := !newNS.DeletionTimestamp.IsZero(); {
+	deleting := !newNS.DeletionTimestamp.IsZero()
+	switch {
 	case !deleting && newNS.Status.Phase != tenancy.NamespaceActive:
 		errs = append(errs, field.Invalid(path, newNS.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty"))
 	case deleting && newNS.Status.Phase != tenancy.NamespaceTerminating:
 		errs = append(errs, field.Invalid(path, newNS.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"))
+	}
+	if !deleting && newNS.Status.Termination != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("status", "termination"), "may only be set if `deletionTimestamp` is not empty"))
 	}
 	return errs
 }

@@ -107,6 +107,45 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: phase
       type:
         scalar: string
+    - name: termination
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTermination
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTermination
+  map:
+    fields:
+    - name: lastError
+      type:
+        scalar: string
+    - name: lastProgressTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: metadataFinalizers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: omittedResources
+      type:
+        scalar: numeric
+    - name: remaining
+      type:
+        list:
+          elementType:
+            namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.RemainingResource
+          elementRelationship: atomic
+    - name: specFinalizers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: undiscovered
+      type:
+        list:
+          elementType:
+            namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.UndiscoveredGroup
+          elementRelationship: atomic
 - name: com.github.borough-io.borough.pkg.apis.tenancy.v1.Pod
   map:
     fields:
@@ -128,6 +167,57 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.api.core.v1.PodStatus
       default: {}
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.RemainingObject
+  map:
+    fields:
+    - name: deletionGracePeriodSeconds
+      type:
+        scalar: numeric
+    - name: deletionTimestamp
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: finalizers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.RemainingResource
+  map:
+    fields:
+    - name: count
+      type:
+        scalar: numeric
+    - name: group
+      type:
+        scalar: string
+    - name: lastError
+      type:
+        scalar: string
+    - name: objects
+      type:
+        list:
+          elementType:
+            namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.RemainingObject
+          elementRelationship: atomic
+    - name: resource
+      type:
+        scalar: string
+      default: ""
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.UndiscoveredGroup
+  map:
+    fields:
+    - name: groupVersion
+      type:
+        scalar: string
+    - name: lastError
+      type:
+        scalar: string
+      default: ""
 - name: io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource
   map:
     fields:

@@ -20,6 +20,9 @@ type NamespaceStatusApplyConfiguration struct {
 	// Conditions tell how the termination of the Namespace goes and what holds
 	// it up.
 	Conditions []NamespaceConditionApplyConfiguration `json:"conditions,omitempty"`
+	// Termination tells what a Terminating Namespace waits for. It is not set
+	// while there is nothing to tell.
+	Termination *NamespaceTerminationApplyConfiguration `json:"termination,omitempty"`
 }
 
 // NamespaceStatusApplyConfiguration constructs a declarative configuration of the NamespaceStatus type for use with
@@ -46,5 +49,13 @@ func (b *NamespaceStatusApplyConfiguration) WithConditions(values ...*NamespaceC
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithTermination sets the Termination field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Termination field is set to the value of the last call.
+func (b *NamespaceStatusApplyConfiguration) WithTermination(value *NamespaceTerminationApplyConfiguration) *NamespaceStatusApplyConfiguration {
+	b.Termination = value
 	return b
 }
