@@ -45,9 +45,7 @@ func start(path, logPath string, args ...string) (*process, error) {
 	out := &output{log: log, terminal: os.Stderr, name: name}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second
-	// Ctrl-C goes to every process of the terminal's foreground group; in a
-	// group of their own, the two get one signal, from here, in order.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = attributes()
 	if err := cmd.Start(); err != nil {
 		log.Close()
 		return nil, fmt.Errorf("start %s: %w", name, err)

@@ -4,9 +4,7 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -18,11 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
@@ -259,134 +254,6 @@ func TestAnyRevision(t *testing.T) {
 	http := borough.HTTP(t)
 	wantStatus(t, http.Do(t, "GET", api+"/pods?resourceVersion=x", nil), 400, "invalid resource version")
 	wantStatus(t, http.Do(t, "GET", api+"/pods?resourceVersion=999999999", nil), 504, "Too large resource version")
-}
-
-// TestInformers follows Pods through an informer and its lister, with an index
-// and over the restart of the server.
-func TestInformers(t *testing.T) {
-	t.Parallel()
-	b := harness.New(t)
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ns := newNamespace(t, b)
-	createPod(t, b, ns, newPod("before"))
-
-	factory := externalversions.NewSharedInformerFactory(b.Client(t), 0)
-	informer := factory.Tenancy().V1().Pods()
-	deleted := make(chan string, 10)
-	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		DeleteFunc: func(obj any) {
-			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				deleted <- name
-			}
-		},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer factory.Shutdown()
-	defer cancel()
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	lister := informer.Lister().Pods(ns)
-	if _, err := lister.Get("before"); err != nil {
-		t.Errorf("the lister after its sync: %v", err)
-	}
-
-	if err := b.Server.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	createPod(t, b, ns, newPod("after"))
-	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	harness.Eventually(t, func() string {
-		if _, err := lister.Get("after"); err != nil {
-			return fmt.Sprintf("the lister after the restart: %v", err)
-		}
-		return ""
-	})
-	select {
-	case name := <-deleted:
-		wantEqual(t, "deleted", name, ns+"/before")
-	case <-time.After(watchTimeout):
-		t.Error("the informer did not see the deletion")
-	}
-}
-
-// TestWatchResumes checks that a watch goes on where it ended when the server
-// was restarted, and misses nothing.
-func TestWatchResumes(t *testing.T) {
-	t.Parallel()
-	b := harness.New(t)
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ns := newNamespace(t, b)
-	first := createPod(t, b, ns, newPod("first"))
-	createPod(t, b, ns, newPod("second"))
-	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Server.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	watcher, err := b.Client(t).TenancyV1().Pods(ns).Watch(t.Context(), metav1.ListOptions{ResourceVersion: first.ResourceVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watcher.Stop()
-	for _, want := range []struct {
-		kind watch.EventType
-		name string
-	}{{watch.Added, "second"}, {watch.Deleted, "first"}} {
-		event := next(t, watcher.ResultChan())
-		if event.Type == watch.Error {
-			// The watch cache starts at the revision of the restart; a client
-			// that asks for an older one lists again.
-			if status, ok := event.Object.(*metav1.Status); ok && status.Code == 410 {
-				return
-			}
-		}
-		pod, ok := event.Object.(*v1.Pod)
-		if !ok || event.Type != want.kind || pod.Name != want.name {
-			t.Fatalf("got %s of %+v, want %s of %s", event.Type, event.Object, want.kind, want.name)
-		}
-	}
-}
-
-// TestWatchEndsWithServer checks that open watches do not hold up the end of the
-// server.
-func TestWatchEndsWithServer(t *testing.T) {
-	t.Parallel()
-	b := harness.New(t)
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 10)
-	for range cap(ended) {
-		response := b.HTTP(t).Open(t, "GET", api+"/pods?watch=1", nil)
-		go func() {
-			defer response.Body.Close()
-			_, err := io.Copy(io.Discard, response.Body)
-			ended <- err
-		}()
-	}
-	if err := b.Server.Stop(); err != nil {
-		t.Error(err)
-	}
-	for range cap(ended) {
-		if err := <-ended; errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a watch did not end with the server: %v", err)
-		}
-	}
 }
 
 // TestPodsOfNode checks that a watch by node sees only that node's Pods.

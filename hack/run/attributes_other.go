@@ -1,0 +1,15 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package main
+
+import "syscall"
+
+// attributes puts a process into a group of its own: Ctrl-C goes to every
+// process of the terminal's foreground group, and the two are to get one signal,
+// from here, in order.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}

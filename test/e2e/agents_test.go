@@ -1,0 +1,115 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// agent is the second agent of the original design of Namespaces: it keeps
+// things by Namespace in a store of its own, purges them when the Namespace is
+// terminated, and then takes its own finalizer away. It shares nothing with the
+// controller but the API.
+type agent struct {
+	finalizer v1.FinalizerName
+	client    versioned.Interface
+
+	mu    sync.Mutex
+	store map[string]int // things by Namespace
+}
+
+func (a *agent) things(ns string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.store[ns]
+}
+
+// run works until the context ends.
+func (a *agent) run(ctx context.Context) error {
+	namespaces := a.client.TenancyV1().Namespaces()
+	watcher, err := namespaces.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("watch the Namespaces: %w", err)
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		ns, ok := event.Object.(*v1.Namespace)
+		if !ok || event.Type == watch.Deleted || ns.Status.Phase != v1.NamespaceTerminating || !slices.Contains(ns.Spec.Finalizers, a.finalizer) {
+			continue
+		}
+		a.mu.Lock()
+		delete(a.store, ns.Name)
+		a.mu.Unlock()
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			latest, err := namespaces.Get(ctx, ns.Name, metav1.GetOptions{})
+			if err != nil || latest.UID != ns.UID {
+				return err
+			}
+			latest.Spec.Finalizers = slices.DeleteFunc(latest.Spec.Finalizers, func(f v1.FinalizerName) bool { return f == a.finalizer })
+			_, err = namespaces.Finalize(ctx, latest.Name, latest, metav1.UpdateOptions{})
+			return err
+		})
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+			return fmt.Errorf("finalize %s: %w", ns.Name, err)
+		}
+	}
+	return nil
+}
+
+// TestTwoAgents is the example of the original design: a Namespace goes when
+// both of the agents that hold it have purged what is theirs.
+func TestTwoAgents(t *testing.T) {
+	t.Parallel()
+	const finalizer = v1.FinalizerName("openshift.com/origin")
+	namespaces := borough.Client(t).TenancyV1().Namespaces()
+	ns, err := namespaces.Create(t.Context(), &v1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "two-agents-"},
+		Spec:       v1.NamespaceSpec{Finalizers: []v1.FinalizerName{finalizer, v1.FinalizerKubernetes}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createPod(t, borough, ns.Name, newPod("p"))
+	origin := &agent{finalizer: finalizer, client: borough.Client(t), store: map[string]int{ns.Name: 3, "other": 1}}
+
+	// Without the second agent, the first does its part and no more.
+	deleteNamespace(t, borough, ns.Name)
+	harness.Eventually(t, func() string {
+		got, err := namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if !slices.Equal(got.Spec.Finalizers, []v1.FinalizerName{finalizer}) {
+			return fmt.Sprintf("got the finalizers %v, want only the second agent's", got.Spec.Finalizers)
+		}
+		return ""
+	})
+	wantNoContent(t, borough, ns.Name)
+	wantEqual(t, "things in the agent's store", origin.things(ns.Name), 3)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- origin.run(ctx) }()
+	harness.Eventually(t, gone(t, borough, ns.Name))
+	cancel()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	wantEqual(t, "things in the agent's store", origin.things(ns.Name), 0)
+	wantEqual(t, "things of another Namespace", origin.things("other"), 1)
+}
