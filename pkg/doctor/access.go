@@ -95,9 +95,9 @@ func (x *examination) checkMay(ctx context.Context, rights []right, may, cure st
 	groups := append(serviceaccount.MakeGroupNames(x.Namespace), "system:authenticated")
 	var missing []string
 	for _, r := range rights {
-		for _, resource := range r.resources {
-			var verbs []string
-			for _, verb := range r.verbs {
+		lacking := map[string][]string{} // resources by verb
+		for _, verb := range r.verbs {
+			for _, resource := range r.resources {
 				attributes := r.attributes(verb, resource)
 				review, err := x.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 					Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: &attributes},
@@ -106,13 +106,11 @@ func (x *examination) checkMay(ctx context.Context, rights []right, may, cure st
 					return skipped("can't ask what %s may do: %s", user, oneLine(err.Error()))
 				}
 				if !review.Status.Allowed {
-					verbs = append(verbs, verb)
+					lacking[verb] = append(lacking[verb], resource)
 				}
 			}
-			if len(verbs) > 0 {
-				missing = append(missing, r.describe(verbs, resource))
-			}
 		}
+		missing = append(missing, r.describe(lacking)...)
 	}
 	if len(missing) > 0 {
 		return fault(fmt.Sprintf("%s may not %s", user, strings.Join(missing, ", nor ")), cure)
@@ -127,16 +125,28 @@ func (r right) attributes(verb, resource string) authorizationv1.ResourceAttribu
 	}
 }
 
-func (r right) describe(verbs []string, resource string) string {
-	text := strings.Join(verbs, "/") + " " + resource
-	if r.group != "" {
-		text += "." + r.group
+// describe tells of the resources that each verb is lacking for. Verbs that lack
+// for the same go together.
+func (r right) describe(lacking map[string][]string) []string {
+	var texts []string
+	for i, verb := range r.verbs {
+		resources := lacking[verb]
+		same := func(other string) bool { return slices.Equal(lacking[other], resources) }
+		if len(resources) == 0 || slices.ContainsFunc(r.verbs[:i], same) {
+			continue
+		}
+		verbs := slices.DeleteFunc(slices.Clone(r.verbs), func(other string) bool { return !same(other) })
+		text := strings.Join(verbs, "/") + " " + strings.Join(resources, ", ")
+		if r.name != "" {
+			text += " " + r.name
+		}
+		if r.group != "" {
+			text += " of " + r.group
+		}
+		if r.namespace != "" {
+			text += " in " + r.namespace
+		}
+		texts = append(texts, text)
 	}
-	if r.name != "" {
-		text += " " + r.name
-	}
-	if r.namespace != "" {
-		text += " in " + r.namespace
-	}
-	return text
+	return texts
 }

@@ -82,7 +82,7 @@ func each(r right) sets.Set[string] {
 	rights := sets.New[string]()
 	for _, resource := range r.resources {
 		for _, verb := range r.verbs {
-			rights.Insert(r.describe([]string{verb}, resource))
+			rights.Insert(r.describe(map[string][]string{verb: {resource}})...)
 		}
 	}
 	return rights
@@ -90,12 +90,29 @@ func each(r right) sets.Set[string] {
 
 func TestRightsFollowFlags(t *testing.T) {
 	for _, tc := range []struct{ right, flag string }{
-		{"list mutatingadmissionpolicies.admissionregistration.k8s.io", "--disable-admission-plugins=LimitRanger,MutatingAdmissionPolicy"},
-		{"watch validatingadmissionpolicybindings.admissionregistration.k8s.io", "--disable-admission-plugins=ValidatingAdmissionPolicy"},
-		{"patch flowschemas/status.flowcontrol.apiserver.k8s.io", "--enable-priority-and-fairness=false"},
+		{"list mutatingadmissionpolicies of admissionregistration.k8s.io", "--disable-admission-plugins=LimitRanger,MutatingAdmissionPolicy"},
+		{"watch validatingadmissionpolicybindings of admissionregistration.k8s.io", "--disable-admission-plugins=ValidatingAdmissionPolicy"},
+		{"patch flowschemas/status of flowcontrol.apiserver.k8s.io", "--enable-priority-and-fairness=false"},
 	} {
 		if !checkedWith().Has(tc.right) || checkedWith(tc.flag).Has(tc.right) {
 			t.Errorf("%s: want it checked only without %s", tc.right, tc.flag)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	r := right{verbs: []string{"get", "list", "watch"}, group: "g", resources: []string{"a", "b"}, namespace: "ns"}
+	for _, tc := range []struct {
+		lacking map[string][]string
+		want    []string
+	}{
+		{nil, nil},
+		{map[string][]string{"get": {"a", "b"}, "list": {"a", "b"}, "watch": {"a", "b"}}, []string{"get/list/watch a, b of g in ns"}},
+		{map[string][]string{"get": {"a"}, "list": {"b"}, "watch": {"a"}}, []string{"get/watch a of g in ns", "list b of g in ns"}},
+		{map[string][]string{"watch": {"b"}}, []string{"watch b of g in ns"}},
+	} {
+		if diff := cmp.Diff(tc.want, r.describe(tc.lacking)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tc.lacking, diff)
 		}
 	}
 }

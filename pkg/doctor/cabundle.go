@@ -55,9 +55,9 @@ func (x *examination) checkCABundle(ctx context.Context) Finding {
 	}
 	service := x.apiService.Spec.Service
 	name := service.Name + "." + service.Namespace + ".svc"
-	if problem, ours := verify(stored.Data[key], cas, name, now); problem != "" {
+	if problem, untrusted := verify(stored.Data[key], cas, name, now); problem != "" {
 		problem = fmt.Sprintf("the serving certificate in the Secret %s %s", secret, problem)
-		if ours {
+		if untrusted {
 			return fault(problem, cure)
 		}
 		return fault(problem, fmt.Sprintf("renew the serving certificate, for %s", name))
@@ -74,7 +74,7 @@ func cureCABundle(service *apiService, kept bool) string {
 		return "cert-manager sets caBundle: see that its cainjector runs, and its log"
 	}
 	return "set caBundle to the certificate of the CA that signed the serving certificate: " +
-		"kubectl patch apiservice " + apiServiceName + ` --type=merge --patch="{\"spec\":{\"caBundle\":\"$(base64 -w0 ca.crt)\"}}"`
+		"kubectl patch apiservice " + apiServiceName + ` --type=merge --patch="{\"spec\":{\"caBundle\":\"$(base64 <ca.crt | tr -d '\n')\"}}"`
 }
 
 func expired(certs []*x509.Certificate, now time.Time) bool {

@@ -80,7 +80,7 @@ type examination struct {
 	client kubernetes.Interface
 
 	user        string      // who asks, as the host knows him; empty if it does not say
-	hostVersion string      // such as v1.36.3
+	hostVersion string      // such as v1.36.3, and what it emulates
 	deployment  *deployment // nil if there is none to be seen
 	apiService  *apiService // nil if there is none to be seen
 	hostClock   clock

@@ -69,9 +69,9 @@ func TestFindings(t *testing.T) {
 		{"rights", func(_ *testing.T, h *fakeHost) {
 			h.denied["create tokenreviews"], h.denied["watch configmaps"], h.denied["patch flowschemas"] = true, true, true
 		}, map[string]want{
-			"delegator binding": {Fault, "may not create tokenreviews.authentication.k8s.io", "clusterrolebinding"},
+			"delegator binding": {Fault, "may not create tokenreviews of authentication.k8s.io", "clusterrolebinding"},
 			"reader binding":    {Fault, "watch configmaps extension-apiserver-authentication in kube-system", "rolebinding"},
-			"rights":            {Fault, "patch flowschemas/status.flowcontrol.apiserver.k8s.io", "apply the manifests"}}},
+			"rights":            {Fault, "patch flowschemas/status of flowcontrol.apiserver.k8s.io", "apply the manifests"}}},
 		{"may not ask", func(_ *testing.T, h *fakeHost) { h.answers[subjectReviewPath] = failure(403, "no") }, map[string]want{
 			"delegator binding": {Skipped, "can't ask", ""}, "reader binding": {Skipped, "", ""}, "rights": {Skipped, "", ""}}},
 
@@ -94,6 +94,9 @@ func TestFindings(t *testing.T) {
 		{"discovery fails", func(_ *testing.T, h *fakeHost) {
 			h.answers[groupPath] = failure(500, "subjectaccessreviews is forbidden")
 		}, map[string]want{"front-proxy headers": {Fault, "500: subjectaccessreviews", "delegator binding"}, "etcd": {Skipped, "", ""}}},
+		{"certificate refused after the condition was set", func(_ *testing.T, h *fakeHost) {
+			h.answers[groupPath] = fakeAnswer{status: 503, body: "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n"}
+		}, map[string]want{"front-proxy headers": {Fault, "503: error trying", "see the check caBundle"}, "etcd": {Skipped, "", ""}}},
 		{"no header CA", func(_ *testing.T, h *fakeHost) { h.answers[configPath] = fakeAnswer{body: corev1.ConfigMap{}} },
 			map[string]want{"front-proxy configuration": {Fault, "has no requestheader-client-ca-file", "--requestheader-username-headers"}}},
 		{"no user headers", func(_ *testing.T, h *fakeHost) {

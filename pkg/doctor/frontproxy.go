@@ -46,7 +46,7 @@ func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding 
 				"--requestheader-group-headers=X-Remote-Group, --requestheader-extra-headers-prefix=X-Remote-Extra-, "+
 				"--proxy-client-cert-file and --proxy-client-key-file; it writes the ConfigMap from them")
 	}
-	return ok("the ConfigMap %s has what it takes", where)
+	return ok("the ConfigMap %s says how to know the host", where)
 }
 
 func requestHeaderProblem(data map[string]string, x *examination) string {
@@ -97,6 +97,9 @@ func (x *examination) checkFrontProxy(ctx context.Context) Finding {
 			return x.distrusted(fmt.Sprintf("what %s asks arrives as from %s", x.who(), asked))
 		}
 		return skipped("%s may not discover the group: %s", x.who(), a)
+	}
+	if strings.Contains(string(a.body), "certificate") {
+		return fault("discovery of the group: "+a.String(), "see the check caBundle")
 	}
 	return fault("discovery of the group: "+a.String(), "the log of the server says why; see the checks delegator binding and pods")
 }

@@ -107,6 +107,9 @@ func (x *examination) checkHost(ctx context.Context) Finding {
 		return fault(fmt.Sprintf("%s does not answer as an API server: %s", x.host.base, a), cure)
 	}
 	x.hostVersion = info.GitVersion
+	if emulated := info.EmulationMajor + "." + info.EmulationMinor; emulated != "." && emulated != info.Major+"."+info.Minor {
+		x.hostVersion += ", emulating " + emulated + ","
+	}
 	x.hostClock = a.clock
 
 	who := ""
@@ -114,7 +117,7 @@ func (x *examination) checkHost(ctx context.Context) Finding {
 		x.user = review.Status.UserInfo.Username
 		who = ", asked as " + x.user
 	}
-	return ok("Kubernetes %s at %s%s", info.GitVersion, x.host.base, who)
+	return ok("Kubernetes %s at %s%s", x.hostVersion, x.host.base, who)
 }
 
 // requirement is an API of the host that the server watches as long as a flag
@@ -170,9 +173,9 @@ func (x *examination) checkVersion(ctx context.Context) Finding {
 	case len(missing) > 0:
 		return tooOld(x.hostVersion, missing)
 	case len(without) > 0:
-		return ok("%s serves what the server watches; turned off: %s", x.hostVersion, strings.Join(without, ", "))
+		return ok("Kubernetes %s serves what the server watches; turned off: %s", x.hostVersion, strings.Join(without, ", "))
 	}
-	return ok("%s serves what the server watches", x.hostVersion)
+	return ok("Kubernetes %s serves what the server watches", x.hostVersion)
 }
 
 // served returns the resources of a group version, none if there is no such
@@ -207,7 +210,7 @@ func tooOld(version string, missing []requirement) Finding {
 		flags = append(flags, "--"+flagDisablePlugins+"="+strings.Join(plugins, ","))
 	}
 	// The youngest is the last in the table.
-	return fault(fmt.Sprintf("the host, Kubernetes %s, is too old: it does not serve %s", version, strings.Join(lacks, "; ")),
+	return fault(fmt.Sprintf("the host is too old: Kubernetes %s does not serve %s", version, strings.Join(lacks, "; ")),
 		fmt.Sprintf("upgrade the host to Kubernetes %s, or add %s to the arguments of borough-apiserver and do without %s",
 			missing[len(missing)-1].since, strings.Join(flags, " "), strings.Join(whats, ", ")))
 }

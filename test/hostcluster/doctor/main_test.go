@@ -1,0 +1,76 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor tests "borough-apiserver doctor" in a real Kubernetes cluster,
+// with a deployment that each fault is done to in turn. What can't be done to a
+// real cluster, such as a clock that is wrong, the tests of pkg/doctor do.
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("The tests on a host cluster are no short ones.")
+		return
+	}
+	code := m.Run()
+	if err := harness.Cleanup(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// finding is what doctor says of a check, in JSON.
+type finding struct{ Check, Status, Message, Cure string }
+
+// findings runs doctor and returns what it found.
+func findings(t *testing.T, kubeconfig string) []finding {
+	t.Helper()
+	out := run(t, kubeconfig, "--output=json")
+	var report struct{ Findings []finding }
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Findings) == 0 {
+		t.Fatalf("doctor wrote no findings: %v\n%s", err, out)
+	}
+	return report.Findings
+}
+
+// run runs doctor and returns what it wrote. Its exit code has to be 1 if there
+// is a fault, else 0.
+func run(t *testing.T, kubeconfig string, args ...string) string {
+	t.Helper()
+	path, err := harness.Binary("borough-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, append([]string{"doctor", "--kubeconfig=" + kubeconfig}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("run doctor: %v", err)
+	}
+	out := stdout.String()
+	faulty := strings.Contains(out, "FAULT") || strings.Contains(out, `"status": "fault"`)
+	if want := map[bool]int{true: 1, false: 0}[faulty]; cmd.ProcessState.ExitCode() != want {
+		t.Fatalf("exit code %d, want %d\n%s%s", cmd.ProcessState.ExitCode(), want, out, stderr.String())
+	}
+	if faulty != strings.Contains(stderr.String(), "fault") {
+		t.Errorf("on its standard error: %q", stderr.String())
+	}
+	return out
+}
