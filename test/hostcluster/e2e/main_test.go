@@ -50,6 +50,10 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	defer func() { err = errors.Join(err, harness.Cleanup()) }()
+	// Whatever has to be built is built before anything waits for a process.
+	if _, err := harness.Binary("borough-apiserver"); err != nil {
+		return 0, err
+	}
 	ctx := context.Background()
 	if cluster, err = hostcluster.Start(ctx, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}}); err != nil {
 		return 0, err
