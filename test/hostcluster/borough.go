@@ -246,6 +246,9 @@ func (m *BoroughController) Start(ctx context.Context) error {
 	return err
 }
 
+// Etcd is where it stores, nil if that is embedded in the server.
+func (b *Borough) Etcd() *Etcd { return b.options.Etcd }
+
 // CA is the certificate, in PEM, of the CA that signed the servers' certificate.
 func (b *Borough) CA() []byte { return b.ca.CertPEM }
 

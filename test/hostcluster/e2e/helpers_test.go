@@ -72,7 +72,10 @@ func newLimitRange(limitType corev1.LimitType) *v1.LimitRange {
 }
 
 // gone is a condition: the Namespace of ours can't be got any more.
-func gone(t *testing.T, name string) func() string {
+func gone(t *testing.T, name string) func() string { return goneFrom(t, cluster, name) }
+
+// goneFrom is gone in a cluster of the test's own.
+func goneFrom(t *testing.T, cluster *hostcluster.Cluster, name string) func() string {
 	client := cluster.BoroughClient(t).TenancyV1().Namespaces()
 	return func() string {
 		ns, err := client.Get(t.Context(), name, metav1.GetOptions{})

@@ -1,0 +1,162 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/hostcluster"
+)
+
+// newCluster returns a cluster of the test's own with Borough in it, two of
+// each process on an etcd of their own.
+func newCluster(t *testing.T, serverFlags ...string) (*hostcluster.Cluster, *hostcluster.Borough) {
+	t.Helper()
+	ctx := t.Context()
+	cluster := hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}})
+	etcd, err := hostcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), hostcluster.EtcdOptions{Unsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Kill)
+	borough := cluster.NewBorough(t, hostcluster.BoroughOptions{
+		Etcd:        etcd,
+		ServerFlags: serverFlags,
+		// A second is the least that a Lease knows.
+		ControllerFlags: []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s"},
+	})
+	if _, err := borough.AddServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := borough.AddController(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return cluster, borough
+}
+
+// TestOutages takes one part after the other away.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cluster, borough := newCluster(t)
+	client := cluster.BoroughClient(t).TenancyV1()
+	create := func(name string) {
+		t.Helper()
+		if _, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// A controller that leads dies; the other takes over.
+	leases := cluster.Client(t).CoordinationV1().Leases(hostcluster.SystemNamespace)
+	holder := func() string {
+		lease, err := leases.Get(ctx, "borough-controller-manager", metav1.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			t.Fatalf("the Lease: %+v, error %v", lease, err)
+		}
+		return *lease.Spec.HolderIdentity
+	}
+	first := holder()
+	borough.Controllers[0].Process.Kill()
+	create("after-controller")
+	if err := client.Namespaces().Delete(ctx, "after-controller", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, goneFrom(t, cluster, "after-controller"))
+	if second := holder(); second == first {
+		t.Errorf("%s still leads", second)
+	}
+
+	// A server dies; what finds it gone asks again and gets the other.
+	borough.Servers[0].Process.Kill()
+	harness.Eventually(t, func() string {
+		if _, err := client.Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	if err := borough.Servers[0].SetReady(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := borough.Servers[0].Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := borough.Servers[0].SetReady(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+
+	// Our etcd hangs; the host still discovers our kinds, quickly.
+	member := borough.Etcd().Members[0]
+	if err := member.Process.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	discoverer, err := discovery.NewDiscoveryClientForConfig(cluster.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, legacy := range []bool{false, true} {
+		discoverer.UseLegacyDiscovery = legacy
+		quick, cancel := context.WithTimeout(ctx, 20*time.Second)
+		_, lists, err := discoverer.ServerGroupsAndResourcesWithContext(quick)
+		cancel()
+		if err != nil || !serves(lists) {
+			t.Errorf("with our etcd hanging, discovery (legacy %v) has us: %v, error %v", legacy, serves(lists), err)
+		}
+	}
+	if err := borough.AwaitAPI(ctx); err != nil { // OpenAPI too
+		t.Errorf("with our etcd hanging: %v", err)
+	}
+	if err := member.Process.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, func() string {
+		_, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "after-etcd"}}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+func serves(lists []*metav1.APIResourceList) bool {
+	for _, list := range lists {
+		if list.GroupVersion == v1.SchemeGroupVersion.String() {
+			return len(list.APIResources) > 0
+		}
+	}
+	return false
+}
+
+// TestCoupled has our Namespace go with the host's of the same name.
+func TestCoupled(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cluster, _ := newCluster(t, "--couple-host-namespaces")
+	client := cluster.BoroughClient(t).TenancyV1()
+	for _, name := range []string{"coupled", "alone"} {
+		if _, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.LimitRanges(name).Create(ctx, newLimitRange(corev1.LimitTypePod), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubectl := cluster.Kubectl(t)
+	kubectl.Run(t, "create", "namespace", "coupled")
+	kubectl.Run(t, "delete", "namespace", "coupled", "--timeout=60s")
+	harness.Eventually(t, goneFrom(t, cluster, "coupled"))
+	if _, err := client.LimitRanges("alone").Get(ctx, "limits", metav1.GetOptions{}); err != nil {
+		t.Errorf("another Namespace: %v", err)
+	}
+}

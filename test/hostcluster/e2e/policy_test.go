@@ -1,0 +1,121 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// The policies apply to Namespaces of ours with the label TEAM, and read another
+// label of theirs.
+const policies = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: TEAM-validating
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - expression: namespaceObject.metadata.labels["stage"] != "frozen"
+    messageExpression: namespaceObject.metadata.name + " is frozen"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: TEAM-validating
+spec:
+  policyName: TEAM-validating
+  validationActions: [Deny]
+  matchResources:
+    namespaceSelector: {matchLabels: {team: TEAM}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: TEAM-mutating
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: 'Object{metadata: Object.metadata{labels: {"stage": namespaceObject.metadata.labels["stage"]}}}'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata:
+  name: TEAM-mutating
+spec:
+  policyName: TEAM-mutating
+  matchResources:
+    namespaceSelector: {matchLabels: {team: TEAM}}
+`
+
+// TestPolicies applies admission policies of the host to our Pods. What they see
+// of the Namespace is ours, not the host's of the same name.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	team := newName("team")
+	client := cluster.BoroughClient(t).TenancyV1()
+	create := func(stage string) string {
+		t.Helper()
+		ns, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: newName("policies"), Labels: map[string]string{"team": team, "stage": stage},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = cluster.Client(t).CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: ns.Name, Labels: map[string]string{"stage": "host"},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ns.Name
+	}
+	open, frozen := create("open"), create("frozen")
+	outside := newNamespace(t)
+	cluster.Kubectl(t).RunWith(t, strings.ReplaceAll(policies, "TEAM", team), "apply", "-f", "-")
+
+	pod := func() *v1.Pod {
+		return &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
+		}
+	}
+	harness.Eventually(t, func() string { // the server's informers follow
+		_, err := client.Pods(frozen).Create(ctx, pod(), metav1.CreateOptions{})
+		if err == nil {
+			return "a Pod was created in spite of the policy"
+		}
+		if want := frozen + " is frozen"; !strings.Contains(err.Error(), want) {
+			return err.Error() + ", want " + want
+		}
+		return ""
+	})
+	harness.Eventually(t, func() string {
+		created, err := client.Pods(open).Create(ctx, pod(), metav1.CreateOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if stage := created.Labels["stage"]; stage != "open" {
+			return "the policy has not set the Namespace's stage but " + stage
+		}
+		return ""
+	})
+	if created := newPod(t, outside, "free"); created.Labels["stage"] != "" {
+		t.Errorf("the policies reach outside the Namespaces that they select: %v", created.Labels)
+	}
+}
