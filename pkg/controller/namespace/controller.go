@@ -91,8 +91,11 @@ func newController(client versioned.Interface, content metadata.Interface, disco
 	}
 	c.lister = tenancylisters.NewNamespaceLister(c.informer.GetIndexer())
 	c.metrics = newControllerMetrics(c.terminations, registry)
-	c.watches = newContentWatches(content, c.wake, c.metrics.countPurged)
-	c.purge = deletion.New(client.TenancyV1().Namespaces(), content, discover, c.metrics.countPurged).Delete
+	c.watches = newContentWatches(content, c.wake, c.terminations.moved, c.metrics.countPurged)
+	deleter := deletion.New(client.TenancyV1().Namespaces(), content, discover, c.metrics.countPurged)
+	c.purge = func(ctx context.Context, ns *v1.Namespace, since time.Time) error {
+		return deleter.Delete(ctx, ns, since, c.terminations.progress(ns.Name, ns.UID))
+	}
 
 	if err := c.informer.SetTransform(dropManagedFields); err != nil {
 		return nil, fmt.Errorf("set up the namespace informer: %w", err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
 )
 
 // Why a termination does not go on by itself.
@@ -36,6 +37,8 @@ type termination struct {
 	seen  time.Time // when it was first seen, by the local clock
 	start time.Time // when it was deleted, as precisely as can be told
 	stuck string    // empty or one of stuckReasons
+	// progress belongs to the worker that is at the Namespace.
+	progress *deletion.Progress
 }
 
 // terminations keeps account of the Namespaces that are being deleted.
@@ -56,7 +59,7 @@ func (t *terminations) observe(ns *v1.Namespace, initial bool) {
 	known := t.byKey[ns.Name]
 	if known == nil || known.uid != ns.UID {
 		now := time.Now()
-		known = &termination{uid: ns.UID, seen: now, start: now}
+		known = &termination{uid: ns.UID, seen: now, start: now, progress: &deletion.Progress{}}
 		if deleted := ns.DeletionTimestamp.Time; initial || now.Sub(deleted) > timestampPrecision {
 			known.start = deleted
 		}
@@ -75,6 +78,22 @@ func (t *terminations) seen(key string) time.Time {
 		return known.seen
 	}
 	return time.Now()
+}
+
+// progress returns what is remembered from one pass over a Namespace to the
+// next.
+func (t *terminations) progress(key string, uid types.UID) *deletion.Progress {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.byKey[key]; known != nil && known.uid == uid {
+		return known.progress
+	}
+	return &deletion.Progress{} // it is gone, or not known yet
+}
+
+// moved notes that content of a Namespace was just seen to go.
+func (t *terminations) moved(key string, uid types.UID) {
+	t.progress(key, uid).Moved(time.Now())
 }
 
 // stuck notes why a Namespace waits.

@@ -28,6 +28,8 @@ const maxContentWatches = 1000
 type contentWatches struct {
 	client metadata.Interface
 	wake   func(key string)
+	// moved is told when an object or a finalizer of a Namespace has gone.
+	moved  func(key string, uid types.UID)
 	purged deletion.PurgedFunc
 
 	mu    sync.Mutex
@@ -36,10 +38,11 @@ type contentWatches struct {
 	wg    sync.WaitGroup
 }
 
-func newContentWatches(client metadata.Interface, wake func(key string), purged deletion.PurgedFunc) *contentWatches {
+func newContentWatches(client metadata.Interface, wake func(key string), moved func(key string, uid types.UID), purged deletion.PurgedFunc) *contentWatches {
 	return &contentWatches{
 		client: client,
 		wake:   wake,
+		moved:  moved,
 		purged: purged,
 		byKey:  map[string]map[schema.GroupVersionResource]*contentWatch{},
 	}
@@ -158,7 +161,11 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 			if !ok {
 				continue
 			}
+			before := len(cw.objects[object.UID])
 			wake, end := cw.observe(event.Type, object)
+			if event.Type == watch.Deleted || len(object.Finalizers) < before {
+				w.moved(cw.key, cw.uid)
+			}
 			if event.Type == watch.Deleted {
 				w.purged(cw.resource, 1)
 			}

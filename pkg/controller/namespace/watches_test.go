@@ -173,8 +173,8 @@ func TestContentWatches(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		client := newContentWatcher()
 		var woken []string
-		var purged int
-		w := newContentWatches(client, func(key string) { woken = append(woken, key) },
+		var purged, moved int
+		w := newContentWatches(client, func(key string) { woken = append(woken, key) }, func(string, types.UID) { moved++ },
 			func(_ schema.GroupVersionResource, n int) { purged += n })
 		expect := func(when string, open int, from ...string) {
 			t.Helper()
@@ -219,9 +219,26 @@ func TestContentWatches(t *testing.T) {
 		expect("and then not", 1, "7", "9", "10", "12", "14")
 		client.send(podsOf("ns"), gone("a"))
 		expect("the content is gone", 0, "7", "9", "10", "12", "14")
-		if !slices.Equal(woken, []string{"ns"}) || purged != 1 {
-			t.Errorf("woken: %v, purged: %d", woken, purged)
+		if !slices.Equal(woken, []string{"ns"}) || purged != 1 || moved != 1 {
+			t.Errorf("woken: %v, purged: %d, moved: %d", woken, purged, moved)
 		}
+
+		held := remaining("15", "a")
+		held.Objects["a"] = []string{"f", "g"}
+		w.keep(ctx, "ns", "3", []deletion.Remaining{held})
+		synctest.Wait()
+		client.send(podsOf("ns"), event(watch.Modified, "a", true, "f", "g"))
+		synctest.Wait()
+		if moved != 1 {
+			t.Error("a change that is no progress has moved the namespace")
+		}
+		client.send(podsOf("ns"), event(watch.Modified, "a", true, "f"))
+		synctest.Wait()
+		if moved != 2 {
+			t.Error("a finalizer that goes has not moved the namespace")
+		}
+		w.stop("ns")
+		client.from = client.from[:len(client.from)-1]
 
 		// A pass that is woken may have the same content watched anew.
 		w.wake = func(key string) {

@@ -68,6 +68,10 @@ func TestNamespace(t *testing.T) {
 			change: func(ns *tenancy.Namespace) { ns.Status.Phase = tenancy.NamespaceTerminating },
 			status: []string{"status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"},
 		},
+		"termination without deletion": {
+			change: func(ns *tenancy.Namespace) { ns.Status.Termination = &tenancy.NamespaceTermination{} },
+			status: []string{"status.termination: Forbidden: may only be set if `deletionTimestamp` is not empty"},
+		},
 		"no phase": {
 			change: func(ns *tenancy.Namespace) { ns.Status.Phase = "" },
 			status: []string{"status.Phase: Invalid value: \"\": may only be 'Active' if `deletionTimestamp` is empty"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -17,6 +18,10 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
+// maxMessage is how long the message of a condition may be, the same as in
+// metav1.Condition.
+const maxMessage = 32768
+
 // findings are what a pass found out about the content of a Namespace.
 type findings struct {
 	Discovered
@@ -24,6 +29,9 @@ type findings struct {
 	// podsFirst is true when other kinds were left alone because not all Pods
 	// are known to be gone.
 	podsFirst bool
+	// held is why the Namespace could not be let go of, although no content was
+	// found; nil when that was not tried or did not fail.
+	held error
 }
 
 // err returns nil when no content is left, for all that could be told, and no
@@ -68,13 +76,17 @@ func (f *findings) failures() []error {
 // messages are those of Kubernetes' namespace controller, except that what is
 // not known is Unknown.
 func (f *findings) conditions() []v1.NamespaceCondition {
-	return []v1.NamespaceCondition{
+	conditions := []v1.NamespaceCondition{
 		f.discoveryCondition(),
 		f.parsingCondition(),
 		f.contentFailureCondition(),
 		f.contentRemainingCondition(),
 		f.finalizersRemainingCondition(),
 	}
+	for i := range conditions {
+		conditions[i].Message = shorten(conditions[i].Message, maxMessage)
+	}
+	return conditions
 }
 
 func (f *findings) discoveryCondition() v1.NamespaceCondition {
@@ -179,6 +191,9 @@ func (f *findings) remainingCondition(t v1.NamespaceConditionType, remaining []s
 	}
 	if f.Failure != nil || f.ParseFailure != nil {
 		unread = append(unread, "resources that could not be discovered")
+	}
+	if apierrors.HasStatusCause(f.held, v1.NamespaceNotEmptyCause) {
+		unread = append(unread, "resources that only the server sees")
 	}
 	if len(unread) > 0 {
 		slices.Sort(unread)

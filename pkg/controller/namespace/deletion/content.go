@@ -59,6 +59,10 @@ type inventory struct {
 type item struct {
 	name       string
 	finalizers []string
+	// deletion and grace are the object's deletionTimestamp and
+	// deletionGracePeriodSeconds.
+	deletion *metav1.Time
+	grace    *int64
 }
 
 // isAsked tells whether deleting an object anew would change nothing. The two
@@ -104,7 +108,10 @@ func (d *Deleter) list(ctx context.Context, in incarnation, r Resource, all bool
 		}
 		for i := range page.Items {
 			object := &page.Items[i]
-			inv.items[object.UID] = item{name: object.Name, finalizers: object.Finalizers}
+			inv.items[object.UID] = item{
+				name: object.Name, finalizers: object.Finalizers,
+				deletion: object.DeletionTimestamp, grace: object.DeletionGracePeriodSeconds,
+			}
 			if !isAsked(object) {
 				inv.unasked++
 			}

@@ -94,13 +94,14 @@ func (e *ContentRemainingError) Unwrap() error { return e.Failure }
 // Delete makes one pass over a Namespace: it purges the content and, when
 // nothing is left, lets go of the Namespace. The Namespace may be an older
 // state of it. It has been known to be terminating since the given time, which
-// decides how recent discovery has to be.
+// decides how recent discovery has to be. What progress remembers of it decides
+// what its status says about the past, and when it is written.
 //
 // Delete returns nil when there is nothing more to do: the Namespace is gone,
 // has become another, is not terminating, or is held by others alone. An error
 // that is (in the sense of errors.As) a *ContentRemainingError says that
 // content waits for others; any other error is a failure to be tried again.
-func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time) error {
+func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time, progress *Progress) error {
 	if ns.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -112,14 +113,20 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if found.err() != nil {
-		_, err := d.updateStatus(ctx, in, ns, found)
-		if errors.Is(err, errGone) {
+	progress.observe(ns, found, d.clock.Now())
+	if found.err() == nil {
+		var stays bool
+		ns, stays, err = d.release(ctx, in, ns)
+		if err == nil && !stays || errors.Is(err, errGone) {
 			return nil
 		}
-		return found.err(err)
+		found.held = err
 	}
-	return ignoreGone(d.release(ctx, in, ns, found))
+	err = d.updateStatus(ctx, in, ns, found, progress)
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	return found.err(found.held, err)
 }
 
 // purgeContent deletes what can be deleted now and reports what it found.
@@ -160,50 +167,46 @@ func isPods(r Resource) bool {
 	return r.GroupResource() == v1.Resource("pods") || r.GroupResource() == corev1.Resource("pods")
 }
 
-// release lets go of a Namespace without content.
-func (d *Deleter) release(ctx context.Context, in incarnation, ns *v1.Namespace, found *findings) error {
+// release lets go of a Namespace without content. It returns the Namespace as
+// it is then, and whether it stays for others' sake.
+func (d *Deleter) release(ctx context.Context, in incarnation, ns *v1.Namespace) (*v1.Namespace, bool, error) {
 	for range maxConflicts {
-		others := slices.DeleteFunc(slices.Clone(ns.Spec.Finalizers), func(f v1.FinalizerName) bool {
-			return f == v1.FinalizerKubernetes
-		})
-		held := len(others) > 0 || len(ns.Finalizers) > 0
-		if held {
-			// It stays for others' sake: say that it is not for ours.
-			var err error
-			if ns, err = d.updateStatus(ctx, in, ns, found); err != nil {
-				return err
-			}
-		}
-		err := d.letGo(ctx, in, ns, others, held)
+		held := len(othersFinalizers(ns)) > 0
+		released, err := d.letGo(ctx, in, ns, held)
 		if !apierrors.IsConflict(err) {
-			return err
+			return released, held, err
 		}
 		fresh, getErr := d.get(ctx, in)
 		if getErr != nil {
-			return getErr
+			return ns, held, getErr
 		}
 		if fresh.ResourceVersion == ns.ResourceVersion {
 			// Not for what was sent: the server sees content that the lists of
 			// this pass did not show.
-			return err
+			return ns, held, err
 		}
 		ns = fresh
 	}
-	return fmt.Errorf("finalize namespace %q: given up for now after %d conflicts", in.name, maxConflicts)
+	return ns, true, fmt.Errorf("finalize namespace %q: given up for now after %d conflicts", in.name, maxConflicts)
 }
 
 // letGo takes the own finalizer from a Namespace, which the server removes with
 // the last one. Where the finalizer is no longer there (someone else took it
 // while there was content to wait for) a removal still has to be asked for.
-func (d *Deleter) letGo(ctx context.Context, in incarnation, ns *v1.Namespace, others []v1.FinalizerName, held bool) error {
+func (d *Deleter) letGo(ctx context.Context, in incarnation, ns *v1.Namespace, held bool) (*v1.Namespace, error) {
 	logger := klog.FromContext(ctx)
 	switch {
-	case len(others) < len(ns.Spec.Finalizers):
+	case slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes):
 		logger.V(4).Info("Finalizing the namespace", "heldByOthers", held)
-		finalized := &v1.Namespace{ObjectMeta: ns.ObjectMeta, Spec: v1.NamespaceSpec{Finalizers: others}}
-		if _, err := d.namespaces.Finalize(ctx, in.name, finalized, metav1.UpdateOptions{}); err != nil {
-			return goneIfNotFound(fmt.Errorf("finalize namespace %q: %w", in.name, err))
+		finalized := &v1.Namespace{ObjectMeta: ns.ObjectMeta}
+		finalized.Spec.Finalizers = slices.DeleteFunc(slices.Clone(ns.Spec.Finalizers), func(f v1.FinalizerName) bool {
+			return f == v1.FinalizerKubernetes
+		})
+		released, err := d.namespaces.Finalize(ctx, in.name, finalized, metav1.UpdateOptions{})
+		if err != nil {
+			return ns, goneIfNotFound(fmt.Errorf("finalize namespace %q: %w", in.name, err))
 		}
+		return released, nil
 	case !held:
 		logger.V(4).Info("Removing the namespace")
 		err := d.namespaces.Delete(ctx, in.name, metav1.DeleteOptions{
@@ -211,33 +214,40 @@ func (d *Deleter) letGo(ctx context.Context, in incarnation, ns *v1.Namespace, o
 			Preconditions:     &metav1.Preconditions{UID: &in.uid},
 		})
 		if err != nil {
-			return goneIfNotFound(fmt.Errorf("remove namespace %q: %w", in.name, err))
+			return ns, goneIfNotFound(fmt.Errorf("remove namespace %q: %w", in.name, err))
 		}
 	}
-	return nil
+	return ns, nil
 }
 
-// updateStatus writes what was found into the status, if that changes it, and
-// returns the Namespace as it is then.
-func (d *Deleter) updateStatus(ctx context.Context, in incarnation, ns *v1.Namespace, found *findings) (*v1.Namespace, error) {
-	conditions := found.conditions()
+// updateStatus writes what was found into the status, if that changes it and a
+// write is due.
+func (d *Deleter) updateStatus(ctx context.Context, in incarnation, ns *v1.Namespace, found *findings, progress *Progress) error {
+	conditions, termination := found.conditions(), found.termination()
+	now := d.clock.Now()
+	// Where nothing was found, there may be no other pass that could write it.
+	due := found.err(found.held) == nil || progress.due(now)
 	for range maxConflicts {
+		old := ns.Status
 		ns = ns.DeepCopy()
-		if !setConditions(&ns.Status, conditions, metav1.NewTime(d.clock.Now())) {
-			return ns, nil
+		changed := setConditions(&ns.Status, conditions, metav1.NewTime(now))
+		changed = setTermination(&ns.Status, termination, progress.moved) || changed
+		if !changed || !due && !overstates(&old, &ns.Status) {
+			return nil
 		}
-		updated, err := d.namespaces.UpdateStatus(ctx, ns, metav1.UpdateOptions{})
+		_, err := d.namespaces.UpdateStatus(ctx, ns, metav1.UpdateOptions{})
 		if err == nil {
-			return updated, nil
+			progress.wrote(now)
+			return nil
 		}
 		if !apierrors.IsConflict(err) {
-			return nil, goneIfNotFound(fmt.Errorf("update status of namespace %q: %w", in.name, err))
+			return goneIfNotFound(fmt.Errorf("update status of namespace %q: %w", in.name, err))
 		}
 		if ns, err = d.get(ctx, in); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, fmt.Errorf("update status of namespace %q: given up for now after %d conflicts", in.name, maxConflicts)
+	return fmt.Errorf("update status of namespace %q: given up for now after %d conflicts", in.name, maxConflicts)
 }
 
 // get reads the Namespace live. It returns errGone unless it is still the same

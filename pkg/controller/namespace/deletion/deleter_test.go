@@ -225,7 +225,7 @@ func TestDelete(t *testing.T) {
 			namespace: func(ns *v1.Namespace) {
 				ns.Spec.Finalizers = []v1.FinalizerName{"openshift.com/origin", v1.FinalizerKubernetes}
 			},
-			requests:   []string{"list limitranges", "list pods", "update namespaces/status", "update namespaces/finalize"},
+			requests:   []string{"list limitranges", "list pods", "update namespaces/finalize", "update namespaces/status"},
 			stays:      true,
 			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
 		},
@@ -234,7 +234,7 @@ func TestDelete(t *testing.T) {
 			namespace: func(ns *v1.Namespace) {
 				ns.Finalizers = []string{"example.com/f"}
 			},
-			requests:   []string{"list limitranges", "list pods", "update namespaces/status", "update namespaces/finalize"},
+			requests:   []string{"list limitranges", "list pods", "update namespaces/finalize", "update namespaces/status"},
 			stays:      true,
 			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
 		},
@@ -243,6 +243,7 @@ func TestDelete(t *testing.T) {
 			namespace: func(ns *v1.Namespace) {
 				ns.Spec.Finalizers = []v1.FinalizerName{"openshift.com/origin"}
 				setConditions(&ns.Status, (&findings{}).conditions(), metav1.NewTime(testTime))
+				setTermination(&ns.Status, (&findings{}).termination(), testTime)
 			},
 			requests:   []string{"list limitranges", "list pods"},
 			stays:      true,
@@ -310,7 +311,7 @@ func TestDelete(t *testing.T) {
 			if tc.server != nil {
 				tc.server(s)
 			}
-			err := s.deleter().Delete(t.Context(), ns, time.Time{})
+			err := s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{})
 
 			if tc.err == "" && err != nil {
 				t.Errorf("failed: %v", err)

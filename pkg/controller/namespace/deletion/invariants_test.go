@@ -21,8 +21,9 @@ import (
 )
 
 // TestTruth lets anything fail and checks each status that is written against
-// what is stored at that moment: no condition claims that content is gone while
-// an object is left, and the Namespace does not go before its content.
+// what is stored at that moment: no condition and no termination claims that
+// content is gone while an object is left, neither then nor later on, and the
+// Namespace does not go before its content.
 func TestTruth(t *testing.T) {
 	var finished, statuses int
 	for seed := range uint64(1000) {
@@ -93,6 +94,35 @@ func testTruth(t *testing.T, rng *rand.Rand) (finished bool, statuses int) {
 		if len(ns.Status.Conditions) != 5 {
 			t.Errorf("%d conditions", len(ns.Status.Conditions))
 		}
+		for gvr, of := range s.content {
+			r := resourceIn(ns.Status.Termination, gvr.Group, gvr.Resource)
+			switch {
+			case r == nil:
+				if len(of) > 0 {
+					t.Errorf("%d %s are left, of which the termination says nothing", len(of), gvr.Resource)
+				}
+			case r.Count != nil && *r.Count != int64(len(of)):
+				t.Errorf("%d %s are left, %d in the termination", len(of), gvr.Resource, *r.Count)
+			}
+		}
+	}
+	// truthful checks what is stored, whenever it was written.
+	truthful := func(ns *v1.Namespace) {
+		objects, _, _ := count()
+		if ns == nil || ns.Status.Termination == nil || objects == 0 {
+			return
+		}
+		for _, c := range ns.Status.Conditions {
+			if c.Type == v1.NamespaceContentRemaining && c.Status == corev1.ConditionFalse {
+				t.Errorf("%s with %d objects left", c.Message, objects)
+			}
+		}
+		for gvr, of := range s.content {
+			r := resourceIn(ns.Status.Termination, gvr.Group, gvr.Resource)
+			if len(of) > 0 && (r == nil || r.Count != nil && *r.Count < int64(len(of))) {
+				t.Errorf("%d %s are left, the termination says %+v", len(of), gvr.Resource, r)
+			}
+		}
 	}
 	var mu sync.Mutex // for rng
 	failing := true
@@ -115,17 +145,22 @@ func testTruth(t *testing.T, rng *rand.Rand) (finished bool, statuses int) {
 		}[rng.IntN(5)]
 	}
 
-	d := s.deleter()
+	d, progress := s.deleter(), &Progress{}
 	for pass := range 30 {
+		if rng.IntN(5) == 0 {
+			progress = &Progress{} // the controller was restarted
+		}
+		s.clock.SetTime(s.clock.Now().Add(time.Duration(rng.IntN(40)) * time.Second))
 		failing = pass < 20
 		s.discovered.Failure = nil
 		if failing && rng.IntN(4) == 0 {
 			s.discovered.Failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "g", Version: "v"}: errors.New("no")}}
 		}
-		err := d.Delete(t.Context(), ns, time.Time{})
+		err := d.Delete(t.Context(), ns, time.Time{}, progress)
 		s.mu.Lock()
 		objects, _, _ := count()
 		stored := s.namespaces["ns"]
+		truthful(stored)
 		s.mu.Unlock()
 		if err == nil {
 			held := stored != nil && !slices.Contains(stored.Spec.Finalizers, v1.FinalizerKubernetes)
@@ -199,7 +234,7 @@ func testIncarnation(t *testing.T, collection, terminating bool, step int) bool 
 		fill()
 		return nil
 	}
-	_ = s.deleter().Delete(t.Context(), ns, time.Time{}) // fails or not, as the step has it
+	_ = s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{}) // fails or not, as the step has it
 	if !replaced {
 		return false
 	}

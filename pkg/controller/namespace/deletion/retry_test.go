@@ -6,6 +6,7 @@ package deletion
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestFinalizersLeave(t *testing.T) {
 	s.add(limitRanges, object("l"))
 	d := s.deleter()
 	var remaining *ContentRemainingError
-	if err := d.Delete(t.Context(), ns, time.Time{}); !errors.As(err, &remaining) || remaining.Failure != nil {
+	if err := d.Delete(t.Context(), ns, time.Time{}, &Progress{}); !errors.As(err, &remaining) || remaining.Failure != nil {
 		t.Fatalf("got %v", err)
 	}
 	pod := s.content[pods][0]
@@ -37,7 +38,7 @@ func TestFinalizersLeave(t *testing.T) {
 	}
 	s.content[pods] = nil
 	// An older state of the Namespace will do.
-	if err := d.Delete(t.Context(), ns, time.Time{}); err != nil {
+	if err := d.Delete(t.Context(), ns, time.Time{}, &Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	if s.get("ns") != nil {
@@ -68,7 +69,7 @@ func TestConflicts(t *testing.T) {
 					}
 					return nil
 				}
-				err := s.deleter().Delete(t.Context(), ns, time.Time{})
+				err := s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{})
 				stored := s.get("ns")
 				if conflicts == maxConflicts {
 					if err == nil || !strings.Contains(err.Error(), "given up for now after 5 conflicts") {
@@ -93,12 +94,20 @@ func TestContentUnseen(t *testing.T) {
 	s := newServer(t)
 	ns := s.terminating()
 	s.add(schema.GroupVersionResource{Group: "new.example.com", Version: "v1", Resource: "things"}, object("x"))
-	err := s.deleter().Delete(t.Context(), ns, time.Time{})
+	err := s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{})
 	if err == nil || !strings.Contains(err.Error(), "things are left") {
 		t.Errorf("got %v", err)
 	}
-	if got := s.get("ns"); got == nil || len(got.Spec.Finalizers) != 1 {
-		t.Errorf("got %v", got)
+	got := s.get("ns")
+	if got == nil || len(got.Spec.Finalizers) != 1 {
+		t.Fatalf("got %v", got)
+	}
+	const unknown = "Not all content could be read: resources that only the server sees"
+	if lines := describe(got); !slices.Contains(lines, "NamespaceContentRemaining=Unknown ContentUnknown: "+unknown) {
+		t.Errorf("conditions %v", lines)
+	}
+	if got := got.Status.Termination; got == nil || !strings.Contains(got.LastError, "things are left") {
+		t.Errorf("termination %+v", got)
 	}
 }
 
@@ -121,7 +130,7 @@ func TestListExpires(t *testing.T) {
 		return nil
 	}
 	var remaining *ContentRemainingError
-	if err := s.deleter().Delete(t.Context(), ns, time.Time{}); !errors.As(err, &remaining) {
+	if err := s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{}); !errors.As(err, &remaining) {
 		t.Fatal(err)
 	}
 	if got := len(remaining.Content[0].Objects); !expired || got != pageSize {

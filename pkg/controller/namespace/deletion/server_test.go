@@ -56,6 +56,8 @@ type server struct {
 	before func(verb, resource, what string) error
 	// wrote is called after a status was written, with the lock.
 	wrote func(*v1.Namespace)
+	// clock is what the Deleter reads.
+	clock *clocktesting.FakePassiveClock
 	// counted is how many objects were reported as purged.
 	counted int
 }
@@ -65,6 +67,7 @@ func newServer(t testing.TB) *server {
 		t:          t,
 		namespaces: map[string]*v1.Namespace{},
 		content:    map[schema.GroupVersionResource][]*partial{},
+		clock:      clocktesting.NewFakePassiveClock(testTime),
 		discovered: Discovered{Resources: []Resource{
 			{GroupVersionResource: limitRanges, Delete: true, DeleteCollection: true, Watch: true},
 			{GroupVersionResource: pods, Delete: true, DeleteCollection: true, Watch: true},
@@ -79,7 +82,7 @@ func (s *server) deleter() *Deleter {
 		defer s.mu.Unlock()
 		s.counted += n
 	}
-	return newDeleter(&namespaceClient{s: s}, &contentClient{s: s}, discover, purged, clocktesting.NewFakePassiveClock(testTime))
+	return newDeleter(&namespaceClient{s: s}, &contentClient{s: s}, discover, purged, s.clock)
 }
 
 // terminating adds a Namespace "ns" that is being deleted, and returns it.
@@ -169,7 +172,9 @@ func (s *server) serve(verb, resource, what string) error {
 func (s *server) remove(ns *v1.Namespace) error {
 	for gvr, objects := range s.content {
 		if len(objects) > 0 {
-			return apierrors.NewConflict(v1.Resource("namespaces"), ns.Name, fmt.Errorf("%s are left", gvr.Resource))
+			err := apierrors.NewConflict(v1.Resource("namespaces"), ns.Name, fmt.Errorf("%s are left", gvr.Resource))
+			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1.NamespaceNotEmptyCause}}
+			return err
 		}
 	}
 	delete(s.namespaces, ns.Name)

@@ -37,6 +37,23 @@ func (base) AllowUnconditionalUpdate(context.Context) bool                      
 func (base) WarningsOnCreate(context.Context, runtime.Object) []string                 { return nil }
 func (base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string { return nil }
 
+// maxTerminationFinalizers is how many finalizers of a Namespace its
+// status.termination names at most.
+const maxTerminationFinalizers = 20
+
+// updateTermination has status.termination name the finalizers that hold the
+// Namespace. Anybody may change those; that the server does this in the same
+// write keeps the status from naming one that is gone.
+func (base) updateTermination(ns *tenancy.Namespace) {
+	if ns.Status.Termination == nil {
+		return
+	}
+	termination := *ns.Status.Termination // the old object may share it
+	termination.SpecFinalizers = slices.Clone(ns.Spec.Finalizers[:min(len(ns.Spec.Finalizers), maxTerminationFinalizers)])
+	termination.MetadataFinalizers = slices.Clone(ns.Finalizers[:min(len(ns.Finalizers), maxTerminationFinalizers)])
+	ns.Status.Termination = &termination
+}
+
 // Canonicalize sets the label that names the Namespace once more.
 //
 // Defaulting sets it when a Namespace is decoded, and so on every get, but
@@ -99,10 +116,11 @@ func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 }
 
 // PrepareForUpdate keeps what only the subresources may change.
-func (Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
 	newNS.Spec.Finalizers = oldNS.Spec.Finalizers
 	newNS.Status = oldNS.Status
+	s.updateTermination(newNS)
 }
 
 // ValidateUpdate checks an update.
@@ -118,8 +136,10 @@ func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 }
 
 // PrepareForUpdate keeps the spec.
-func (StatusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	obj.(*tenancy.Namespace).Spec = old.(*tenancy.Namespace).Spec
+func (s StatusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	ns := obj.(*tenancy.Namespace)
+	ns.Spec = old.(*tenancy.Namespace).Spec
+	s.updateTermination(ns)
 }
 
 // ValidateUpdate checks an update of the status.
@@ -133,8 +153,10 @@ func (StatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 }
 
 // PrepareForUpdate keeps the status.
-func (FinalizeStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	obj.(*tenancy.Namespace).Status = old.(*tenancy.Namespace).Status
+func (s FinalizeStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	ns := obj.(*tenancy.Namespace)
+	ns.Status = old.(*tenancy.Namespace).Status
+	s.updateTermination(ns)
 }
 
 // ValidateUpdate checks a change of the finalizers.

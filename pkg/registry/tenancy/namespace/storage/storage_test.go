@@ -5,6 +5,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -211,6 +212,55 @@ func TestLifeCycle(t *testing.T) {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTerminationNamesFinalizers shows that status.termination names the
+// finalizers that are held, through whatever they change, and nobody else can.
+func TestTerminationNamesFinalizers(t *testing.T) {
+	const kube, other = tenancy.FinalizerKubernetes, tenancy.FinalizerName("openshift.com/origin")
+	storage, ctx := newStorage(t), newContext()
+	set := func(termination *tenancy.NamespaceTermination) func(*tenancy.Namespace) {
+		return func(ns *tenancy.Namespace) { ns.Status.Termination = termination }
+	}
+	create := func(ctx context.Context, s Storage) (runtime.Object, error) {
+		ns := newNamespace("foo", kube, other)
+		set(&tenancy.NamespaceTermination{})(ns)
+		return s.Namespace.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	}
+	held := func(metadata []string, spec ...tenancy.FinalizerName) *tenancy.NamespaceTermination {
+		return &tenancy.NamespaceTermination{LastError: "e", SpecFinalizers: spec, MetadataFinalizers: metadata}
+	}
+	many := make([]string, 30)
+	for i := range many {
+		many[i] = fmt.Sprintf("example.com/%d", i)
+	}
+	for _, step := range []struct {
+		name string
+		do   step
+		want *tenancy.NamespaceTermination
+	}{
+		{"created", create, nil},
+		{"metadata finalizers", update(resource, metadataFinalizers(append([]string{"a/a", "b/b"}, many...)...)), nil},
+		{"deleted", remove(metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), nil},
+		{"status", update(status, set(&tenancy.NamespaceTermination{LastError: "e", SpecFinalizers: []tenancy.FinalizerName{"wrong"}})), held(append([]string{"a/a", "b/b"}, many[:18]...), kube, other)},
+		{"update", update(resource, metadataFinalizers("b/b")), held([]string{"b/b"}, kube, other)},
+		{"update of the status", update(resource, set(nil)), held([]string{"b/b"}, kube, other)},
+		{"finalize", update(finalize, specFinalizers(other)), held([]string{"b/b"}, other)},
+		{"finalize of the status", update(finalize, set(nil)), held([]string{"b/b"}, other)},
+		{"fewer", update(resource, metadataFinalizers()), held(nil, other)},
+		{"nothing to say", update(status, set(nil)), nil},
+	} {
+		if _, err := step.do(ctx, storage); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		obj, err := storage.Namespace.Get(ctx, "foo", &metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.want, obj.(*tenancy.Namespace).Status.Termination, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: termination (-want +got):\n%s", step.name, diff)
+		}
 	}
 }
 

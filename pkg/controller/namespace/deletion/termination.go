@@ -1,0 +1,180 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletion
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// What bounds the size of status.termination; its documentation names the same
+// numbers.
+const (
+	maxResources    = 10
+	maxObjects      = 5
+	maxFinalizers   = 5
+	maxUndiscovered = 10
+	maxError        = 512 // bytes
+)
+
+// termination returns what the Namespace waits for, without the time of the
+// last progress and without what the server fills in.
+func (f *findings) termination() *v1.NamespaceTermination {
+	var kinds []*kind
+	for _, k := range f.kinds {
+		if !k.gone() || k.err != nil {
+			kinds = append(kinds, k)
+		}
+	}
+	// Otherwise they keep the order of discovery, which is by name.
+	slices.SortStableFunc(kinds, func(a, b *kind) int { return cmp.Compare(rank(a), rank(b)) })
+	t := &v1.NamespaceTermination{
+		OmittedResources: int32(max(0, len(kinds)-maxResources)),
+		Undiscovered:     f.undiscovered(),
+		LastError:        errorText(f.held),
+	}
+	for _, k := range kinds[:min(len(kinds), maxResources)] {
+		t.Remaining = append(t.Remaining, k.remaining())
+	}
+	return t
+}
+
+func rank(k *kind) int {
+	switch {
+	case k.err != nil:
+		return 0
+	case isPods(k.Resource):
+		return 1
+	default:
+		return 2
+	}
+}
+
+func (k *kind) remaining() v1.RemainingResource {
+	r := v1.RemainingResource{Group: k.Group, Resource: k.GroupVersionResource.Resource, LastError: errorText(k.err)}
+	if k.read {
+		r.Count = ptr.To(int64(len(k.items)))
+	}
+	items := slices.SortedFunc(maps.Values(k.items), func(a, b item) int {
+		return cmp.Or(compareDeletions(a.deletion, b.deletion), strings.Compare(a.name, b.name))
+	})
+	for _, it := range items[:min(len(items), maxObjects)] {
+		r.Objects = append(r.Objects, v1.RemainingObject{
+			Name:                       it.name,
+			Finalizers:                 slices.Clone(it.finalizers[:min(len(it.finalizers), maxFinalizers)]),
+			DeletionTimestamp:          it.deletion,
+			DeletionGracePeriodSeconds: it.grace,
+		})
+	}
+	return r
+}
+
+// compareDeletions orders by time, and no deletion last.
+func compareDeletions(a, b *metav1.Time) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return a.Compare(b.Time)
+}
+
+func (f *findings) undiscovered() []v1.UndiscoveredGroup {
+	var undiscovered []v1.UndiscoveredGroup
+	if groups, ok := discovery.GroupDiscoveryFailedErrorGroups(f.Failure); ok {
+		for gv, err := range groups {
+			undiscovered = append(undiscovered, v1.UndiscoveredGroup{GroupVersion: gv.String(), LastError: errorText(err)})
+		}
+	} else if f.Failure != nil {
+		undiscovered = append(undiscovered, v1.UndiscoveredGroup{LastError: errorText(f.Failure)})
+	}
+	if f.ParseFailure != nil {
+		undiscovered = append(undiscovered, v1.UndiscoveredGroup{LastError: errorText(f.ParseFailure)})
+	}
+	slices.SortFunc(undiscovered, func(a, b v1.UndiscoveredGroup) int {
+		return cmp.Or(strings.Compare(a.GroupVersion, b.GroupVersion), strings.Compare(a.LastError, b.LastError))
+	})
+	return undiscovered[:min(len(undiscovered), maxUndiscovered)]
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return shorten(err.Error(), maxError)
+}
+
+// shorten cuts a text to a number of bytes and marks that it did.
+func shorten(text string, length int) string {
+	const mark = "..."
+	if len(text) <= length {
+		return text
+	}
+	end := length - len(mark)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
+// setTermination brings status.termination up to date and tells whether that
+// changed it.
+func setTermination(status *v1.NamespaceStatus, termination *v1.NamespaceTermination, moved time.Time) bool {
+	old := status.Termination
+	termination = termination.DeepCopy()
+	termination.LastProgressTime = metav1.NewTime(moved).Rfc3339Copy()
+	if old != nil {
+		// The server sees to these.
+		termination.SpecFinalizers, termination.MetadataFinalizers = old.SpecFinalizers, old.MetadataFinalizers
+	}
+	status.Termination = termination
+	return !equality.Semantic.DeepEqual(old, termination)
+}
+
+// overstates tells whether a status says that more has been done than another,
+// newer one: such a status has to be replaced at once.
+func overstates(old, now *v1.NamespaceStatus) bool {
+	for _, c := range old.Conditions {
+		i := slices.IndexFunc(now.Conditions, func(n v1.NamespaceCondition) bool { return n.Type == c.Type })
+		if i >= 0 && c.Status == corev1.ConditionFalse && now.Conditions[i].Status != corev1.ConditionFalse {
+			return true
+		}
+	}
+	if old.Termination == nil {
+		return false
+	}
+	for _, r := range now.Termination.Remaining {
+		before := resourceIn(old.Termination, r.Group, r.Resource)
+		switch {
+		case before == nil && old.Termination.OmittedResources == 0,
+			before != nil && before.Count != nil && (r.Count == nil || *r.Count > *before.Count):
+			return true
+		}
+	}
+	return false
+}
+
+// resourceIn returns what is said about a resource; nil if nothing is.
+func resourceIn(t *v1.NamespaceTermination, group, resource string) *v1.RemainingResource {
+	i := slices.IndexFunc(t.Remaining, func(r v1.RemainingResource) bool { return r.Group == group && r.Resource == resource })
+	if i < 0 {
+		return nil
+	}
+	return &t.Remaining[i]
+}
