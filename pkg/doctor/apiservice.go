@@ -21,7 +21,7 @@ const (
 	apiRegistrationGroup = "apiregistration.k8s.io"
 	apiServiceName       = "v1." + v1.GroupName
 	// deploy is the cure for objects that are not there.
-	deploy = "apply the manifests again: kubectl apply --server-side -k artifacts/deploy, or your overlay, or the Helm chart"
+	deploy = "apply the manifests again, by kubectl apply -k, or helm upgrade"
 )
 
 // apiService is what counts of an APIService. The type itself is in a module

@@ -40,18 +40,21 @@ type deployment struct {
 	kubeconfig string
 }
 
-func deploy(t *testing.T) *deployment {
-	d := &deployment{cluster: hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}})}
+// deploy deploys Borough with more flags than the usual ones.
+func deploy(t *testing.T, cluster *hostcluster.Cluster, flags ...string) *deployment {
+	t.Helper()
+	d := &deployment{cluster: cluster}
 	var err error
 	if d.etcd, err = hostcluster.StartEtcd(t.Context(), filepath.Join(d.cluster.Dir, "borough-etcd"), hostcluster.EtcdOptions{Unsafe: true}); err != nil {
 		t.Fatalf("start the etcd of Borough: %v", err)
 	}
 	t.Cleanup(d.etcd.Kill)
-	d.borough = d.cluster.NewBorough(t, hostcluster.BoroughOptions{Etcd: d.etcd})
+	d.borough = d.cluster.NewBorough(t, hostcluster.BoroughOptions{Etcd: d.etcd, ServerFlags: flags})
 	d.kubectl = d.cluster.Kubectl(t)
 	if d.kubeconfig, err = d.cluster.WriteKubeconfig("doctor", d.cluster.AdminConfig()); err != nil {
 		t.Fatal(err)
 	}
+	d.change(t, func(spec *corev1.PodSpec) { spec.Containers[0].Args = append(spec.Containers[0].Args, flags...) })
 	d.mountCert(t)
 	d.createPod(t)
 	return d

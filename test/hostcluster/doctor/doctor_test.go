@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/hostcluster"
 )
@@ -21,7 +23,7 @@ type want struct{ message, cure string }
 
 // TestFaults does each fault to a deployment that is well, and undoes it.
 func TestFaults(t *testing.T) {
-	d := deploy(t)
+	d := deploy(t, hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}}))
 	const namespace = "--namespace=" + hostcluster.SystemNamespace
 	for _, tc := range []struct {
 		name   string
@@ -137,7 +139,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestOldHost asks a host of the version before.
+// TestOldHost asks a host of the version before, and follows the advice.
 func TestOldHost(t *testing.T) {
 	cluster := hostcluster.New(t, hostcluster.Options{
 		Etcd:           hostcluster.EtcdOptions{Unsafe: true},
@@ -159,6 +161,12 @@ func TestOldHost(t *testing.T) {
 		"APIService":        {"does not exist", "kubectl apply"},
 	})
 	t.Logf("doctor says:\n%s", run(t, kubeconfig))
+
+	d := deploy(t, cluster, "--disable-admission-plugins=MutatingAdmissionPolicy")
+	if _, err := cluster.BoroughClient(t).TenancyV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "written"}}, metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	await(t, d.kubeconfig, nil)
 }
 
 // await waits until doctor finds these faults, and no other.
