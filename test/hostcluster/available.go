@@ -19,8 +19,6 @@ import (
 // AwaitAPI waits until the cluster serves Borough's API and says so wherever
 // clients look: the APIService, discovery, and OpenAPI.
 func (b *Borough) AwaitAPI(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	config := b.cluster.AdminConfig()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -32,7 +30,7 @@ func (b *Borough) AwaitAPI(ctx context.Context) error {
 		return fmt.Errorf("make a discovery client: %w", err)
 	}
 	gv := v1.SchemeGroupVersion
-	return b.Servers[0].Process.Await(ctx, func(ctx context.Context) error {
+	err = await(ctx, func(ctx context.Context) error {
 		if err := available(ctx, client, config.Host+"/apis/apiregistration.k8s.io/v1/apiservices/"+gv.Version+"."+gv.Group); err != nil {
 			return err
 		}
@@ -50,6 +48,10 @@ func (b *Borough) AwaitAPI(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("wait for the cluster to serve %s: %w", gv, err)
+	}
+	return nil
 }
 
 // available returns why an APIService is not, in the aggregator's words.

@@ -101,19 +101,21 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 // awaitSystem waits for what kube-apiserver and the controllers make by
 // themselves, and what whoever uses a cluster takes for granted.
 func (c *Cluster) awaitSystem(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	return c.APIServer.Await(ctx, func(ctx context.Context) error {
+	err = await(ctx, func(ctx context.Context) error {
 		if _, err := client.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{}); err != nil {
 			return err
 		}
 		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("wait for what a new cluster has: %w", err)
+	}
+	return nil
 }
 
 // New is Start for a test, at whose end the cluster is stopped. If the test

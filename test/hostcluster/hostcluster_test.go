@@ -20,6 +20,9 @@ import (
 
 // TestCluster takes a cluster through what tests do to one.
 func TestCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("no short test")
+	}
 	ctx := t.Context()
 	began := time.Now()
 	cluster := hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Members: 3, Unsafe: true}})

@@ -46,14 +46,17 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name stri
 	return config, nil
 }
 
-// ServiceAccountToken returns a new token, good for an hour, of a service
-// account that exists.
+// ServiceAccountToken returns a new token, good for a day, of a service account
+// that exists.
 func (c *Cluster) ServiceAccountToken(ctx context.Context, namespace, name string) (string, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
 		return "", fmt.Errorf("make a client: %w", err)
 	}
-	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: new(int64(validity.Seconds())),
+	}}
+	answer, err := client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("get a token of the service account %s/%s: %w", namespace, name, err)
 	}

@@ -17,6 +17,10 @@ import (
 // through which kube-apiserver reaches aggregated API servers and admission
 // webhooks (its egress selection "cluster"). Whatever address is asked for, it
 // connects to that port on 127.0.0.1.
+//
+// An ExternalName Service for localhost would need no proxy, but it is not the
+// Service that is deployed, and has but one backend. An EndpointSlice with a
+// loopback address would be refused.
 type Network struct {
 	listener net.Listener
 

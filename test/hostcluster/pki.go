@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// validity of all certificates. Tests of rotation make their own.
+// validity of all certificates and tokens. Tests of rotation make their own.
 const validity = 24 * time.Hour
 
 // CA is a certificate authority.

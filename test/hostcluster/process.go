@@ -50,6 +50,26 @@ func startReady(ctx context.Context, config *rest.Config, path, program string, 
 	return process, nil
 }
 
+// await calls condition, every now and then, until it returns nil, for at most
+// startTimeout. It returns the last reason if that never happens.
+func await(ctx context.Context, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		reason := condition(ctx)
+		if reason == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), reason)
+		case <-tick.C:
+		}
+	}
+}
+
 // get returns an error unless the URL answers 200. It decodes the answer, which
 // is JSON, unless into is nil.
 func get(ctx context.Context, client *http.Client, url string, into any) error {
