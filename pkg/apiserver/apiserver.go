@@ -109,11 +109,11 @@ func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, c.ShortNames)
+	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.ShortNames)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := pod.NewStorage(c.Scheme, optsGetter, c.ShortNames)
+	pods, err := pod.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.ShortNames)
 	if err != nil {
 		return nil, err
 	}

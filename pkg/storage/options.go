@@ -26,8 +26,9 @@ const (
 	// DefaultPrefix is where in etcd all keys are.
 	DefaultPrefix = "/registry"
 	// DefaultDeleteCollectionWorkers is how many objects one deletecollection
-	// deletes at a time.
-	DefaultDeleteCollectionWorkers = 16
+	// deletes at a time. etcd writes what is under way to disk together, so it
+	// takes a good number to keep it busy.
+	DefaultDeleteCollectionWorkers = 64
 )
 
 // Options say where and how objects are stored. They hold the library's options

@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 	got := map[string]string{}
 	fs.VisitAll(func(f *pflag.Flag) { got[f.Name] = f.DefValue })
 	want := map[string]string{
-		"delete-collection-workers":                   "16",
+		"delete-collection-workers":                   "64",
 		"enable-garbage-collector":                    "true",
 		"default-watch-cache-size":                    "100",
 		"encryption-provider-config":                  "",

@@ -38,7 +38,7 @@ func newRemover(client kubernetes.Interface, config *storagebackend.ConfigForRes
 	return &remover{
 		client:         client,
 		resource:       config.GroupResource,
-		pathPrefix:     path.Join("/", config.Prefix),
+		pathPrefix:     strings.TrimSuffix(path.Join("/", config.Prefix), "/"),
 		resourcePrefix: resourcePrefix,
 	}
 }

@@ -6,5 +6,8 @@ package v1
 // NamespaceUIDHeader names the request header with which a client binds a
 // deletecollection to one incarnation of a Namespace: its value is the UID of
 // the Namespace whose content is meant. A Namespace that was created again
-// under the same name has another UID.
+// under the same name has another UID. The server deletes nothing and answers
+// Conflict unless the Namespace has that UID and is being deleted, and NotFound
+// if there is none; its answer otherwise is a Status, without the objects that
+// it has deleted.
 const NamespaceUIDHeader = "Borough-Namespace-Uid"

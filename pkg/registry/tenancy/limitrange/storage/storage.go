@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/collection"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 )
@@ -24,9 +26,10 @@ type Storage struct {
 	LimitRange *REST
 }
 
-// NewStorage returns the storage. The short name is given only where shortNames
-// says so: in a host cluster it is core's.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+// NewStorage returns the storage, which reads the Namespaces of its objects from
+// namespaces. The short name is given only where shortNames says so: in a host
+// cluster it is core's.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, namespaces rest.Getter, shortNames bool) (Storage, error) {
 	strategy := limitrange.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
@@ -45,7 +48,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 		return Storage{}, fmt.Errorf("complete the limit range store: %w", err)
 	}
 
-	limitRange := &REST{Store: store}
+	limitRange := &REST{Store: store, collection: collection.New(store, namespaces)}
 	if shortNames {
 		limitRange.shortNames = []string{"limits"}
 	}
@@ -55,6 +58,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 // REST serves limitranges.
 type REST struct {
 	*genericregistry.Store
+	collection *collection.Deleter
 	shortNames []string
 }
 
@@ -69,4 +73,9 @@ func (r *REST) ShortNames() []string { return r.shortNames }
 // Update changes a LimitRange, or creates it.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.Store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// DeleteCollection deletes the LimitRanges that the list options select.
+func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
 }

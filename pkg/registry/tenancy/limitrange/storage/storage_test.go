@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { registrytest.Main(m) }
 func newStorage(t *testing.T, shortNames bool) *REST {
 	t.Helper()
 	scheme := registrytest.NewScheme()
-	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")), shortNames)
+	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")), nil, shortNames)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,50 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/registry/collection"
+)
+
+func TestWithPurges(t *testing.T) {
+	for name, test := range map[string]struct {
+		info   request.RequestInfo
+		header []string
+		uid    types.UID
+		purge  bool
+	}{
+		"purge":                  {request.RequestInfo{APIGroup: tenancy.GroupName, Verb: "deletecollection"}, []string{"u"}, "u", true},
+		"a purge of nothing":     {request.RequestInfo{APIGroup: tenancy.GroupName, Verb: "deletecollection"}, []string{""}, "", true},
+		"ordinary":               {request.RequestInfo{APIGroup: tenancy.GroupName, Verb: "deletecollection"}, nil, "", false},
+		"deletion of one object": {request.RequestInfo{APIGroup: tenancy.GroupName, Verb: "delete"}, []string{"u"}, "", false},
+		"another group":          {request.RequestInfo{APIGroup: "example.com", Verb: "deletecollection"}, []string{"u"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := httptest.NewRequest(http.MethodDelete, "/", nil)
+			for _, value := range test.header {
+				req.Header.Add(v1.NamespaceUIDHeader, value)
+			}
+			called := false
+			withPurges(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+				called = true
+				uid, purge := collection.NamespaceUIDFrom(req.Context())
+				if uid != test.uid || purge != test.purge {
+					t.Errorf("got a purge of %q: %t, want %q: %t", uid, purge, test.uid, test.purge)
+				}
+			})).ServeHTTP(httptest.NewRecorder(), req.WithContext(request.WithRequestInfo(req.Context(), &test.info)))
+			if !called {
+				t.Error("the request was not served")
+			}
+		})
+	}
+}
