@@ -6,13 +6,10 @@ package apiserver
 import (
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/collection"
 )
 
 // handlerChain is the library's, with ours innermost: they come after
@@ -38,21 +35,6 @@ func withClusterScopedNamespaces(next http.Handler) http.Handler {
 			scoped := *info
 			scoped.Namespace = ""
 			req = req.WithContext(request.WithRequestInfo(req.Context(), &scoped))
-		}
-		next.ServeHTTP(w, req)
-	})
-}
-
-// withPurges tells the registry which Namespace a deletecollection is bound to,
-// if its header says so. The header of v1.NamespaceUIDHeader means nothing
-// elsewhere.
-func withPurges(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if uid := req.Header.Values(v1.NamespaceUIDHeader); len(uid) > 0 {
-			info, ok := request.RequestInfoFrom(req.Context())
-			if ok && info.APIGroup == tenancy.GroupName && info.Verb == "deletecollection" {
-				req = req.WithContext(collection.WithNamespaceUID(req.Context(), types.UID(uid[0])))
-			}
 		}
 		next.ServeHTTP(w, req)
 	})

@@ -29,8 +29,9 @@ type HostNamespaces struct {
 	// The rule applies to nobody else.
 	Controllers []string
 	// Couple has our Namespace deleted with the host's. Otherwise ours has
-	// nothing to do with it: while it is not being deleted itself, the host's
-	// controller finds nothing in it and deletes nothing.
+	// nothing to do with it: the host's controller finds nothing in it and
+	// deletes nothing. What is in one that is being deleted, our own controller
+	// purges.
 	Couple bool
 }
 
@@ -53,16 +54,21 @@ func (h HostNamespaces) guard(next http.Handler, client versioned.Interface, ser
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if namespace, ok := h.purges(req.Context()); ok {
-			terminating, err := h.terminating(req.Context(), client, namespace)
-			if err != nil {
-				gv := v1.SchemeGroupVersion
-				responsewriters.ErrorNegotiated(err, serializer, gv, w, req)
-				return
+			ours := false
+			if h.Couple {
+				var err error
+				if ours, err = terminate(req.Context(), client, namespace); err != nil {
+					responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
+					return
+				}
 			}
-			if !terminating {
+			if !ours {
 				req = req.Clone(req.Context())
 				query := req.URL.Query()
 				query.Set("labelSelector", selectNothing)
+				// From the cache, so that the host does not wait for our etcd to
+				// hear of nothing.
+				query.Set("resourceVersion", "0")
 				req.URL.RawQuery = query.Encode()
 			}
 		}
@@ -82,10 +88,9 @@ func (h HostNamespaces) purges(ctx context.Context) (namespace string, ok bool) 
 	return info.Namespace, ok && slices.Contains(h.Controllers, user.GetName())
 }
 
-// terminating tells whether our Namespace is being deleted, which it will be
-// after this if it is coupled to the host's. It asks storage: what a cache says
-// may be of an earlier Namespace of that name.
-func (h HostNamespaces) terminating(ctx context.Context, client versioned.Interface, name string) (bool, error) {
+// terminate has our Namespace deleted and tells whether it is being deleted. It
+// asks storage: what a cache says may be of an earlier Namespace of that name.
+func terminate(ctx context.Context, client versioned.Interface, name string) (bool, error) {
 	ns, err := client.TenancyV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -93,8 +98,8 @@ func (h HostNamespaces) terminating(ctx context.Context, client versioned.Interf
 	if err != nil {
 		return false, fmt.Errorf("look up the namespace that the host's controller purges: %w", err)
 	}
-	if !ns.DeletionTimestamp.IsZero() || !h.Couple {
-		return !ns.DeletionTimestamp.IsZero(), nil
+	if !ns.DeletionTimestamp.IsZero() {
+		return true, nil
 	}
 	err = client.TenancyV1().Namespaces().Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(ns.UID)))
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

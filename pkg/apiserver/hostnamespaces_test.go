@@ -58,14 +58,15 @@ func TestHostNamespaces(t *testing.T) {
 		"without service accounts":  {user: "system:kube-controller-manager", method: "DELETE", path: pods, ns: active, wantNothing: true},
 		"selector is overridden":    {user: controller, method: "DELETE", path: pods + "?labelSelector=a%3Db", ns: active, wantNothing: true},
 		"no such namespace":         {user: controller, method: "DELETE", path: pods, wantNothing: true},
-		"terminating":               {user: controller, method: "DELETE", path: pods, ns: terminating},
+		"terminating":               {user: controller, method: "DELETE", path: pods, ns: terminating, wantNothing: true},
 		"somebody else":             {user: "alice", method: "DELETE", path: pods, ns: active},
 		"somebody else lists":       {user: "alice", method: "GET", path: pods, ns: active},
 		"garbage collector deletes": {user: "system:kube-controller-manager", method: "DELETE", path: pods + "/p", ns: active},
 		"garbage collector lists":   {user: "system:kube-controller-manager", method: "GET", path: "/apis/tenancy.borough.io/v1/pods", ns: active},
 		"watch":                     {user: controller, method: "GET", path: pods + "?watch=true", ns: active},
 		"namespace itself":          {user: controller, method: "GET", path: "/apis/tenancy.borough.io/v1/namespaces/foo", ns: active},
-		"storage fails":             {user: controller, method: "DELETE", path: pods, ns: active, getErr: errors.New("no etcd"), wantCode: 500},
+		"storage is not asked":      {user: controller, method: "DELETE", path: pods, ns: active, getErr: errors.New("no etcd"), wantNothing: true},
+		"coupled, storage fails":    {user: controller, method: "DELETE", path: pods, ns: active, couple: true, getErr: errors.New("no etcd"), wantCode: 500},
 		"coupled":                   {user: controller, method: "DELETE", path: pods, ns: active, couple: true, wantDeleted: true},
 		"coupled, user":             {user: "alice", method: "DELETE", path: pods, ns: active, couple: true},
 		"coupled, terminating":      {user: controller, method: "DELETE", path: pods, ns: terminating, couple: true},
@@ -109,6 +110,9 @@ func TestHostNamespaces(t *testing.T) {
 					t.Errorf("got %d, reached the registry: %v", recorder.Code, reached != nil)
 				}
 				return
+			}
+			if got := reached.URL.Query().Get("resourceVersion"); (got == "0") != tc.wantNothing {
+				t.Errorf("resource version %q", got)
 			}
 			if got := reached.URL.Query()["labelSelector"]; (len(got) == 1 && got[0] == selectNothing) != tc.wantNothing {
 				t.Errorf("label selector %q", got)

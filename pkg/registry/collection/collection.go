@@ -55,9 +55,8 @@ func New(store *genericregistry.Store, namespaces rest.Getter) *Deleter {
 // listed. An object that may not be deleted does not keep the others; the first
 // such error is returned in the end.
 //
-// It returns the list of the objects, or nil when the context has the UID of a
-// Namespace (see WithNamespaceUID): then nobody wants to read them. In that case
-// it returns Conflict, and has deleted nothing, if the Namespace has another UID
+// It returns the list of the objects, or nil for a purge (see WithPurge), where
+// nobody wants to read them. A purge returns Conflict, and has deleted nothing, if the Namespace has another UID
 // or is not being deleted, and NotFound if there is none.
 func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
 	if listOptions == nil {
@@ -71,8 +70,8 @@ func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.Va
 	if options == nil {
 		options = metav1.NewDeleteOptions(0) // as the store's Delete has it
 	}
-	namespaceUID, purge := NamespaceUIDFrom(ctx)
-	del := deletion{Deleter: d, validate: deleteValidation, options: options, purge: purge}
+	purge, purging := PurgeFrom(ctx)
+	del := deletion{Deleter: d, validate: deleteValidation, options: options, purging: purging}
 
 	var first runtime.Object
 	var items []runtime.Object
@@ -89,10 +88,10 @@ func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.Va
 		if err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("read the list of objects to delete: %w", err))
 		}
-		if purge {
+		if purging {
 			// After the list: what it has shown is then of this Namespace, or
 			// of an earlier one and no longer there.
-			if err := d.checkNamespace(ctx, namespaceUID); err != nil {
+			if err := d.checkNamespace(ctx, purge.NamespaceUID); err != nil {
 				return nil, err
 			}
 		}
@@ -101,9 +100,14 @@ func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.Va
 		}
 		next := listMeta.GetContinue()
 		switch {
-		case purge && (onePage || next == ""):
+		case purging && next == "":
+			if purge.Done != nil {
+				purge.Done(int(del.remaining.Load()))
+			}
 			return nil, nil
-		case purge:
+		case purging && onePage:
+			return nil, nil
+		case purging:
 		case onePage:
 			return list, nil
 		default:

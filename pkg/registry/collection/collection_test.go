@@ -5,12 +5,9 @@ package collection_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,8 +93,13 @@ func TestPurge(t *testing.T) {
 			uid := r.terminate(t)
 
 			for range 2 { // again, it changes nothing
-				if _, err := r.pods.DeleteCollection(purging(r.ctx, uid), rest.ValidateAllObjectFunc, background(), nil); err != nil {
+				remaining := -1
+				ctx := collection.WithPurge(r.ctx, collection.Purge{NamespaceUID: uid, Done: func(n int) { remaining = n }})
+				if _, err := r.pods.DeleteCollection(ctx, rest.ValidateAllObjectFunc, background(), nil); err != nil {
 					t.Fatal(err)
+				}
+				if remaining != 3 {
+					t.Errorf("told that %d remain, want 3", remaining)
 				}
 				if diff := cmp.Diff([]string{"held", "held-and-running", "running"}, r.podNames(t)); diff != "" {
 					t.Fatalf("left (-want +got):\n%s", diff)
@@ -182,31 +184,34 @@ func TestOptions(t *testing.T) {
 		wantErr func(error) bool
 		reply   []string
 		left    []string
+		// remaining is what a purge tells; -1 for nothing.
+		remaining int
 	}{
 		{name: "label selector", list: metainternalversion.ListOptions{LabelSelector: labels.SelectorFromSet(labels.Set{"name": "p03"})},
 			wantErr: none, reply: []string{"p03"}, left: []string{"p00", "p01", "p02", "p04"}},
 		{name: "field selector", list: metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "p02")},
 			wantErr: none, reply: []string{"p02"}, left: []string{"p00", "p01", "p03", "p04"}},
 		{name: "limit", list: metainternalversion.ListOptions{Limit: 3},
-			wantErr: none, reply: all[:3], left: all[3:]},
+			wantErr: none, reply: all[:3], left: all[3:], remaining: -1},
 		{name: "dry run", options: metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
-			wantErr: none, reply: all, left: all},
+			wantErr: none, reply: all, left: all, remaining: 5},
 		{name: "UID precondition", options: metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")},
-			wantErr: conflict, left: all},
+			wantErr: conflict, left: all, remaining: -1},
 		{name: "resourceVersion precondition", options: metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: ptr.To("1")}},
-			wantErr: conflict, left: all},
+			wantErr: conflict, left: all, remaining: -1},
 		{name: "foreground", options: metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)},
-			wantErr: none, reply: all, left: all}, // held by a finalizer
+			wantErr: none, reply: all, left: all, remaining: 5}, // held by a finalizer
 		{name: "a resourceVersion that is no number", list: metainternalversion.ListOptions{ResourceVersion: "x"},
-			wantErr: func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }, left: all},
+			wantErr: func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }, left: all, remaining: -1},
 	} {
 		for _, purge := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/purge=%t", test.name, purge), func(t *testing.T) {
 				r := newRegistry(t, member, func(o *storage.Options) { o.Etcd.EnableGarbageCollection = true })
 				r.createPods(t, len(all))
 				ctx := r.ctx
+				remaining := -1
 				if purge {
-					ctx = purging(ctx, r.terminate(t))
+					ctx = collection.WithPurge(ctx, collection.Purge{NamespaceUID: r.terminate(t), Done: func(n int) { remaining = n }})
 				}
 				options := test.options
 				if options.PropagationPolicy == nil {
@@ -226,6 +231,9 @@ func TestOptions(t *testing.T) {
 				}
 				if diff := cmp.Diff(test.left, r.podNames(t)); diff != "" {
 					t.Errorf("left (-want +got):\n%s", diff)
+				}
+				if purge && remaining != test.remaining {
+					t.Errorf("told that %d remain, want %d", remaining, test.remaining)
 				}
 			})
 		}
@@ -349,89 +357,4 @@ func TestGone(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestErrors: what is refused for some does not keep the others; what fails for
-// all is not tried for each.
-func TestErrors(t *testing.T) {
-	member := storagetest.StartEmbedded(t)
-	forbidden := apierrors.NewForbidden(tenancy.Resource("pods"), "x", errors.New("not this one"))
-	for _, purge := range []bool{false, true} {
-		t.Run(fmt.Sprintf("refused/purge=%t", purge), func(t *testing.T) {
-			r := newRegistry(t, member)
-			r.createPods(t, 20)
-			protected := []string{"p00", "p01", "p02", "p03", "p04", "p15"} // more than there are workers
-			ctx := r.ctx
-			if purge {
-				ctx = purging(ctx, r.terminate(t))
-			}
-			validate := func(_ context.Context, obj runtime.Object) error {
-				if slices.Contains(protected, obj.(*tenancy.Pod).Name) {
-					return forbidden
-				}
-				return nil
-			}
-			if _, err := r.pods.DeleteCollection(ctx, validate, background(), nil); !apierrors.IsForbidden(err) {
-				t.Errorf("got the error %v", err)
-			}
-			if diff := cmp.Diff(protected, r.podNames(t)); diff != "" {
-				t.Errorf("left (-want +got):\n%s", diff)
-			}
-		})
-		for name, failure := range map[string]error{
-			"no status":  errors.New("away"),
-			"internal":   apierrors.NewInternalError(errors.New("away")),
-			"overloaded": apierrors.NewTooManyRequests("away", 1),
-		} {
-			t.Run(fmt.Sprintf("%s/purge=%t", name, purge), func(t *testing.T) {
-				r := newRegistry(t, member)
-				r.createPods(t, 20)
-				ctx := r.ctx
-				if purge {
-					ctx = purging(ctx, r.terminate(t))
-				}
-				var calls atomic.Int64
-				validate := func(context.Context, runtime.Object) error {
-					calls.Add(1)
-					return failure
-				}
-				_, err := r.pods.DeleteCollection(ctx, validate, background(), nil)
-				if err == nil || !strings.Contains(err.Error(), "away") {
-					t.Errorf("got the error %v", err)
-				}
-				if workers := int64(r.pods.DeleteCollectionWorkers); calls.Load() > workers {
-					t.Errorf("%d objects were tried, want one for each of the %d workers", calls.Load(), workers)
-				}
-				if left := r.podNames(t); len(left) != 20 {
-					t.Errorf("%d are left", len(left))
-				}
-			})
-		}
-	}
-	t.Run("panic", func(t *testing.T) {
-		r := newRegistry(t, member)
-		r.createPods(t, 5)
-		defer func() {
-			if reason := fmt.Sprint(recover()); !strings.HasPrefix(reason, "the matter\n") || !strings.Contains(reason, "collection_test.go") {
-				t.Errorf("recovered %s", reason)
-			}
-		}()
-		_, err := r.pods.DeleteCollection(r.ctx, func(context.Context, runtime.Object) error { panic("the matter") }, background(), nil)
-		t.Errorf("got the error %v, want the panic", err)
-	})
-	t.Run("cancelled", func(t *testing.T) {
-		r := newRegistry(t, member)
-		r.createPods(t, 20)
-		ctx, cancel := context.WithCancel(r.ctx)
-		validate := func(context.Context, runtime.Object) error {
-			cancel()
-			return nil
-		}
-		if _, err := r.pods.DeleteCollection(ctx, validate, background(), nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("got the error %v", err)
-		}
-		if left := r.podNames(t); len(left) < 20-r.pods.DeleteCollectionWorkers {
-			t.Errorf("%d are left", len(left))
-		}
-	})
 }

@@ -5,6 +5,7 @@ package collection
 
 import (
 	"context"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,7 +27,9 @@ type deletion struct {
 	*Deleter
 	validate rest.ValidateObjectFunc
 	options  *metav1.DeleteOptions
-	purge    bool
+	purging  bool
+	// remaining counts the objects that were asked to go and are still there.
+	remaining atomic.Int64
 }
 
 // delete deletes an object that was listed, unless it is gone or another has
@@ -36,7 +39,7 @@ func (d *deletion) delete(ctx context.Context, obj runtime.Object) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if d.purge {
+	if d.purging {
 		if removed, err := d.remove(ctx, obj, listed); removed || err != nil {
 			return err
 		}
@@ -49,9 +52,12 @@ func (d *deletion) delete(ctx context.Context, obj runtime.Object) error {
 	if bind {
 		options.Preconditions.UID = new(listed.GetUID())
 	}
-	_, _, err = d.store.Delete(ctx, listed.GetName(), d.validate, options)
+	_, deleted, err := d.store.Delete(ctx, listed.GetName(), d.validate, options)
 	if apierrors.IsNotFound(err) || bind && apierrors.IsConflict(err) && d.gone(ctx, listed) {
 		return nil
+	}
+	if err == nil && (!deleted || len(options.DryRun) > 0) {
+		d.remaining.Add(1)
 	}
 	return err
 }

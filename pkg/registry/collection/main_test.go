@@ -245,7 +245,7 @@ func background() *metav1.DeleteOptions {
 }
 
 func purging(ctx context.Context, uid types.UID) context.Context {
-	return collection.WithNamespaceUID(ctx, uid)
+	return collection.WithPurge(ctx, collection.Purge{NamespaceUID: uid})
 }
 
 func requestIn(t testing.TB, namespace string) context.Context {

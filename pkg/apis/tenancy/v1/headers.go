@@ -11,3 +11,11 @@ package v1
 // if there is none; its answer otherwise is a Status, without the objects that
 // it has deleted.
 const NamespaceUIDHeader = "Borough-Namespace-Uid"
+
+// RemainingObjectsHeader names the header of a reply to a deletecollection with
+// NamespaceUIDHeader. Its value is the number of objects that the request
+// selects and that are still there, waiting for a finalizer or for whoever runs
+// them. Since a Namespace that is being deleted gets no new objects, 0 means that
+// there are none and will be none. It is missing where this is not known: when
+// not all were asked to go.
+const RemainingObjectsHeader = "Borough-Remaining-Objects"

@@ -35,13 +35,25 @@ func TestWithPurges(t *testing.T) {
 				req.Header.Add(v1.NamespaceUIDHeader, value)
 			}
 			called := false
-			withPurges(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			reply := httptest.NewRecorder()
+			withPurges(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				called = true
-				uid, purge := collection.NamespaceUIDFrom(req.Context())
-				if uid != test.uid || purge != test.purge {
-					t.Errorf("got a purge of %q: %t, want %q: %t", uid, purge, test.uid, test.purge)
+				purge, ok := collection.PurgeFrom(req.Context())
+				if purge.NamespaceUID != test.uid || ok != test.purge {
+					t.Errorf("got a purge of %q: %t, want %q: %t", purge.NamespaceUID, ok, test.uid, test.purge)
 				}
-			})).ServeHTTP(httptest.NewRecorder(), req.WithContext(request.WithRequestInfo(req.Context(), &test.info)))
+				if ok {
+					purge.Done(3)
+				}
+				w.WriteHeader(http.StatusOK)
+			})).ServeHTTP(reply, req.WithContext(request.WithRequestInfo(req.Context(), &test.info)))
+			want := ""
+			if test.purge {
+				want = "3"
+			}
+			if got := reply.Header().Get(v1.RemainingObjectsHeader); got != want {
+				t.Errorf("the reply says that %q remain, want %q", got, want)
+			}
 			if !called {
 				t.Error("the request was not served")
 			}
