@@ -54,7 +54,7 @@ func (o *HostedOptions) AddFlags(fs *pflag.FlagSet) {
 		"Otherwise the two have nothing to do with each other.")
 	fs.StringSliceVar(&o.Namespaces.Controllers, "host-namespace-controllers", o.Namespaces.Controllers, ""+
 		"Users that the namespace controller of the host cluster comes as. When it purges a namespace of the host, "+
-		"it finds nothing in a Namespace here of the same name, unless that is being deleted too.")
+		"it finds nothing in a Namespace here of the same name, unless the two are coupled.")
 	fs.StringVar(&o.CertSecret, "serving-cert-secret", o.CertSecret, ""+
 		"Secret of the host cluster, NAMESPACE/NAME, in which the server keeps a serving certificate that it makes, "+
 		"shares with its replicas and renews; the APIService "+apiServiceName+" is told to trust it. "+
