@@ -27,7 +27,6 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	apistorage "k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/cacher"
 	"k8s.io/apiserver/pkg/storage/feature"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -414,19 +413,5 @@ func TestPrefix(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestWatchCacheSizes(t *testing.T) {
-	options := storage.NewOptions()
-	options.Etcd.WatchCacheSizes = []string{"pods.tenancy.borough.io#0"}
-	stores := storagetest.NewStores(t, options, storagetest.NewConfig(storagetest.StartEmbedded(t)))
-	for name, test := range map[string]struct {
-		store apistorage.Interface
-		want  bool
-	}{"pods": {stores.Pods.Storage.Storage, false}, "namespaces": {stores.Namespaces.Storage.Storage, true}} {
-		if _, cached := test.store.(*cacher.CacheDelegator); cached != test.want {
-			t.Errorf("%s have a watch cache: %t, want %t", name, cached, test.want)
-		}
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
@@ -27,6 +29,8 @@ const (
 	// that is killed then may be left with a log that names no members, and would
 	// never elect a leader; nobody has written to it, so it is thrown away.
 	newFile = "new"
+	// lockTimeout is the time for which the lock on the database is tried: once.
+	lockTimeout = time.Nanosecond
 	// memberDir is where etcd keeps its files.
 	memberDir = "member"
 )
@@ -149,14 +153,17 @@ func checkDatabase(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := walkDatabase(path, info.Size()); err != nil {
+	switch err := walkDatabase(path, info.Size()); {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return ErrInUse // by something that does not know our lock, such as etcd
+	case err != nil:
 		return fmt.Errorf("the database %s is damaged: %w", path, err)
 	}
 	return nil
 }
 
 func walkDatabase(path string, size int64) (err error) {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout})
 	if err != nil {
 		return err
 	}

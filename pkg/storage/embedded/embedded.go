@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"sync"
 	"time"
 
@@ -111,7 +112,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	case r := <-started:
 		if r.err != nil {
 			_ = dir.close()
-			return nil, r.err
+			return nil, fmt.Errorf("etcd cannot use its files: %w", r.err)
 		}
 		etcd = r.etcd
 	case err := <-guard.failed:
@@ -147,6 +148,12 @@ func (s *Server) ready(ctx context.Context) error {
 		return err
 	}
 	s.guard.start()
+	// The lock goes when nothing refers to it any more, which must not be before
+	// the member ends, even if the caller drops the Server.
+	go func() {
+		<-s.Done()
+		runtime.KeepAlive(s.dir)
+	}()
 	return nil
 }
 

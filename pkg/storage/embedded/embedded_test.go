@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -90,6 +91,23 @@ func TestInUse(t *testing.T) {
 		t.Fatalf("got %v, want ErrInUse with the directory", err)
 	}
 	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir)
+}
+
+// TestInUseByEtcd has the database open in a program that does not know our lock.
+func TestInUseByEtcd(t *testing.T) {
+	dir := t.TempDir()
+	run(t, dir)
+	db, err := bolt.Open(filepath.Join(dir, "member", "snap", "db"), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := embedded.Start(t.Context(), embedded.Config{Dir: dir}); !errors.Is(err, embedded.ErrInUse) {
+		t.Errorf("got %v, want ErrInUse", err)
+	}
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	start(t, dir)

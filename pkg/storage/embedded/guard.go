@@ -59,9 +59,9 @@ func (g *guard) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	if err == nil {
-		err = fmt.Errorf("%s %v", entry.Message, values)
+		err = fmt.Errorf("etcd cannot use its files: %s %v", entry.Message, values)
 	} else {
-		err = fmt.Errorf("%s: %w", entry.Message, err)
+		err = fmt.Errorf("etcd cannot use its files: %s: %w", entry.Message, err)
 	}
 	g.fail(err)
 	// Whatever comes next in this goroutine relies on what has just failed.
@@ -71,7 +71,7 @@ func (g *guard) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 // recover turns a panic of the goroutine that defers it into a failed start.
 func (g *guard) recover() {
 	if r := recover(); r != nil {
-		g.fail(fmt.Errorf("its files seem to be damaged: etcd panicked: %v", r))
+		g.fail(fmt.Errorf("etcd cannot use its files: it panicked: %v", r))
 	}
 }
 
