@@ -1,0 +1,338 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// blocker has the words of kubectl about a Namespace that is held up, as
+// patterns. White space counts as one space: kubectl breaks and indents lines.
+type blocker struct {
+	get, wide, describe, yaml []string
+}
+
+// wantWords waits until kubectl says all that it should about a Namespace.
+func wantWords(t *testing.T, b *harness.Borough, ns string, want blocker) {
+	t.Helper()
+	for _, view := range []struct {
+		args string
+		want []string
+	}{
+		// The columns of core/v1 come first, as scripts expect.
+		{"get ns " + ns, append([]string{`^NAME STATUS AGE WAITING FOR ` + ns + ` Terminating \w+ `}, want.get...)},
+		{"get ns " + ns + " -o wide", append([]string{`^NAME STATUS AGE WAITING FOR LAST PROGRESS DETAILS ` + ns}, want.wide...)},
+		{"describe ns " + ns, want.describe},
+		{"get ns " + ns + " -o yaml", append([]string{` termination: lastProgressTime: "20`}, want.yaml...)},
+	} {
+		var output string
+		harness.Eventually(t, func() string {
+			output = b.Kubectl(t, strings.Fields(view.args)...)
+			for _, pattern := range view.want {
+				if !regexp.MustCompile(pattern).MatchString(strings.Join(strings.Fields(output), " ")) {
+					return fmt.Sprintf("kubectl %s says\n%s\nwithout %q", view.args, output, pattern)
+				}
+			}
+			return ""
+		})
+		t.Logf("kubectl %s\n%s", view.args, output)
+	}
+}
+
+func TestWaitsForFinalizer(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("web", func(p *v1.Pod) { p.Finalizers = []string{"example.com/backup"} }))
+	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
+	deleteNamespace(t, borough, ns)
+	wantWords(t, borough, ns, blocker{
+		get:  []string{`pods/web \(finalizer example.com/backup\)$`},
+		wide: []string{` \d+s pods: web \(example.com/backup\); limitranges: l`},
+		describe: []string{
+			`Reason: SomeFinalizersRemain`,
+			`Message: Some content in the namespace has finalizers remaining: example.com/backup in 1 resource instances`,
+			`Termination: Last Progress Time: 20\S+ Remaining: Count: 1 Group: tenancy.borough.io Objects: Deletion Grace Period Seconds: 0 Deletion Timestamp: 20\S+ Finalizers: example.com/backup Name: web Resource: pods`,
+			`Spec Finalizers: kubernetes`,
+		},
+		yaml: []string{`remaining: - count: 1 group: tenancy.borough.io objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: web resource: pods - count: 1 group: tenancy.borough.io objects: - name: l resource: limitranges specFinalizers: - kubernetes`},
+	})
+	release(t, ns, "web")
+	harness.Eventually(t, gone(t, borough, ns))
+}
+
+func TestWaitsForGracePeriod(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("web", func(p *v1.Pod) {
+		p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "n", ptr.To[int64](3600)
+	}))
+	deleteNamespace(t, borough, ns)
+	wantWords(t, borough, ns, blocker{
+		get:      []string{`pods/web \(grace period\)$`},
+		wide:     []string{`pods: web \(grace period\)`},
+		describe: []string{`Deletion Grace Period Seconds: 3600 Deletion Timestamp: 20\S+ Name: web`},
+		yaml:     []string{`- deletionGracePeriodSeconds: 3600 deletionTimestamp: "20\S+" name: web resource: pods`},
+	})
+	borough.Kubectl(t, "delete", "po", "web", "-n", ns, "--grace-period=0", "--force")
+	harness.Eventually(t, gone(t, borough, ns))
+}
+
+func TestWaitsForAgent(t *testing.T) {
+	t.Parallel()
+	namespaces := borough.Client(t).TenancyV1().Namespaces()
+	created, err := namespaces.Create(t.Context(), &v1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-", Finalizers: []string{"example.com/hold"}},
+		Spec:       v1.NamespaceSpec{Finalizers: []v1.FinalizerName{"openshift.com/origin"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := created.Name
+	createPod(t, borough, ns, newPod("web"))
+	deleteNamespace(t, borough, ns)
+	wantWords(t, borough, ns, blocker{
+		get:  []string{` finalizer openshift.com/origin, finalizer example.com/hold$`},
+		wide: []string{` \d+s <none>$`},
+		describe: []string{
+			`Reason: ContentRemoved`,
+			`Metadata Finalizers: example.com/hold Spec Finalizers: openshift.com/origin`,
+		},
+		yaml: []string{`metadataFinalizers: - example.com/hold specFinalizers: - openshift.com/origin`},
+	})
+	// With each that goes, the words change.
+	borough.Kubectl(t, "patch", "ns", ns, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	wantContains(t, borough.Kubectl(t, "get", "ns", ns), "finalizer openshift.com/origin\n")
+	finalize(t, borough, ns)
+	harness.Eventually(t, gone(t, borough, ns))
+}
+
+// TestWaitsForServers puts a proxy between the controller and the server. It
+// plays the aggregator in front of the API server of another group, and fails.
+func TestWaitsForServers(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	faults := newFaults(t, b)
+	faults.serveGroup("example.com")
+	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig, "--purge-api-groups=*"); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("Refused", func(t *testing.T) {
+		ns := newNamespace(t, b)
+		createLimitRange(t, b, ns, newLimitRange("l", item("Container", "max cpu=1")))
+		limitRanges := api + "/namespaces/" + ns + "/limitranges"
+		faults.set("DELETE "+limitRanges, forbidden)
+		faults.set("DELETE "+limitRanges+"/l", forbidden)
+		deleteNamespace(t, b, ns)
+		const message = `delete limitranges.tenancy.borough.io "l": limitranges.tenancy.borough.io is forbidden: they are kept`
+		wantWords(t, b, ns, blocker{
+			get:      []string{`limitranges/l \(cannot be deleted\)$`},
+			wide:     []string{`limitranges: l: ` + message},
+			describe: []string{`Reason: ContentDeletionFailed`, `Last Error: ` + message + ` Objects: Name: l`},
+			yaml:     []string{`lastError: '` + message + `'`},
+		})
+		faults.clear()
+		harness.Eventually(t, gone(t, b, ns))
+	})
+	t.Run("Unreachable", func(t *testing.T) {
+		ns := newNamespace(t, b)
+		createPod(t, b, ns, newPod("web"))
+		faults.set("GET /apis/example.com/v1/namespaces/"+ns+"/widgets", unavailable)
+		deleteNamespace(t, b, ns)
+		const message = `list widgets.example.com: service unavailable`
+		wantWords(t, b, ns, blocker{
+			get:      []string{`widgets.example.com \(cannot be listed\)$`},
+			wide:     []string{`widgets.example.com: ` + message},
+			describe: []string{`Reason: ContentUnknown`, `Message: Not all content could be read: widgets.example.com`, `Last Error: ` + message + ` Resource: widgets`},
+			yaml:     []string{`- group: example.com lastError: '` + message + `' resource: widgets`},
+		})
+		wantNoContent(t, b, ns) // of what can be reached
+		faults.clear()
+		harness.Eventually(t, gone(t, b, ns))
+	})
+	t.Run("Undiscovered", func(t *testing.T) {
+		ns := newNamespace(t, b)
+		createPod(t, b, ns, newPod("web"))
+		faults.set("GET /apis/example.com/v1", unavailable)
+		deleteNamespace(t, b, ns)
+		const message = `service unavailable`
+		wantWords(t, b, ns, blocker{
+			get:      []string{` discovery of example.com/v1$`},
+			wide:     []string{` example.com/v1: ` + message},
+			describe: []string{`Reason: DiscoveryFailed`, `Undiscovered: Group Version: example.com/v1 Last Error: ` + message},
+			yaml:     []string{`undiscovered: - groupVersion: example.com/v1 lastError: ` + message},
+		})
+		wantNoContent(t, b, ns)
+		faults.clear()
+		harness.Eventually(t, gone(t, b, ns))
+	})
+}
+
+// TestStatusWrites watches what is written in the course of terminations: no
+// status where all goes well, a few where a Namespace drains slowly.
+func TestStatusWrites(t *testing.T) {
+	t.Parallel()
+	namespaces := borough.Client(t).TenancyV1().Namespaces()
+	const slow = 40
+	clean, drains := newNamespace(t, borough), newNamespace(t, borough)
+	for i := range slow {
+		createPod(t, borough, clean, newPod(fmt.Sprintf("p%d", i)))
+		createPod(t, borough, drains, newPod(fmt.Sprintf("p%d", i), func(p *v1.Pod) { p.Finalizers = []string{fmt.Sprintf("example.com/%d", i)} }))
+	}
+	follow := func(name string) *atomic.Int32 {
+		statuses := &atomic.Int32{}
+		ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		watcher, err := namespaces.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: ns.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(watcher.Stop)
+		go func() {
+			last := ns.Status
+			for event := range watcher.ResultChan() {
+				ns, ok := event.Object.(*v1.Namespace)
+				if !ok || event.Type == watch.Deleted {
+					statuses.Add(1000)
+					return
+				}
+				// The first DELETE writes the phase.
+				ns.Status.Phase = v1.NamespaceActive
+				if !equality.Semantic.DeepEqual(last, ns.Status) {
+					last = ns.Status
+					statuses.Add(1)
+				}
+			}
+		}()
+		return statuses
+	}
+	cleanWrites, drainWrites := follow(clean), follow(drains)
+	deleteNamespace(t, borough, clean)
+	deleteNamespace(t, borough, drains)
+	harness.Eventually(t, gone(t, borough, clean))
+	wantWords(t, borough, drains, blocker{get: []string{`40 pods \(finalizer example.com/\d+, example.com/\d+, 3 more\)$`}})
+	for i := range slow {
+		release(t, drains, fmt.Sprintf("p%d", i))
+	}
+	harness.Eventually(t, gone(t, borough, drains))
+	ended := func(statuses *atomic.Int32) func() string {
+		return func() string {
+			if statuses.Load() < 1000 {
+				return "the end has not been seen"
+			}
+			return ""
+		}
+	}
+	harness.Eventually(t, ended(cleanWrites))
+	harness.Eventually(t, ended(drainWrites))
+	if n := cleanWrites.Load() - 1000; n != 0 {
+		t.Errorf("%d statuses were written for a Namespace that went without a hitch", n)
+	}
+	if n := drainWrites.Load() - 1000; n < 1 || n > 8 {
+		t.Errorf("%d statuses were written while %d objects went one by one", n, slow)
+	}
+}
+
+// TestTerminationIsNeverAhead has content go in all sorts of ways and compares
+// every status that is written with what is left at that moment.
+func TestTerminationIsNeverAhead(t *testing.T) {
+	t.Parallel()
+	client := borough.Client(t).TenancyV1()
+	ns := newNamespace(t, borough)
+	for i := range 20 {
+		createPod(t, borough, ns, newPod(fmt.Sprintf("p%d", i), func(p *v1.Pod) {
+			switch i % 3 {
+			case 0:
+				p.Finalizers = []string{"example.com/a"}
+			case 1:
+				p.Spec.NodeName = "n"
+			}
+		}))
+	}
+	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
+	watcher, err := client.Namespaces().Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + ns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	deleteNamespace(t, borough, ns)
+	var others sync.WaitGroup
+	defer others.Wait()
+	others.Go(func() {
+		for i := range 20 {
+			name := fmt.Sprintf("p%d", i)
+			var err error
+			switch i % 3 {
+			case 0:
+				_, err = client.Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			case 1:
+				err = client.Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+			}
+			if err != nil {
+				t.Errorf("let go of Pod %s: %v", name, err)
+			}
+		}
+	})
+	statuses := 0
+	for event := range watcher.ResultChan() {
+		got, ok := event.Object.(*v1.Namespace)
+		if !ok || event.Type == watch.Deleted {
+			break
+		}
+		termination := got.Status.Termination
+		if termination == nil {
+			continue
+		}
+		statuses++
+		// What is left now was left when the status was written.
+		pods, err := client.Pods(ns).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limitRanges, err := client.LimitRanges(ns).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for resource, left := range map[string]int{"pods": len(pods.Items), "limitranges": len(limitRanges.Items)} {
+			said := int64(0)
+			for _, r := range termination.Remaining {
+				if r.Resource == resource {
+					said = ptr.Deref(r.Count, 1<<62)
+				}
+			}
+			if said < int64(left) {
+				t.Errorf("%d %s are left, the status said %d", left, resource, said)
+			}
+		}
+		for _, c := range got.Status.Conditions {
+			if c.Type == v1.NamespaceContentRemaining && c.Status == corev1.ConditionFalse && len(pods.Items)+len(limitRanges.Items) > 0 {
+				t.Errorf("%s, and %d Pods are left", c.Message, len(pods.Items))
+			}
+		}
+		wantEqual(t, "finalizers in the status", termination.SpecFinalizers, got.Spec.Finalizers)
+	}
+	if statuses == 0 {
+		t.Error("no status was seen")
+	}
+}
