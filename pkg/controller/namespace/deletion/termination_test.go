@@ -137,7 +137,7 @@ func TestTerminationIsBounded(t *testing.T) {
 		groups[schema.GroupVersion{Group: name, Version: "v1"}] = long
 		k := &kind{Resource: Resource{GroupVersionResource: schema.GroupVersionResource{Group: name, Resource: name}}, err: long, read: true}
 		k.items = map[types.UID]item{}
-		for j := range 1000 {
+		for j := range 100 {
 			it := item{name: name, deletion: ptr.To(metav1.NewTime(testTime)), grace: ptr.To[int64](30)}
 			for range 50 {
 				it.finalizers = append(it.finalizers, fmt.Sprintf("%d-%s", j, strings.Repeat("f", 310)))
