@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 const (
@@ -136,15 +138,17 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, kinds []*kind) erro
 		if k.err != nil || k.unasked == 0 {
 			return
 		}
-		if k.err = d.check(ctx, in); k.err != nil {
-			return
-		}
 		before := k.total
-		k.err = d.delete(ctx, in, k.Resource)
-		if errors.Is(k.err, errGone) {
+		var gone bool
+		gone, k.err = d.delete(ctx, in, k.Resource)
+		switch {
+		case errors.Is(k.err, errGone):
 			return
+		case gone:
+			k.inventory, k.read = inventory{}, true
+		default:
+			d.look(ctx, in, k, true)
 		}
-		d.look(ctx, in, k, true)
 		if k.read && before > k.total {
 			d.purged(k.GroupVersionResource, before-k.total)
 		}
@@ -164,24 +168,38 @@ func (d *Deleter) check(ctx context.Context, in incarnation) error {
 	return err
 }
 
-// delete asks for all objects of a kind to go.
-func (d *Deleter) delete(ctx context.Context, in incarnation, r Resource) error {
+// delete asks for all objects of a kind to go. It tells whether the server has
+// said that they are gone.
+func (d *Deleter) delete(ctx context.Context, in incarnation, r Resource) (gone bool, err error) {
+	if r.Group != v1.GroupName || !r.DeleteCollection {
+		// Other servers may not know what a deletecollection is bound to.
+		if err := d.check(ctx, in); err != nil {
+			return false, err
+		}
+	}
 	if r.DeleteCollection {
 		// Whoever purges a Namespace sees to all that is in it, so the garbage
 		// collector need not keep or follow dependents.
 		opts := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+		c := &collection{namespaceUID: in.uid}
 		err := d.content.Resource(r.GroupVersionResource).Namespace(in.name).
-			DeleteCollection(withNamespaceUID(ctx, in.uid), opts, metav1.ListOptions{})
+			DeleteCollection(withCollection(ctx, c), opts, metav1.ListOptions{})
 		if err == nil {
-			return nil
+			return c.gone, nil
 		}
-		// The server ends a deletecollection at objects that may not be
-		// deleted. One by one, the others still go.
+		if apierrors.IsConflict(err) {
+			if err := d.check(ctx, in); err != nil {
+				return false, err
+			}
+		}
+		// Other servers end a deletecollection at objects that may not be
+		// deleted; ours names only the first. One by one, the others still go,
+		// and each is named.
 		if !r.Delete || !isRefused(err) {
-			return fmt.Errorf("delete all %s: %w", r.GroupResource(), err)
+			return false, fmt.Errorf("delete all %s: %w", r.GroupResource(), err)
 		}
 	}
-	return d.deleteEach(ctx, in, r)
+	return false, d.deleteEach(ctx, in, r)
 }
 
 // isRefused tells whether the server refused a request for what it asked,

@@ -64,8 +64,7 @@ func TestDelete(t *testing.T) {
 			},
 			requests: []string{
 				"list limitranges", "list pods",
-				"get namespaces", "deletecollection pods", "list pods",
-				"get namespaces", "deletecollection limitranges", "list limitranges",
+				"deletecollection pods", "deletecollection limitranges",
 				"update namespaces/finalize",
 			},
 			counted: 3,
@@ -117,7 +116,7 @@ func TestDelete(t *testing.T) {
 					return nil
 				}
 			},
-			requests: []string{"list limitranges", "list pods", "get namespaces", "list limitranges", "update namespaces/status"},
+			requests: []string{"list limitranges", "list pods", "list limitranges", "update namespaces/status"},
 			stays:    true,
 			waits:    []string{"limitranges"},
 			err:      "delete all limitranges.tenancy.borough.io: ",
@@ -213,7 +212,7 @@ func TestDelete(t *testing.T) {
 			},
 			requests: []string{
 				"list limitranges", "list pods", // which stops at the first page
-				"get namespaces", "deletecollection pods", "list pods", "list pods 500", "list pods 1000",
+				"deletecollection pods", "list pods", "list pods 500", "list pods 1000",
 				"update namespaces/status",
 			},
 			stays: true,
@@ -254,7 +253,7 @@ func TestDelete(t *testing.T) {
 			namespace: func(ns *v1.Namespace) { ns.Spec.Finalizers = nil },
 			server:    func(s *server) { s.add(limitRanges, object("l")) },
 			requests: []string{
-				"list limitranges", "list pods", "get namespaces", "deletecollection limitranges", "list limitranges",
+				"list limitranges", "list pods", "deletecollection limitranges",
 				"delete namespaces",
 			},
 			counted: 1,

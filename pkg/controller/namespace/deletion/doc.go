@@ -14,7 +14,8 @@
 // # Truth
 //
 // Conditions are decided by lists that were made after the deletes of the same
-// pass. Where something could not be read, the condition is Unknown rather than
+// pass, or by the server's word that a deletecollection has left nothing. Where
+// something could not be read, the condition is Unknown rather than
 // a guess. A pass that goes through without a hitch writes no status: the
 // Namespace is gone before anyone could read it.
 //
@@ -24,8 +25,8 @@
 // request of the old one's purge is still on its way. Every step is therefore
 // bound to a UID: an object that is deleted by name carries its own UID as a
 // precondition, and was listed before the Namespace was read live with the
-// expected UID; a deletecollection follows such a read and carries the
-// Namespace's UID in a header (v1.NamespaceUIDHeader) for the server to
-// compare; an update carries UID and resourceVersion, a delete of the
+// expected UID; a deletecollection carries the Namespace's UID in a header
+// (v1.NamespaceUIDHeader) for the server to compare, and follows such a read
+// where the server may not know the header; an update carries UID and resourceVersion, a delete of the
 // Namespace its UID.
 package deletion

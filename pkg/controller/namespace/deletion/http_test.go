@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -29,11 +28,14 @@ import (
 // marked, and its body has its options.
 func TestContentConfig(t *testing.T) {
 	var got *http.Request
-	var body string
+	var body, header string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		got, body = r, string(b)
 		w.Header().Set("Content-Type", "application/json")
+		if header != "" {
+			w.Header().Set(v1.RemainingObjectsHeader, header)
+		}
 		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[]}`)
 	}))
 	defer server.Close()
@@ -44,7 +46,8 @@ func TestContentConfig(t *testing.T) {
 	}
 	content := client.Resource(pods).Namespace("ns")
 
-	ctx := withNamespaceUID(t.Context(), types.UID("uid-1"))
+	call := &collection{namespaceUID: "uid-1"}
+	ctx := withCollection(t.Context(), call)
 	opts := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 	if err := content.DeleteCollection(ctx, opts, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
@@ -54,6 +57,18 @@ func TestContentConfig(t *testing.T) {
 	}
 	if uid := got.Header.Get(v1.NamespaceUIDHeader); uid != "uid-1" {
 		t.Errorf("header %q", uid)
+	}
+	if call.gone {
+		t.Error("all is gone, although the server did not say so")
+	}
+	for remaining, gone := range map[string]bool{"0": true, "1": false} {
+		header = remaining
+		if err := content.DeleteCollection(ctx, opts, metav1.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if call.gone != gone {
+			t.Errorf("all is gone: %t, when %s remain", call.gone, remaining)
+		}
 	}
 	if accept := got.Header.Get("Accept"); accept != metadataOnly {
 		t.Errorf("accepts %q", accept)

@@ -346,19 +346,21 @@ func (c *contentOf) Delete(_ context.Context, name string, opts metav1.DeleteOpt
 	return apierrors.NewNotFound(c.gvr.GroupResource(), name)
 }
 
-// DeleteCollection compares the UID of the Namespace, as a server should.
+// DeleteCollection compares the UID of the Namespace and tells when nothing is
+// left, as our server does.
 func (c *contentOf) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, _ metav1.ListOptions) error {
 	if err := c.s.serve("deletecollection", c.gvr.Resource, ""); err != nil {
 		return err
 	}
 	defer c.s.mu.Unlock()
-	uid, _ := ctx.Value(namespaceUIDKey{}).(types.UID)
-	if ns := c.s.namespaces["ns"]; ns == nil || ns.UID != uid {
-		return apierrors.NewConflict(v1.Resource("namespaces"), "ns", fmt.Errorf("not the namespace %s", uid))
+	call, _ := ctx.Value(collectionKey{}).(*collection)
+	if ns := c.s.namespaces["ns"]; ns == nil || ns.UID != call.namespaceUID {
+		return apierrors.NewConflict(v1.Resource("namespaces"), "ns", fmt.Errorf("not the namespace %s", call.namespaceUID))
 	}
 	for _, o := range slices.Clone(c.s.content[c.gvr]) {
 		c.ask(o, opts)
 	}
+	call.gone = c.gvr.Group == v1.GroupName && len(c.s.content[c.gvr]) == 0
 	return nil
 }
 

@@ -21,8 +21,8 @@ const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetada
 
 // ContentConfig returns a copy of config for the metadata client that is given
 // to New. With it a deletecollection carries the UID of the Namespace that it
-// is meant for and asks for a small reply; the metadata client has no
-// parameters for either.
+// is meant for, asks for a small reply, and learns from it what is left; the
+// metadata client has no parameters for any of this.
 func ContentConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &contentTransport{next} })
@@ -32,24 +32,32 @@ func ContentConfig(config *rest.Config) *rest.Config {
 type contentTransport struct{ next http.RoundTripper }
 
 func (t *contentTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	uid, ok := req.Context().Value(namespaceUIDKey{}).(types.UID)
+	collection, ok := req.Context().Value(collectionKey{}).(*collection)
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
 	req = req.Clone(req.Context())
-	req.Header.Set(v1.NamespaceUIDHeader, string(uid))
+	req.Header.Set(v1.NamespaceUIDHeader, string(collection.namespaceUID))
 	req.Header.Set("Accept", metadataOnly)
-	return t.next.RoundTrip(req)
+	resp, err := t.next.RoundTrip(req)
+	collection.gone = err == nil && resp.StatusCode == http.StatusOK && resp.Header.Get(v1.RemainingObjectsHeader) == "0"
+	return resp, err
 }
 
 // WrappedRoundTripper lets client-go find the transport underneath, for closing
 // its idle connections for example.
 func (t *contentTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-type namespaceUIDKey struct{}
+// collection is what a deletecollection is meant for and what came of it.
+type collection struct {
+	namespaceUID types.UID
+	// gone is true when the server says that nothing is left.
+	gone bool
+}
 
-// withNamespaceUID marks the requests made with the context as deletecollections
-// that are meant for one incarnation of a Namespace.
-func withNamespaceUID(ctx context.Context, uid types.UID) context.Context {
-	return context.WithValue(ctx, namespaceUIDKey{}, uid)
+type collectionKey struct{}
+
+// withCollection marks a deletecollection that is made with the context.
+func withCollection(ctx context.Context, c *collection) context.Context {
+	return context.WithValue(ctx, collectionKey{}, c)
 }
