@@ -5,6 +5,7 @@ package namespace
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -97,7 +98,8 @@ func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r
 	ctx, cancel := context.WithCancel(ctx)
 	cw := &contentWatch{
 		key: key, uid: uid, resource: r.GroupVersionResource, cancel: cancel,
-		objects: r.Objects, finalizers: map[string]int{},
+		// A copy: whoever gave the content may still read it, to log it.
+		objects: maps.Clone(r.Objects), finalizers: map[string]int{},
 	}
 	for _, finalizers := range r.Objects {
 		for _, f := range finalizers {
