@@ -19,6 +19,13 @@
 // a guess. A pass that goes through without a hitch writes no status: the
 // Namespace is gone before anyone could read it.
 //
+// # Status
+//
+// status.termination says the same in a form that is bounded in size, and when
+// something last moved. What has to be remembered for that from pass to pass is
+// a Progress, which also sees to it that a status that goes on changing is
+// written only now and then, save where the old one would say too much.
+//
 // # Incarnations
 //
 // A Namespace may be deleted and created again under its name while a slow

@@ -14,15 +14,16 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// While a status goes on changing, it is written ever more rarely: the time
-// between two writes starts at minWriteInterval, grows by writeIntervalFactor
-// and ends at maxWriteInterval. That is four writes in the first half minute of
-// a termination and twelve an hour later on. After a quiet time as long as the
-// interval, a change is written at once.
+// While a status goes on changing, it is written ever more rarely: the least
+// time between two writes starts at minWriteInterval, grows by
+// writeIntervalFactor and ends at maxWriteInterval. That is four writes in the
+// first half minute of a termination and twelve an hour later on. After
+// quietTime without a write it starts anew.
 const (
 	minWriteInterval    = time.Second
 	maxWriteInterval    = 5 * time.Minute
 	writeIntervalFactor = 4
+	quietTime           = 2 * maxWriteInterval
 )
 
 // Progress is what a Deleter remembers of one Namespace from pass to pass: how
@@ -119,7 +120,7 @@ func (p *Progress) due(now time.Time) bool {
 
 // wrote notes a write of the status.
 func (p *Progress) wrote(now time.Time) {
-	if p.written.IsZero() || now.Sub(p.written) >= 2*p.interval {
+	if p.written.IsZero() || now.Sub(p.written) >= quietTime {
 		p.interval = minWriteInterval
 	} else {
 		p.interval = min(p.interval*writeIntervalFactor, maxWriteInterval)
