@@ -150,10 +150,10 @@ func (s *Server) ready(ctx context.Context) error {
 	s.guard.start()
 	// The lock goes when nothing refers to it any more, which must not be before
 	// the member ends, even if the caller drops the Server.
-	go func() {
-		<-s.Done()
-		runtime.KeepAlive(s.dir)
-	}()
+	go func(dir *dataDir, done <-chan struct{}) {
+		<-done
+		runtime.KeepAlive(dir)
+	}(s.dir, s.Done())
 	return nil
 }
 
