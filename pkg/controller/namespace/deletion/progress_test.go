@@ -179,3 +179,21 @@ func TestOverstatement(t *testing.T) {
 		t.Errorf("%d writes, the status has %+v", l.writes, got)
 	}
 }
+
+// TestLastWord shows that what the last pass found is written, however lately
+// the status was: nobody comes back for a Namespace that others hold.
+func TestLastWord(t *testing.T) {
+	l := newLife(t, func(ns *v1.Namespace) { ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other") })
+	l.add(pods, object("a", waits))
+	l.pass(0)
+	l.remove("a")
+	l.pass(0)
+	got := l.get("ns")
+	if l.writes != 2 || !slices.Contains(describe(got), contentGone) || len(got.Status.Termination.Remaining) > 0 {
+		t.Errorf("%d writes, the status is %+v", l.writes, got.Status)
+	}
+	l.pass(0)
+	if l.writes != 2 {
+		t.Error("the same was written again")
+	}
+}
