@@ -72,6 +72,7 @@ func lasting(origin string) bool {
 		"k8s.io/klog/v2.",
 		"k8s.io/apiserver/pkg/storage/etcd3/metrics.",
 		"testing.",
+		"os/signal.", // go test -fuzz
 		// It waits for the end of a server that is configured and never run.
 		"context.(*cancelCtx).propagateCancel",
 	} {
