@@ -187,9 +187,11 @@ func TestExamples(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./examples/client")
 	cmd.Dir = harness.Root
 	cmd.Env = append(cmd.Environ(), "KUBECONFIG="+filepath.Join(borough.Dir, "admin.kubeconfig"))
-	output, err := cmd.CombinedOutput()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr // has what client-go logs when a watch ends
+	output, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("run the example: %v\n%s", err, output)
+		t.Fatalf("run the example: %v\n%s%s", err, output, &stderr)
 	}
 	wantEqual(t, "output of the example", string(output), "The Pod may use 256Mi of memory.\nThe Namespace is gone, with all that was in it.\n")
 }

@@ -69,7 +69,11 @@ var KubectlPath = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(scratch, "kubectl")
-	return path, goCommand(filepath.Join(Root, "test", "kubectl"), "build", "-o", path, ".")
+	out, err := exec.Command(filepath.Join(Root, "hack", "kubectl.sh"), path).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("hack/kubectl.sh: %w\n%s", err, out)
+	}
+	return path, nil
 })
 
 func goCommand(dir string, args ...string) error {
