@@ -17,6 +17,7 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,14 +35,19 @@ const (
 	nextKeyKey  = "next.key"
 )
 
-// A certificate is replaced in two steps. With renewAt of its life left, the
-// next one is made and its CA is trusted from then on; when that one has
-// promoteAfter of its own life behind it, all who have to know its CA have had
-// time to learn it, and it is served. The old one stays trusted until it
-// expires.
+// A certificate is replaced in two steps. When renewAt of its life is over, the
+// next one is made and its CA is trusted from then on. Halfway between then and
+// the end of the old one, all who have to know the CA have had time to learn it,
+// and the next one is served. The old one stays trusted until it expires.
 const (
-	renewAt      = 0.4
-	promoteAfter = 0.2
+	renewAt = 0.6
+	// promoteAt is how old the next one is, at most, when it is served. With the
+	// same lifetimes this is halfway, too.
+	promoteAt = 0.2
+	// settleShare, of a life and at most settleMax, is how long the host must
+	// have known a CA: it takes a moment to act by it.
+	settleShare = 0.05
+	settleMax   = time.Minute
 	// clockSkew is how far behind the clock of the host may be.
 	clockSkew = 5 * time.Minute
 )
@@ -65,77 +71,110 @@ type policy struct {
 	lifetime time.Duration
 }
 
-// advance returns the bundle as it has to be now, whether that is another, and
-// when to look again. A CA is known when the host trusts it.
-func (p policy) advance(b bundle, now time.Time, known func(ca *x509.Certificate) bool) (_ bundle, changed bool, next time.Time, _ error) {
-	part := func(share float64) time.Duration { return time.Duration(share * float64(p.lifetime)) }
-
-	if b.serving == nil || !p.covers(b.serving) || !now.Before(b.serving.cert.NotAfter) {
-		made, err := p.make(now)
-		if err != nil {
-			return bundle{}, false, time.Time{}, err
-		}
-		b = bundle{serving: made, trusted: b.trusted}
-		changed = true
+// advance returns the bundle as it has to be now, and when to look again. It is
+// told since when the host has trusted a CA, which is never if the time is zero.
+func (p policy) advance(b bundle, now time.Time, knownSince func(ca *x509.Certificate) time.Time) (_ bundle, look time.Time, err error) {
+	if !p.serves(b.next, now) {
+		b.next = nil
 	}
-	if b.next == nil && !now.Before(b.serving.cert.NotAfter.Add(-part(renewAt))) {
-		made, err := p.make(now)
-		if err != nil {
-			return bundle{}, false, time.Time{}, err
-		}
-		b.next = made
-		changed = true
+	if !p.serves(b.serving, now) || b.next != nil && !now.Before(b.promotion(knownSince(b.next.ca))) {
+		b.serving, b.next = b.next, nil
 	}
-	if b.next != nil && !now.Before(b.promotion(part(1-promoteAfter))) {
-		// Should the host not know it when the old one is about to expire, then
-		// waiting longer helps nobody.
-		if known(b.next.ca) || !now.Before(b.serving.cert.NotAfter.Add(-part(renewAt/8))) {
-			b.serving, b.next = b.next, nil
-			changed = true
+	if b.serving == nil {
+		if b.serving, err = p.make(now); err != nil {
+			return bundle{}, time.Time{}, err
+		}
+	}
+	if b.next == nil && !now.Before(b.serving.at(renewAt)) {
+		if b.next, err = p.make(now); err != nil {
+			return bundle{}, time.Time{}, err
 		}
 	}
 
-	trusted := []*x509.Certificate{b.serving.ca}
-	if b.next != nil {
-		trusted = append(trusted, b.next.ca)
-	}
-	for _, ca := range b.trusted {
+	// Each keeps its place, so that the host has nothing to do when all that
+	// changes is which one is served.
+	var trusted []*x509.Certificate
+	for _, ca := range append(slices.Clone(b.trusted), b.cas()...) {
 		if now.Before(ca.NotAfter) && !contains(trusted, ca) {
 			trusted = append(trusted, ca)
 		}
 	}
-	changed = changed || len(trusted) != len(b.trusted)
 	b.trusted = trusted
 
 	if b.next == nil {
-		next = b.serving.cert.NotAfter.Add(-part(renewAt))
-	} else if next = b.promotion(part(1 - promoteAfter)); !now.Before(next) {
-		next = b.serving.cert.NotAfter.Add(-part(renewAt / 8))
+		look = b.serving.at(renewAt)
+	} else {
+		look = b.promotion(knownSince(b.next.ca))
 	}
 	for _, ca := range trusted {
-		if ca.NotAfter.Before(next) {
-			next = ca.NotAfter
-		}
+		look = earliest(look, ca.NotAfter)
 	}
-	return b, changed, next, nil
+	return b, look, nil
 }
 
-// promotion is when the next certificate may be served, given how much of its
-// life is left then.
-func (b bundle) promotion(left time.Duration) time.Time {
-	return b.next.cert.NotAfter.Add(-left)
+// promotion is when the next certificate is served, given since when the host
+// knows its CA. While it does not, the old one is the better one until it ends.
+func (b bundle) promotion(knownSince time.Time) time.Time {
+	end := b.serving.cert.NotAfter
+	if knownSince.IsZero() {
+		return end
+	}
+	made := b.next.at(0)
+	at := earliest(b.next.at(promoteAt), made.Add(end.Sub(made)/2))
+	if settled := knownSince.Add(min(settleMax, b.serving.at(settleShare).Sub(b.serving.at(0)))); settled.After(at) {
+		at = settled
+	}
+	return earliest(at, end)
+}
+
+// cas are those of what is and of what will be served.
+func (b bundle) cas() []*x509.Certificate {
+	var cas []*x509.Certificate
+	for _, p := range []*pair{b.serving, b.next} {
+		if p != nil {
+			cas = append(cas, p.ca)
+		}
+	}
+	return cas
+}
+
+// repaired returns the bundle with what it lacks taken from another, an earlier
+// one: what is still served must stay trusted.
+func (b bundle) repaired(from bundle) bundle {
+	if b.serving == nil && from.serving != nil {
+		b.serving, b.next = from.serving, from.next
+	}
+	for _, ca := range b.cas() {
+		if !contains(b.trusted, ca) {
+			b.trusted = append(slices.Clone(b.trusted), from.trusted...)
+			break
+		}
+	}
+	return b
+}
+
+// at returns when that share of the certificate's life is over.
+func (p *pair) at(share float64) time.Time {
+	made := p.cert.NotBefore.Add(clockSkew)
+	return made.Add(time.Duration(share * float64(p.cert.NotAfter.Sub(made))).Round(time.Millisecond))
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func contains(cas []*x509.Certificate, ca *x509.Certificate) bool {
-	for _, c := range cas {
-		if c.Equal(ca) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cas, ca.Equal)
 }
 
-func (p policy) covers(served *pair) bool {
+// serves says whether there is a certificate that can be served.
+func (p policy) serves(served *pair, now time.Time) bool {
+	if served == nil || !now.Before(served.cert.NotAfter) {
+		return false
+	}
 	for _, host := range p.hosts {
 		if served.cert.VerifyHostname(host) != nil {
 			return false
@@ -203,7 +242,7 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, signer cr
 }
 
 // readBundle returns what the Secret holds. What can't be read counts as not
-// there: it is made anew.
+// there.
 func readBundle(secret *corev1.Secret) bundle {
 	b := bundle{
 		serving: readPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]),
@@ -218,7 +257,7 @@ func readPair(certPEM, keyPEM []byte) *pair {
 	if err != nil || len(certs) != 2 {
 		return nil
 	}
-	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
+	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil || certs[0].CheckSignatureFrom(certs[1]) != nil {
 		return nil
 	}
 	return &pair{certPEM: certPEM, keyPEM: keyPEM, cert: certs[0], ca: certs[1]}

@@ -4,11 +4,15 @@
 package servingcert
 
 import (
+	"bytes"
 	"crypto/x509"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	certutil "k8s.io/client-go/util/cert"
 )
 
 var (
@@ -16,8 +20,8 @@ var (
 	hosts = []string{"borough-apiserver.borough-system.svc", "borough-apiserver.borough-system.svc.cluster.local"}
 )
 
-func anyCA(*x509.Certificate) bool { return true }
-func noCA(*x509.Certificate) bool  { return false }
+func anyCA(*x509.Certificate) time.Time { return start }
+func noCA(*x509.Certificate) time.Time  { return time.Time{} }
 
 // store puts a bundle into a Secret and reads it back.
 func store(t *testing.T, b bundle) bundle {
@@ -25,16 +29,18 @@ func store(t *testing.T, b bundle) bundle {
 	return readBundle(&corev1.Secret{Data: b.data()})
 }
 
-func advance(t *testing.T, p policy, b bundle, now time.Time, known func(*x509.Certificate) bool) (bundle, bool, time.Time) {
+// advance returns the bundle as it has to be, whether that is another, and when
+// to look again.
+func advance(t *testing.T, p policy, b bundle, now time.Time, knownSince func(*x509.Certificate) time.Time) (bundle, bool, time.Time) {
 	t.Helper()
-	b, changed, next, err := p.advance(b, now, known)
+	advanced, look, err := p.advance(b, now, knownSince)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !next.After(now) {
-		t.Fatalf("at %s the next look is at %s", now, next)
+	if !look.After(now) {
+		t.Fatalf("at %s the next look is at %s", now, look)
 	}
-	return b, changed, next
+	return advanced, b.serving == nil || !maps.EqualFunc(b.data(), advanced.data(), bytes.Equal), look
 }
 
 // TestRotation follows certificates that live a minute for ten of them. The
@@ -64,10 +70,18 @@ func TestRotation(t *testing.T) {
 	history = append(history, written{start, store(t, b)})
 	served := map[string]bool{}
 	for now := start; now.Before(start.Add(10 * time.Minute)); now = now.Add(time.Second) {
-		if !now.Before(next) {
-			known := func(ca *x509.Certificate) bool { return contains(asOf(now, late).trusted, ca) }
+		woken := slices.ContainsFunc(history, func(w written) bool { return w.at.Add(late).Equal(now) })
+		if woken || !now.Before(next) {
+			knownSince := func(ca *x509.Certificate) time.Time {
+				for _, w := range history {
+					if since := w.at.Add(late); contains(w.b.trusted, ca) && !now.Before(since) {
+						return since
+					}
+				}
+				return time.Time{}
+			}
 			var changed bool
-			if b, changed, next = advance(t, p, store(t, b), now, known); changed {
+			if b, changed, next = advance(t, p, store(t, b), now, knownSince); changed {
 				history = append(history, written{now, store(t, b)})
 			}
 		}
@@ -129,9 +143,47 @@ func TestAdvance(t *testing.T) {
 			t.Errorf("the CA that expired is still trusted: %d", len(b.trusted))
 		}
 	})
-	t.Run("better unknown than expired", func(t *testing.T) {
-		if b, _, _ := advance(t, p, store(t, renewed), at(99), noCA); !b.serving.cert.Equal(renewed.next.cert) {
+	t.Run("not before the host had time to act by it", func(t *testing.T) {
+		since := at(80).Add(-10 * time.Second)
+		known := func(*x509.Certificate) time.Time { return since }
+		b, changed, next := advance(t, p, store(t, renewed), at(80), known)
+		if changed || b.next == nil || !next.Equal(since.Add(time.Minute)) {
+			t.Errorf("changed %v, look again at %s", changed, next)
+		}
+		if b, _, _ = advance(t, p, b, next, known); b.next != nil {
 			t.Error("not promoted")
+		}
+	})
+	t.Run("better old than unknown", func(t *testing.T) {
+		if b, _, _ := advance(t, p, store(t, renewed), at(99), noCA); !b.serving.cert.Equal(fresh.serving.cert) {
+			t.Error("promoted")
+		}
+	})
+	t.Run("better unknown than expired", func(t *testing.T) {
+		if b, _, _ := advance(t, p, store(t, renewed), at(100), noCA); !b.serving.cert.Equal(renewed.next.cert) {
+			t.Error("not promoted")
+		}
+	})
+	t.Run("renewed late", func(t *testing.T) {
+		late, _, _ := advance(t, p, store(t, fresh), at(98), anyCA)
+		b, _, next := advance(t, p, store(t, late), at(98).Add(time.Minute), anyCA)
+		if !b.serving.cert.Equal(fresh.serving.cert) || !next.Equal(at(99)) {
+			t.Errorf("look again at %s", next)
+		}
+		if b, _, _ := advance(t, p, store(t, late), at(99), anyCA); !b.serving.cert.Equal(late.next.cert) {
+			t.Error("not promoted")
+		}
+	})
+	t.Run("another lifetime", func(t *testing.T) {
+		for _, lifetime := range []time.Duration{time.Hour, 10000 * time.Hour} {
+			p := policy{hosts: hosts, lifetime: lifetime}
+			renewed, _, next := advance(t, p, store(t, fresh), at(60), anyCA)
+			if next.After(at(80)) || next.After(renewed.next.cert.NotAfter) {
+				t.Errorf("%s: look again at %s", lifetime, next)
+			}
+			if b, _, _ := advance(t, p, store(t, renewed), next, anyCA); !b.serving.cert.Equal(renewed.next.cert) {
+				t.Errorf("%s: not promoted", lifetime)
+			}
 		}
 	})
 	t.Run("expired", func(t *testing.T) {
@@ -145,13 +197,58 @@ func TestAdvance(t *testing.T) {
 			t.Error("the name is not covered")
 		}
 	})
-	t.Run("damaged", func(t *testing.T) {
-		for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-			data := fresh.data()
-			data[key] = data[key][:len(data[key])/2]
-			if b, changed, _ := advance(t, p, readBundle(&corev1.Secret{Data: data}), at(1), anyCA); !changed || b.serving == nil {
-				t.Errorf("damaged %s was not replaced", key)
-			}
+	t.Run("all that is known expired", func(t *testing.T) {
+		if b, _, _ := advance(t, p, store(t, renewed), at(161), anyCA); b.next != nil || b.serving.cert.Equal(renewed.next.cert) || len(b.trusted) != 1 {
+			t.Errorf("next %v, trusted %d", b.next, len(b.trusted))
+		}
+	})
+}
+
+func TestDamaged(t *testing.T) {
+	p := policy{hosts: hosts, lifetime: 100 * time.Hour}
+	now := start.Add(61 * time.Hour)
+	fresh, _, _ := advance(t, p, bundle{}, start, noCA)
+	whole, _, _ := advance(t, p, fresh, start.Add(60*time.Hour), noCA)
+	other, _, _ := advance(t, p, bundle{}, now, noCA)
+	damages := map[string]func(old []byte) []byte{
+		"none":    func([]byte) []byte { return nil },
+		"half":    func(old []byte) []byte { return old[:len(old)/2] },
+		"garbage": func([]byte) []byte { return []byte("garbage") },
+	}
+	for key := range whole.data() {
+		for name, damage := range damages {
+			t.Run(key+" "+name, func(t *testing.T) {
+				data := whole.data()
+				data[key] = damage(data[key])
+				damaged := readBundle(&corev1.Secret{Data: data})
+
+				b, _, _ := advance(t, p, damaged.repaired(whole), now, anyCA)
+				if !b.serving.cert.Equal(fresh.serving.cert) || b.next == nil {
+					t.Error("what is served was not kept")
+				}
+				for _, ca := range whole.trusted {
+					if !contains(b.trusted, ca) {
+						t.Error("what was trusted is not any more")
+					}
+				}
+
+				// By one who knows nothing.
+				b, _, _ = advance(t, p, damaged.repaired(bundle{}), now, anyCA)
+				if b.serving == nil || !contains(b.trusted, b.serving.ca) {
+					t.Error("nothing is served that is trusted")
+				}
+			})
+		}
+	}
+	t.Run("a CA that signed something else", func(t *testing.T) {
+		data := fresh.data()
+		mixed, err := certutil.EncodeCertificates(fresh.serving.cert, other.serving.ca)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[corev1.TLSCertKey] = mixed
+		if b := readBundle(&corev1.Secret{Data: data}); b.serving != nil {
+			t.Error("it counts as one to serve with")
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -58,6 +59,10 @@ type Keeper struct {
 	apiService cache.SharedInformer
 	// changed has a token when the Secret or the APIService changed.
 	changed chan struct{}
+	// syncing is held by the one that looks after the certificate.
+	syncing sync.Mutex
+	// knownSince says since when the host has trusted a CA, by its text.
+	knownSince map[string]time.Time
 
 	mu        sync.Mutex
 	bundle    bundle
@@ -79,10 +84,10 @@ func NewKeeper(config Config, client kubernetes.Interface, dynamic dynamic.Inter
 		changed: make(chan struct{}, 1),
 	}
 	secrets, services := client.CoreV1().Secrets(config.Secret.Namespace), dynamic.Resource(apiServices)
-	k.secret = informer(&corev1.Secret{}, config.Secret.Name,
+	k.secret = informer(&corev1.Secret{}, config.Secret.Name, client,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return secrets.List(ctx, o) },
 		secrets.Watch)
-	k.apiService = informer(&unstructured.Unstructured{}, config.APIService,
+	k.apiService = informer(&unstructured.Unstructured{}, config.APIService, dynamic,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return services.List(ctx, o) },
 		services.Watch)
 	for _, informer := range []cache.SharedInformer{k.secret, k.apiService} {
@@ -98,9 +103,9 @@ func NewKeeper(config Config, client kubernetes.Interface, dynamic dynamic.Inter
 }
 
 // informer follows one object.
-func informer(example runtime.Object, name string, list cache.ListWithContextFunc, watcher func(context.Context, metav1.ListOptions) (watch.Interface, error)) cache.SharedInformer {
+func informer(example runtime.Object, name string, client any, list cache.ListWithContextFunc, watcher cache.WatchFuncWithContext) cache.SharedInformer {
 	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	return cache.NewSharedInformer(&cache.ListWatch{
+	return cache.NewSharedInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = selector
 			return list(ctx, o)
@@ -109,7 +114,7 @@ func informer(example runtime.Object, name string, list cache.ListWithContextFun
 			o.FieldSelector = selector
 			return watcher(ctx, o)
 		},
-	}, example, 0)
+	}, client), example, 0)
 }
 
 func (k *Keeper) wake() {
@@ -179,26 +184,35 @@ func (k *Keeper) Run(ctx context.Context, _ int) {
 	}
 }
 
-// sync brings the Secret, what is served and the APIService up to date, in this
+// sync brings the Secret, the APIService and what is served up to date, in this
 // order, and returns when there is something to do again.
 func (k *Keeper) sync(ctx context.Context) (next time.Time, err error) {
-	trusted, err := k.trustedByHost(ctx)
-	if err != nil {
-		return time.Time{}, err
+	k.syncing.Lock()
+	defer k.syncing.Unlock()
+	for {
+		// Read before the Secret and written after it, the APIService can't get
+		// what another replica has replaced meanwhile.
+		host, err := k.readHost(ctx)
+		if err != nil {
+			return time.Time{}, err
+		}
+		stored, next, err := k.syncSecret(ctx, host.knownSince)
+		if err != nil {
+			return time.Time{}, err
+		}
+		err = k.tellHost(ctx, host, stored)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err == nil || !host.knownSince(stored.serving.ca).IsZero() {
+			k.serve(stored)
+		}
+		return next, err
 	}
-	stored, next, err := k.syncSecret(ctx, func(ca *x509.Certificate) bool { return contains(trusted, ca) })
-	if err != nil {
-		return time.Time{}, err
-	}
-	if err := k.tellHost(ctx, stored); err != nil {
-		return time.Time{}, err
-	}
-	k.serve(stored)
-	return next, nil
 }
 
 // syncSecret returns what the Secret holds once it holds what it should.
-func (k *Keeper) syncSecret(ctx context.Context, known func(*x509.Certificate) bool) (bundle, time.Time, error) {
+func (k *Keeper) syncSecret(ctx context.Context, knownSince func(*x509.Certificate) time.Time) (bundle, time.Time, error) {
 	secrets := k.client.CoreV1().Secrets(k.config.Secret.Namespace)
 	for {
 		secret, err := secrets.Get(ctx, k.config.Secret.Name, metav1.GetOptions{})
@@ -206,32 +220,31 @@ func (k *Keeper) syncSecret(ctx context.Context, known func(*x509.Certificate) b
 		if err != nil && !absent {
 			return bundle{}, time.Time{}, fmt.Errorf("read the secret of the serving certificate: %w", err)
 		}
-		stored := readBundle(secret)
 		if absent {
-			// Should somebody have deleted it, what we serve is still good.
-			stored = k.current()
+			secret = &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: k.config.Secret.Name, Namespace: k.config.Secret.Namespace},
+				Type:       corev1.SecretTypeTLS,
+			}
 		}
-		advanced, changed, next, err := k.policy.advance(stored, time.Now(), known)
+		// Should somebody have deleted or damaged it, what we serve is still good.
+		wanted, next, err := k.policy.advance(readBundle(secret).repaired(k.current()), time.Now(), knownSince)
 		if err != nil {
 			return bundle{}, time.Time{}, err
 		}
-		if !changed && !absent {
-			return advanced, next, nil
+		data := wanted.data()
+		if maps.EqualFunc(secret.Data, data, bytes.Equal) {
+			return wanted, next, nil
 		}
+		secret.Data = data
 		if absent {
-			_, err = secrets.Create(ctx, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: k.config.Secret.Name, Namespace: k.config.Secret.Namespace},
-				Type:       corev1.SecretTypeTLS,
-				Data:       advanced.data(),
-			}, metav1.CreateOptions{})
+			_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
 		} else {
-			secret.Data = advanced.data()
 			_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
 		}
 		switch {
 		case err == nil:
 			klog.FromContext(ctx).Info("Renewed what the serving certificate's secret holds", "nextChange", next)
-			return advanced, next, nil
+			return wanted, next, nil
 		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err):
 			return bundle{}, time.Time{}, fmt.Errorf("write the secret of the serving certificate: %w", err)
 		}
@@ -258,44 +271,59 @@ func (k *Keeper) serve(b bundle) {
 	}
 }
 
-// trustedByHost returns the CAs in the APIService, none when there is no such
-// APIService yet.
-func (k *Keeper) trustedByHost(ctx context.Context) ([]*x509.Certificate, error) {
-	text, _, err := k.caBundle(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cas, _ := certutil.ParseCertsPEM(text)
-	return cas, nil
+// hostTrust is what an APIService says.
+type hostTrust struct {
+	caBundle        []byte
+	resourceVersion string // none if there is no such APIService yet
+	known           map[string]time.Time
 }
 
-func (k *Keeper) caBundle(ctx context.Context) (text []byte, exists bool, err error) {
+// knownSince is since when the host has trusted a CA, zero if it does not.
+func (h hostTrust) knownSince(ca *x509.Certificate) time.Time { return h.known[string(ca.Raw)] }
+
+func (k *Keeper) readHost(ctx context.Context) (hostTrust, error) {
 	service, err := k.dynamic.Resource(apiServices).Get(ctx, k.config.APIService, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, false, nil
+		k.knownSince = nil
+		return hostTrust{}, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read the APIService: %w", err)
+		return hostTrust{}, fmt.Errorf("read the APIService: %w", err)
 	}
+	// What can't be read trusts nobody, and is written anew.
 	encoded, _, _ := unstructured.NestedString(service.Object, "spec", "caBundle")
-	text, _ = base64.StdEncoding.DecodeString(encoded)
-	return text, true, nil
+	text, _ := base64.StdEncoding.DecodeString(encoded)
+	cas, _ := certutil.ParseCertsPEM(text)
+	known := make(map[string]time.Time, len(cas))
+	for _, ca := range cas {
+		if known[string(ca.Raw)] = k.knownSince[string(ca.Raw)]; known[string(ca.Raw)].IsZero() {
+			known[string(ca.Raw)] = time.Now()
+		}
+	}
+	k.knownSince = known
+	return hostTrust{text, service.GetResourceVersion(), known}, nil
 }
 
 // tellHost has the host trust what it should. An APIService that comes later
-// wakes the Keeper.
-func (k *Keeper) tellHost(ctx context.Context, b bundle) error {
+// wakes the Keeper. It returns a conflict if the APIService has changed since it
+// was read.
+func (k *Keeper) tellHost(ctx context.Context, host hostTrust, b bundle) error {
 	want := b.trustPEM()
-	have, exists, err := k.caBundle(ctx)
-	if err != nil || !exists || bytes.Equal(have, want) {
-		return err
+	if host.resourceVersion == "" || bytes.Equal(host.caBundle, want) {
+		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": want}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": host.resourceVersion},
+		"spec":     map[string]any{"caBundle": want},
+	})
 	if err != nil {
 		return fmt.Errorf("encode the CA bundle: %w", err)
 	}
 	_, err = k.dynamic.Resource(apiServices).Patch(ctx, k.config.APIService, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "borough-apiserver"})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("write the CA bundle of the APIService: %w", err)
 	}
 	klog.FromContext(ctx).Info("Told the host cluster what to trust", "certificates", len(b.trusted))
