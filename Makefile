@@ -38,6 +38,10 @@ clean: ## Remove what the other targets built; keeps the data under .borough/.
 test: kubectl ## Run all tests, the end-to-end tests too (RACE=0).
 	RACE=$(RACE) hack/test.sh
 
+.PHONY: bench
+bench: ## Compare with Kubernetes into docs/benchmarks.md (BENCH=-short).
+	hack/bench.sh $(BENCH)
+
 checks := codegen docs tidy format headers scripts vet lint manifests
 
 .PHONY: verify

@@ -1,0 +1,154 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+)
+
+// size is how large the loads are.
+type size struct {
+	create     int // objects per creating case
+	gets       int // reads per client count
+	lists      int // lists per encoding
+	watched    int // events that every watcher gets
+	fill, many int // Pods in the two Namespaces that are not empty
+	empties    int // empty Namespaces deleted, one every stagger
+	together   int // Namespaces deleted at once
+	others     []int
+	keys       int // of the raw etcd
+	idle       time.Duration
+}
+
+var (
+	full = size{
+		create: 1000, gets: 3000, lists: 20, watched: 200, fill: 2000, many: 10000, empties: 20, together: 300,
+		others: []int{1000, 10000, 50000}, keys: 30000, idle: 10 * time.Second,
+	}
+	small = size{
+		create: 300, gets: 1000, lists: 5, watched: 100, fill: 500, many: 2000, empties: 5, together: 50,
+		others: []int{100, 1000}, keys: 10000, idle: 5 * time.Second,
+	}
+)
+
+// benchCase is something to measure.
+type benchCase struct {
+	name, about string
+	// rounds bounds how often the case runs; 0 leaves it to the flag.
+	rounds int
+	// before is for what needs neither side to run.
+	before bool
+	// boroughOnly is for what shows how Borough itself behaves.
+	boroughOnly bool
+	// run measures one side; together, if there is no run, all at once.
+	run      func(context.Context, *side, size) ([]figure, error)
+	together func(b *bench, ctx context.Context, round int) error
+}
+
+// cases are in the order in which they run. Those that leave much behind are at
+// the end, so that they do not weigh on the others.
+var cases = []benchCase{
+	{name: "start", about: "start to ready, on new and on existing state", before: true, together: (*bench).measureStarts},
+	{name: "idle", about: "resident memory and CPU with nothing to do", rounds: 1, together: (*bench).measureIdle},
+	{name: "namespaces", about: "create Namespaces", run: createNamespaces},
+	{name: "limitranges", about: "create LimitRanges", run: createLimitRanges},
+	{name: "pods", about: "create Pods that a LimitRange gives defaults", run: createPods},
+	{name: "get", about: "read a Pod", run: getPods},
+	{name: "watch", about: "100 watchers of the same Pods", run: watchPods},
+	{name: "empty", about: "delete empty Namespaces", run: deleteEmpty},
+	{name: "fill", about: "list 2,000 Pods, then delete their Namespace", run: listAndDelete},
+	{name: "many", about: "delete a Namespace with 10,000 Pods", rounds: 1, run: deleteMany},
+	{name: "together", about: "delete 300 Namespaces at once", rounds: 2, run: deleteTogether},
+	{name: "end", about: "resident memory and CPU after the cases before this", rounds: 1, together: (*bench).measureEnd},
+	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
+	{name: "scale", about: "delete empty Namespaces beside 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteBesideOthers},
+}
+
+// bench is one run.
+type bench struct {
+	size   size
+	rounds int
+	wanted *regexp.Regexp
+	report *report
+	sides  []*side
+}
+
+func (b *bench) run(ctx context.Context) error {
+	for _, c := range cases {
+		if !b.wanted.MatchString(c.name) {
+			continue
+		}
+		if !c.before {
+			if err := b.start(ctx); err != nil {
+				return err
+			}
+		}
+		if err := b.runCase(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return b.start(ctx) // if no case did: the report has their versions
+}
+
+// start starts both sides unless they run.
+func (b *bench) start(ctx context.Context) error {
+	for _, start := range starters[len(b.sides):] {
+		s, err := start(ctx)
+		if err != nil {
+			return err
+		}
+		b.sides = append(b.sides, s)
+	}
+	return nil
+}
+
+// runCase runs a case on both sides in turn. Who is first alternates.
+func (b *bench) runCase(ctx context.Context, c benchCase) error {
+	rounds := b.rounds
+	if c.rounds > 0 {
+		rounds = min(rounds, c.rounds)
+	}
+	for round := range rounds {
+		if c.together != nil {
+			b.progress(c.name, round, "both")
+			if err := c.together(b, ctx, round); err != nil {
+				return err
+			}
+			continue
+		}
+		for i := range b.sides {
+			s := b.sides[(i+round)%len(b.sides)]
+			if c.boroughOnly && s.name != borough {
+				continue
+			}
+			b.progress(c.name, round, s.name)
+			figures, err := c.run(ctx, s, b.size)
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+			b.report.add(s.name, figures)
+		}
+	}
+	return nil
+}
+
+func (b *bench) progress(name string, round int, who string) {
+	fmt.Fprintf(os.Stderr, "%s %s, round %d: %s\n", time.Now().Format(time.TimeOnly), name, round+1, who)
+}
+
+// stop ends all processes, whatever state they are in.
+func (b *bench) stop() {
+	var errs []error
+	for _, s := range b.sides {
+		errs = append(errs, s.stop())
+	}
+	if err := errors.Join(errs...); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+}

@@ -1,0 +1,122 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	jsonType     = "application/json"
+	protobufType = "application/vnd.kubernetes.protobuf"
+	tableType    = "application/json;as=Table;v=v1;g=meta.k8s.io"
+)
+
+// client has a connection of its own, HTTP/2 with a client certificate. It does
+// little with what it gets, so that the servers have the machine.
+type client struct {
+	http *http.Client
+	host string
+}
+
+// client returns the n-th client of a side.
+func (s *side) client(n int) (*client, error) {
+	for len(s.clients) <= n {
+		config, err := rest.TLSConfigFor(s.config)
+		if err != nil {
+			return nil, fmt.Errorf("make a client of %s: %w", s.name, err)
+		}
+		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+		s.clients = append(s.clients, &client{http: &http.Client{Transport: transport}, host: s.config.Host})
+	}
+	return s.clients[n], nil
+}
+
+// send sends a request and returns the answer, whose body the caller closes. An
+// answer other than 2xx is an error.
+func (c *client) send(ctx context.Context, method, path, accept string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.host+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	request.Header.Set("Content-Type", jsonType)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode/100 != 2 {
+		defer response.Body.Close()
+		answer, _ := io.ReadAll(io.LimitReader(response.Body, 1000)) // only to explain
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
+	}
+	return response, nil
+}
+
+// do sends a request and reads the whole answer.
+func (c *client) do(ctx context.Context, method, path, accept string, body []byte) error {
+	response, err := c.send(ctx, method, path, accept, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+	}
+	return nil
+}
+
+func (c *client) create(ctx context.Context, path string, body []byte) error {
+	return c.do(ctx, http.MethodPost, path, jsonType, body)
+}
+
+func (c *client) get(ctx context.Context, path, accept string) error {
+	return c.do(ctx, http.MethodGet, path, accept, nil)
+}
+
+func (c *client) delete(ctx context.Context, path string) error {
+	return c.do(ctx, http.MethodDelete, path, jsonType, nil)
+}
+
+// watch opens a watch and calls seen with the type of each event and the name of
+// its object, until the context ends or seen returns false. What it returns then
+// waits for that and says what went wrong.
+func (c *client) watch(ctx context.Context, path string, seen func(event, name string) bool) (func() error, error) {
+	response, err := c.send(ctx, http.MethodGet, path+"?watch=1", jsonType, nil)
+	if err != nil {
+		return nil, err
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer response.Body.Close()
+		lines := bufio.NewReaderSize(response.Body, 16<<10)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				done <- fmt.Errorf("watch %s: %w", path, err)
+				return
+			}
+			if !seen(field(line, `"type":"`), field(line, `"metadata":{"name":"`)) {
+				done <- nil
+				return
+			}
+		}
+	}()
+	return func() error { return <-done }, nil
+}
+
+// field is the string that follows the key. Decoding each event for each watcher
+// would cost more than it costs the server to send it.
+func field(line []byte, key string) string {
+	_, rest, _ := bytes.Cut(line, []byte(key))
+	value, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(value)
+}

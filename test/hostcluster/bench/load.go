@@ -1,0 +1,89 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const manyClients = 32
+
+// outcome is what a load took.
+type outcome struct {
+	elapsed time.Duration
+	each    []time.Duration
+}
+
+// load has a number of clients do n operations as fast as they can, and stops at
+// the first error.
+func (s *side) load(ctx context.Context, clients, n int, do func(ctx context.Context, c *client, i int) error) (outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for i := range clients { // they connect before anything is measured
+		c, err := s.client(i)
+		if err != nil {
+			return outcome{}, err
+		}
+		if err := c.get(ctx, "/livez", jsonType); err != nil {
+			return outcome{}, err
+		}
+	}
+	each := make([]time.Duration, n)
+	var next atomic.Int64
+	var working sync.WaitGroup
+	began := time.Now()
+	for _, c := range s.clients[:clients] {
+		working.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				sent := time.Now()
+				if err := do(ctx, c, i); err != nil {
+					cancel(err)
+					return
+				}
+				each[i] = time.Since(sent)
+			}
+		})
+	}
+	working.Wait()
+	return outcome{time.Since(began), each}, context.Cause(ctx)
+}
+
+// figures are the rate of a load and how long an operation takes.
+func (o outcome) figures(row string) []figure {
+	return append([]figure{{row: row, unit: perSecond, value: float64(len(o.each)) / o.elapsed.Seconds()}}, quantiles(row, o.each)...)
+}
+
+func quantiles(row string, each []time.Duration) []figure {
+	return []figure{
+		{row: row + ", p50", unit: seconds, value: quantile(each, 0.50).Seconds()},
+		{row: row + ", p99", unit: seconds, value: quantile(each, 0.99).Seconds()},
+	}
+}
+
+// quantile is the smallest value that the share q of all does not exceed.
+func quantile(all []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[max(int(math.Ceil(q*float64(len(sorted)))), 1)-1]
+}
+
+func clientsLabel(n int) string {
+	if n == 1 {
+		return "1 client"
+	}
+	return fmt.Sprintf("%d clients", n)
+}
+
+// number writes an integer with its thousands apart.
+func number(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", number(n/1000), n%1000)
+}

@@ -1,0 +1,24 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "fmt"
+
+// The objects differ between the sides in their apiVersion alone.
+
+func (s *side) namespaceBody(name string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Namespace","metadata":{"name":%q,"labels":{"team":"bench"}}}`, s.apiVersion, name)
+}
+
+func (s *side) limitRangeBody(name string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"LimitRange","metadata":{"name":%q},"spec":{"limits":[{"type":"Container",`+
+		`"default":{"cpu":"500m","memory":"256Mi"},"defaultRequest":{"cpu":"100m","memory":"64Mi"},"max":{"cpu":"2","memory":"1Gi"}}]}}`, s.apiVersion, name)
+}
+
+// podBody has no resources: they are what the LimitRange gives by default.
+func (s *side) podBody(name string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod","metadata":{"name":%q,"labels":{"app":"bench"}},"spec":{"containers":[`+
+		`{"name":"app","image":"registry.example/app:1.0","ports":[{"containerPort":8080}],"env":[{"name":"MODE","value":"bench"}]},`+
+		`{"name":"sidecar","image":"registry.example/sidecar:1.0"}]}}`, s.apiVersion, name)
+}

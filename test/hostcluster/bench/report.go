@@ -1,0 +1,166 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// unit is what a figure counts in.
+type unit int
+
+const (
+	seconds   unit = iota // less is better
+	perSecond             // more is better
+	bytesUnit             // less is better
+)
+
+// figure is something measured once.
+type figure struct {
+	row   string
+	unit  unit
+	value float64
+}
+
+// aims are how many times better than Kubernetes Borough is to be.
+var aims = map[string]float64{
+	"Start to ready, new":                8,
+	"Memory, idle":                       3,
+	"Create Pods, 32 clients":            2,
+	"Delete an empty Namespace, p50":     250,
+	"Delete a Namespace with 2,000 Pods": 40,
+	"Delete 300 Namespaces at once":      60,
+}
+
+// report gathers the figures of all rounds, in the order of their rows.
+type report struct {
+	rows   []*row
+	byName map[string]*row
+}
+
+type row struct {
+	name  string
+	unit  unit
+	sides map[string][]float64
+}
+
+func (r *report) add(side string, figures []figure) {
+	if r.byName == nil {
+		r.byName = map[string]*row{}
+	}
+	for _, f := range figures {
+		if r.byName[f.row] == nil {
+			r.byName[f.row] = &row{name: f.row, unit: f.unit, sides: map[string][]float64{}}
+			r.rows = append(r.rows, r.byName[f.row])
+		}
+		sides := r.byName[f.row].sides
+		sides[side] = append(sides[side], f.value)
+	}
+}
+
+// String is the report as tables of Markdown.
+func (r *report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| | %s | %s | times better | aim |\n|---|---:|---:|---:|---|\n", kube, borough)
+	for _, row := range r.rows {
+		if row.sides[kube] == nil {
+			continue
+		}
+		ratio, aim := row.ratio(), ""
+		if want, ok := aims[row.name]; ok {
+			aim = fmt.Sprintf("%g: missed", want)
+			if ratio >= want {
+				aim = fmt.Sprintf("%g: met", want)
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", row.name, row.median(kube), row.median(borough), formatRatio(ratio), aim)
+	}
+	var single strings.Builder
+	for _, row := range r.rows {
+		for _, side := range []string{borough, alone} {
+			if row.sides[kube] == nil && row.sides[side] != nil {
+				fmt.Fprintf(&single, "| %s | %s |\n", row.name, row.median(side))
+			}
+		}
+	}
+	if single.Len() > 0 {
+		fmt.Fprintf(&b, "\nBy itself:\n\n| | |\n|---|---:|\n%s", single.String())
+	}
+	return b.String()
+}
+
+func (r *row) ratio() float64 {
+	theirs, ours := middle(r.sides[kube]), middle(r.sides[borough])
+	if r.unit == perSecond {
+		theirs, ours = ours, theirs
+	}
+	return theirs / ours
+}
+
+func (r *row) median(side string) string {
+	value := middle(r.sides[side])
+	switch r.unit {
+	case perSecond:
+		return number(int(value+0.5)) + " /s"
+	case bytesUnit:
+		return number(int(value/(1<<20)+0.5)) + " MiB"
+	}
+	if value < 1 {
+		return fmt.Sprintf("%.3g ms", value*1000)
+	}
+	return fmt.Sprintf("%.4g s", value)
+}
+
+func formatRatio(ratio float64) string {
+	if ratio >= 10 {
+		return fmt.Sprintf("%.0f", ratio)
+	}
+	return fmt.Sprintf("%.2g", ratio)
+}
+
+// middle is the median.
+func middle(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
+	}
+	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// The table goes between these lines of the document; what stands around it is
+// written by people.
+const (
+	beginMarker = "<!-- make bench writes from here -->\n"
+	endMarker   = "<!-- to here -->\n"
+)
+
+func writeBetweenMarkers(path, text string) error {
+	document, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	before, rest, begins := strings.Cut(string(document), beginMarker)
+	_, after, ends := strings.Cut(rest, endMarker)
+	if !begins || !ends {
+		return fmt.Errorf("write the table: %s does not have the lines %q and %q", path, beginMarker, endMarker)
+	}
+	document = []byte(before + beginMarker + text + endMarker + after)
+	if err := os.WriteFile(path, document, 0o644); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	if name, err := filepath.Rel(harness.Root, path); err == nil {
+		fmt.Fprintln(os.Stderr, "written to", name)
+	}
+	return nil
+}

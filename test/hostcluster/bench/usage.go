@@ -1,0 +1,88 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ticks are the kernel's clock ticks per second in /proc, on every platform that
+// Go runs on.
+const ticks = 100
+
+// usage is what the processes of a side hold and have spent.
+type usage struct {
+	memory float64 // resident, in bytes
+	cpu    float64 // user and system, in seconds
+}
+
+func (s *side) usage() (usage, error) {
+	var all usage
+	for _, pid := range s.pids() {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return usage{}, fmt.Errorf("read what a process of %s uses: %w", s.name, err)
+		}
+		// What follows the name, which is in parentheses, begins with field 3 of
+		// proc_pid_stat(5).
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		var values [3]float64
+		for i, field := range []int{14, 15, 24} { // utime, stime, rss
+			if values[i], err = strconv.ParseFloat(fields[field-3], 64); err != nil {
+				return usage{}, fmt.Errorf("read what a process of %s uses: %w", s.name, err)
+			}
+		}
+		all.cpu += (values[0] + values[1]) / ticks
+		all.memory += values[2] * float64(os.Getpagesize())
+	}
+	return all, nil
+}
+
+// measureIdle lets both sides do nothing for a while.
+func (b *bench) measureIdle(ctx context.Context, _ int) error {
+	before := make([]usage, len(b.sides))
+	for i, s := range b.sides {
+		var err error
+		if before[i], err = s.usage(); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-time.After(b.size.idle):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i, s := range b.sides {
+		after, err := s.usage()
+		if err != nil {
+			return err
+		}
+		b.report.add(s.name, []figure{
+			{row: "Memory, idle", unit: bytesUnit, value: after.memory},
+			{row: "CPU per second, idle", unit: seconds, value: (after.cpu - before[i].cpu) / b.size.idle.Seconds()},
+		})
+	}
+	return nil
+}
+
+// measureEnd looks at what both sides hold after the load that they share, and
+// have spent on it, their start included.
+func (b *bench) measureEnd(context.Context, int) error {
+	for _, s := range b.sides {
+		end, err := s.usage()
+		if err != nil {
+			return err
+		}
+		b.report.add(s.name, []figure{
+			{row: "Memory, after the load", unit: bytesUnit, value: end.memory},
+			{row: "CPU, all of it", unit: seconds, value: end.cpu},
+		})
+	}
+	return nil
+}
