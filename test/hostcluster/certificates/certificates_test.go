@@ -1,0 +1,224 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/test/hostcluster"
+)
+
+// TestCertificates follows two servers with certificates that live a minute,
+// through rotations and damages, while clients read, write and watch.
+func TestCertificates(t *testing.T) {
+	cluster := hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}})
+	d := deploy(t, cluster, 2, "--serving-cert-lifetime=60s")
+	secrets := d.client.CoreV1().Secrets(hostcluster.SystemNamespace)
+	clients, look := startLoad(t, cluster), d.startLook(t)
+	first := look.awaitCert(t)
+
+	// While clients go on, and wait for none of this.
+	t.Run("Secret deleted", func(t *testing.T) {
+		if err := secrets.Delete(t.Context(), certSecret, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "Secret to be there again", d.inStep)
+	})
+	t.Run("Secret damaged", func(t *testing.T) {
+		garbage := []byte(`{"data": {"tls.crt": "Z2FyYmFnZQ==", "tls.key": "Z2FyYmFnZQ==", "ca.crt": "Z2FyYmFnZQ=="}}`)
+		if _, err := secrets.Patch(t.Context(), certSecret, "application/merge-patch+json", garbage, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "Secret to be repaired", d.inStep)
+	})
+	t.Run("files replaced", func(t *testing.T) { testFiles(t, d) })
+	t.Run("rotated twice", func(t *testing.T) {
+		for range 2 {
+			look.awaitCert(t)
+		}
+		await(t, "CA that expired to leave", func(ctx context.Context) error {
+			trusted, err := d.trusted(ctx)
+			if err == nil && slices.ContainsFunc(trusted, func(ca *x509.Certificate) bool { return first.CheckSignatureFrom(ca) == nil }) {
+				err = errors.New("the CA of the first certificate is still trusted")
+			}
+			return err
+		})
+		await(t, "servers to be in step", d.inStep)
+	})
+	look.stop(t)
+	clients.stop(t)
+
+	// In between, the host can't trust anybody.
+	for name, caBundle := range map[string][]byte{
+		"caBundle of garbage": []byte("garbage"),
+		"caBundle of another": newCA(t).CertPEM,
+		"no caBundle":         nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.trust(t, caBundle)
+			await(t, "caBundle to be repaired", d.inStep)
+			await(t, "API", func(ctx context.Context) error {
+				_, err := cluster.BoroughClient(t).TenancyV1().Namespaces().List(ctx, metav1.ListOptions{})
+				return err
+			})
+		})
+	}
+}
+
+// look compares all the time what the servers present with what the host
+// trusts.
+type look struct {
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+	certs    chan *x509.Certificate // each that all servers have come to present
+	failures failures
+}
+
+func (d *deployment) startLook(t *testing.T) *look {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &look{cancel: cancel, certs: make(chan *x509.Certificate, 100)}
+	l.done.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		var last *x509.Certificate
+		for ctx.Err() == nil {
+			started := time.Now()
+			served, err := d.look(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil && time.Since(started) > time.Second:
+				// The two were not read at the same time, which the machine is
+				// too busy for.
+			case err != nil:
+				l.failures.add(err)
+			case served != nil && (last == nil || !last.Equal(served)):
+				last = served
+				l.certs <- served
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
+	return l
+}
+
+// look returns the certificate that all servers present, none if they differ,
+// and an error if the host does not trust one.
+func (d *deployment) look(ctx context.Context) (*x509.Certificate, error) {
+	trusted, err := d.trusted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*x509.Certificate
+	for _, address := range d.addresses {
+		served, err := presented(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		if !trusted.trusts(served) {
+			return nil, fmt.Errorf("the host does not trust what %s presents, of %s", address, served.NotBefore)
+		}
+		all = append(all, served)
+	}
+	if slices.ContainsFunc(all, func(c *x509.Certificate) bool { return !c.Equal(all[0]) }) {
+		return nil, nil
+	}
+	return all[0], nil
+}
+
+// awaitCert waits until all servers present another certificate.
+func (l *look) awaitCert(t *testing.T) *x509.Certificate {
+	t.Helper()
+	select {
+	case cert := <-l.certs:
+		t.Logf("serving now: the certificate that ends at %s", cert.NotAfter)
+		return cert
+	case <-time.After(timeout):
+		t.Fatal("no other certificate is presented")
+	}
+	return nil
+}
+
+func (l *look) stop(t *testing.T) {
+	t.Helper()
+	l.cancel()
+	l.done.Wait()
+	l.failures.report(t)
+}
+
+// testFiles replaces the files that a server has its certificate from, as the
+// kubelet does when a Secret changes.
+func testFiles(t *testing.T, d *deployment) {
+	ca := newCA(t)
+	dir := t.TempDir()
+	issue := func(version string) {
+		cert, key, err := ca.Issue(pkix.Name{CommonName: version}, hostName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := filepath.Join(dir, version)
+		next := filepath.Join(dir, "..data_tmp")
+		for _, err := range []error{
+			os.Mkdir(files, 0o700),
+			os.WriteFile(filepath.Join(files, corev1.TLSCertKey), cert, 0o600),
+			os.WriteFile(filepath.Join(files, corev1.TLSPrivateKeyKey), key, 0o600),
+			os.Symlink(version, next),
+			os.Rename(next, filepath.Join(dir, "..data")),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	issue("..1")
+	port := d.startServer(t, "files",
+		"--tls-cert-file="+filepath.Join(dir, corev1.TLSCertKey),
+		"--tls-private-key-file="+filepath.Join(dir, corev1.TLSPrivateKeyKey))
+	awaitServed := func(name string) {
+		t.Helper()
+		await(t, "certificate "+name, func(ctx context.Context) error {
+			served, err := presented(ctx, address(port))
+			if err == nil && served.Subject.CommonName != name {
+				err = fmt.Errorf("presented is %s", served.Subject.CommonName)
+			}
+			return err
+		})
+	}
+	awaitServed("..1")
+	issue("..2")
+	if err := os.RemoveAll(filepath.Join(dir, "..1")); err != nil {
+		t.Fatal(err)
+	}
+	awaitServed("..2")
+}
+
+func newCA(t *testing.T) *hostcluster.CA {
+	t.Helper()
+	ca, err := hostcluster.NewCA("another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}

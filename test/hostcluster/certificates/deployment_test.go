@@ -1,0 +1,247 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/hostcluster"
+)
+
+const (
+	serverName = "borough-apiserver"
+	hostName   = serverName + "." + hostcluster.SystemNamespace + ".svc" // that the host verifies
+	certSecret = "borough-apiserver-tls"
+	apiService = "/apis/apiregistration.k8s.io/v1/apiservices/v1.tenancy.borough.io"
+	// timeout is how long anything may take to come about. Longest is a
+	// rotation, for which most of a certificate's life passes.
+	timeout = 3 * time.Minute
+)
+
+// deployment is Borough with certificates that the servers make.
+type deployment struct {
+	cluster *hostcluster.Cluster
+	client  kubernetes.Interface
+	// addresses are where the servers listen.
+	addresses []string
+}
+
+func deploy(t *testing.T, cluster *hostcluster.Cluster, servers int, flags ...string) *deployment {
+	t.Helper()
+	d := &deployment{cluster: cluster, client: cluster.Client(t)}
+	d.apply(t)
+	for i := range servers {
+		port := d.startServer(t, fmt.Sprintf("%s-%d", serverName, i), append(flags,
+			"--serving-cert-secret="+hostcluster.SystemNamespace+"/"+certSecret,
+			"--serving-cert-service="+hostcluster.SystemNamespace+"/"+serverName)...)
+		d.addresses = append(d.addresses, address(port))
+		// The aggregator reads the port here; a loopback address would be refused.
+		_, err := d.client.DiscoveryV1().EndpointSlices(hostcluster.SystemNamespace).Create(t.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   fmt.Sprintf("%s-%d", serverName, i),
+				Labels: map[string]string{discoveryv1.LabelServiceName: serverName},
+			},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Ports:       []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(port)), Protocol: new(corev1.ProtocolTCP)}},
+			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatalf("make the server a backend of the Service: %v", err)
+		}
+	}
+	for _, address := range d.addresses {
+		await(t, "server at "+address, func(ctx context.Context) error { return d.ready(ctx, address) })
+	}
+	await(t, "API", func(ctx context.Context) error {
+		_, err := cluster.BoroughClient(t).TenancyV1().Namespaces().List(ctx, metav1.ListOptions{})
+		return err
+	})
+	return d
+}
+
+// apply applies the manifests. All that the servers may do is what they say.
+func (d *deployment) apply(t *testing.T) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := filepath.Rel(dir, filepath.Join(harness.Root, "artifacts", "deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kustomization := fmt.Sprintf("resources: [%s/base]\ncomponents: [%s/components/self-signed]\n", manifests, manifests)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.cluster.Kubectl(t).Run(t, "apply", "--server-side", "--kustomize="+dir)
+}
+
+// startServer starts a server, with the identity of its service account, that
+// runs until the test ends, and returns its port.
+func (d *deployment) startServer(t *testing.T, name string, flags ...string) (port int) {
+	t.Helper()
+	config, err := d.cluster.ServiceAccountConfig(t.Context(), hostcluster.SystemNamespace, serverName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := d.cluster.WriteKubeconfig(name, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := harness.Binary(serverName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if port, err = harness.FreePort(); err != nil {
+		t.Fatal(err)
+	}
+	process, err := harness.StartProcess(path, append(append(d.cluster.Etcd.ClientFlags(),
+		"--etcd-prefix=/borough",
+		"--kubeconfig="+kubeconfig,
+		"--bind-address=127.0.0.1",
+		"--secure-port="+strconv.Itoa(port)), flags...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(process.Tail(60))
+		}
+		if err := process.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return port
+}
+
+// ready returns why a server is not, asked as the host asks: with the CAs in the
+// APIService.
+func (d *deployment) ready(ctx context.Context, address string) error {
+	trusted, err := d.trusted(ctx)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted.pool(), ServerName: hostName}}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	response, err := client.Get("https://" + address + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz answers %s", response.Status)
+	}
+	return nil
+}
+
+// bundle holds the CAs that the host trusts.
+type bundle []*x509.Certificate
+
+func (b bundle) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, ca := range b {
+		pool.AddCert(ca)
+	}
+	return pool
+}
+
+// trusts says whether the CAs certify for a certificate.
+func (b bundle) trusts(cert *x509.Certificate) bool {
+	_, err := cert.Verify(x509.VerifyOptions{DNSName: hostName, Roots: b.pool()})
+	return err == nil
+}
+
+// trusted returns what the host trusts.
+func (d *deployment) trusted(ctx context.Context) (bundle, error) {
+	raw, err := d.client.Discovery().RESTClient().Get().AbsPath(apiService).DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the APIService: %w", err)
+	}
+	var service struct{ Spec struct{ CABundle string } }
+	if err := json.Unmarshal(raw, &service); err != nil {
+		return nil, fmt.Errorf("decode the APIService: %w", err)
+	}
+	text, err := base64.StdEncoding.DecodeString(service.Spec.CABundle)
+	if err != nil {
+		return nil, fmt.Errorf("decode caBundle: %w", err)
+	}
+	return parse(text)
+}
+
+// trust has the host trust something else.
+func (d *deployment) trust(t *testing.T, caBundle []byte) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": caBundle}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.cluster.Kubectl(t).Run(t, "patch", "apiservice", "v1.tenancy.borough.io", "--type=merge", "--patch="+string(patch))
+}
+
+// inStep returns why the servers, the Secret and the APIService are not.
+func (d *deployment) inStep(ctx context.Context) error {
+	secret, err := d.client.CoreV1().Secrets(hostcluster.SystemNamespace).Get(ctx, certSecret, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	certs, err := parse(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return fmt.Errorf("the Secret: %w", err)
+	}
+	if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+		return fmt.Errorf("the Secret: %w", err)
+	}
+	trusted, err := d.trusted(ctx)
+	if err != nil {
+		return err
+	}
+	for _, address := range d.addresses {
+		served, err := presented(ctx, address)
+		if err != nil {
+			return err
+		}
+		if !served.Equal(certs[0]) {
+			return fmt.Errorf("%s does not serve what the Secret holds", address)
+		}
+		if !trusted.trusts(served) {
+			return fmt.Errorf("the host does not trust what %s serves", address)
+		}
+	}
+	return nil
+}
+
+// presented returns the certificate that a server serves with.
+func presented(ctx context.Context, address string) (*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: hostName, InsecureSkipVerify: true}} // to see it is all we want
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of %s: %w", address, err)
+	}
+	defer conn.Close()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
