@@ -18,8 +18,9 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// describe says when, where and with what the figures came about.
-func (b *bench) describe(ctx context.Context, took time.Duration) (string, error) {
+// describe says when, where and with what the figures came about, and how much
+// other programs were in the way. busyBefore is what machineBusy was at the start.
+func (b *bench) describe(ctx context.Context, took time.Duration, busyBefore float64) (string, error) {
 	var versions [2]string
 	for i, s := range b.sides {
 		version, err := s.version(ctx)
@@ -32,8 +33,17 @@ func (b *bench) describe(ctx context.Context, took time.Duration) (string, error
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s, %s, rounds: %d.\n\n- Machine: %s\n- Versions: %s with etcd %s; %s with etcd %s; %s\n\n",
-		time.Now().Format(time.DateOnly), took.Round(time.Second), b.rounds, machine(),
+	busy, err := machineBusy()
+	if err != nil {
+		return "", err
+	}
+	spent, err := b.spent()
+	if err != nil {
+		return "", err
+	}
+	others := max(busy-busyBefore-spent, 0) / took.Seconds() / float64(runtime.NumCPU())
+	return fmt.Sprintf("%s, %s, rounds: %d. Other programs took %.0f%% of the machine's CPU time.\n\n- Machine: %s\n- Versions: %s with etcd %s; %s with etcd %s; %s\n\n",
+		time.Now().Format(time.DateOnly), took.Round(time.Second), b.rounds, 100*others, machine(),
 		versions[0], etcd, versions[1], strings.TrimPrefix(moduleVersion("go.etcd.io/etcd/server/v3"), "v"), runtime.Version()), nil
 }
 

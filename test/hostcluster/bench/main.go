@@ -63,12 +63,16 @@ func run(ctx context.Context, args []string) error {
 	}
 
 	started := time.Now()
+	busy, err := machineBusy()
+	if err != nil {
+		return err
+	}
 	b := &bench{size: size, rounds: *rounds, wanted: wanted, report: &report{}}
 	defer b.stop()
 	if err := b.run(ctx); err != nil {
 		return err
 	}
-	text, err := b.describe(ctx, time.Since(started))
+	text, err := b.describe(ctx, time.Since(started), busy)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -40,6 +41,41 @@ func (s *side) usage() (usage, error) {
 		}
 		all.cpu += (values[0] + values[1]) / ticks
 		all.memory += values[2] * float64(os.Getpagesize())
+	}
+	return all, nil
+}
+
+// machineBusy is the CPU time that all programs on the machine have spent, in
+// seconds: of the first line of proc_stat(5), user, nice and system.
+func machineBusy() (float64, error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("read what the machine does: %w", err)
+	}
+	var user, nice, system float64
+	if _, err := fmt.Sscanf(string(stat), "cpu %f %f %f", &user, &nice, &system); err != nil {
+		return 0, fmt.Errorf("read what the machine does: %w", err)
+	}
+	return (user + nice + system) / ticks, nil
+}
+
+// spent is the CPU time of this run: of this program, of what it started and has
+// seen end, and of both sides.
+func (b *bench) spent() (float64, error) {
+	var all float64
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var used syscall.Rusage
+		if err := syscall.Getrusage(who, &used); err != nil {
+			return 0, fmt.Errorf("read what the run uses: %w", err)
+		}
+		all += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+	}
+	for _, s := range b.sides {
+		used, err := s.usage()
+		if err != nil {
+			return 0, err
+		}
+		all += used.cpu
 	}
 	return all, nil
 }
