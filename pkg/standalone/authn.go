@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/utils/clock"
 )
 
 // NewAuthenticator knows a user by a client certificate that clientCA has
@@ -31,5 +32,5 @@ func NewAuthenticator(clientCA dynamiccertificates.CAContentProvider, openPaths 
 	if err != nil {
 		return nil, fmt.Errorf("make the authenticator of client certificates: %w", err)
 	}
-	return authn, nil
+	return newVerified(authn, clientCA, clock.RealClock{}), nil
 }
