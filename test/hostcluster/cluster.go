@@ -25,6 +25,9 @@ type Options struct {
 	// Controllers are what kube-controller-manager runs besides the
 	// DefaultControllers; "*" is all that it runs by default.
 	Controllers []string
+	// NoControllerManager leaves kube-controller-manager out: nothing changes
+	// by itself, and nothing waits for it.
+	NoControllerManager bool
 	// APIServerFlags and ControllerManagerFlags are added to the usual ones, of
 	// which they override those that take one value.
 	APIServerFlags, ControllerManagerFlags []string
@@ -91,6 +94,9 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	}
 	if err := c.StartAPIServer(ctx); err != nil {
 		return nil, err
+	}
+	if options.NoControllerManager {
+		return c, nil
 	}
 	if err := c.StartControllerManager(ctx); err != nil {
 		return nil, err
