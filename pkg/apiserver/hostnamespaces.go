@@ -101,6 +101,7 @@ func terminate(ctx context.Context, client versioned.Interface, name string) (bo
 	if !ns.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
+	// Conflict: it is another one by now, or is protected and stays.
 	err = client.TenancyV1().Namespaces().Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(ns.UID)))
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return false, fmt.Errorf("delete the namespace with the host's: %w", err)

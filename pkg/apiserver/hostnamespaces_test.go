@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 )
@@ -48,10 +50,10 @@ func TestHostNamespaces(t *testing.T) {
 		user, method, path string
 		ns                 *v1.Namespace
 		couple             bool
-		getErr             error
+		getErr, deleteErr  error
 
-		wantNothing, wantDeleted bool
-		wantCode                 int
+		wantNothing, wantAsked bool
+		wantCode               int
 	}{
 		"purge":                     {user: controller, method: "DELETE", path: pods, ns: active, wantNothing: true},
 		"list":                      {user: controller, method: "GET", path: pods, ns: active, wantNothing: true},
@@ -67,7 +69,8 @@ func TestHostNamespaces(t *testing.T) {
 		"namespace itself":          {user: controller, method: "GET", path: "/apis/tenancy.borough.io/v1/namespaces/foo", ns: active},
 		"storage is not asked":      {user: controller, method: "DELETE", path: pods, ns: active, getErr: errors.New("no etcd"), wantNothing: true},
 		"coupled, storage fails":    {user: controller, method: "DELETE", path: pods, ns: active, couple: true, getErr: errors.New("no etcd"), wantCode: 500},
-		"coupled":                   {user: controller, method: "DELETE", path: pods, ns: active, couple: true, wantDeleted: true},
+		"coupled":                   {user: controller, method: "DELETE", path: pods, ns: active, couple: true, wantAsked: true},
+		"coupled, protected":        {user: controller, method: "DELETE", path: pods, ns: active, couple: true, deleteErr: apierrors.NewConflict(tenancy.Resource("namespaces"), "foo", nil), wantAsked: true, wantNothing: true},
 		"coupled, user":             {user: "alice", method: "DELETE", path: pods, ns: active, couple: true},
 		"coupled, terminating":      {user: controller, method: "DELETE", path: pods, ns: terminating, couple: true},
 	} {
@@ -78,13 +81,13 @@ func TestHostNamespaces(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			deleted := false
+			asked := false
 			client.PrependReactor("delete", "namespaces", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				deleted = true
+				asked = true
 				if got := action.(clienttesting.DeleteAction).GetDeleteOptions().Preconditions; got == nil || *got.UID != tc.ns.UID {
 					t.Errorf("deleted with preconditions %v", got)
 				}
-				return true, nil, nil
+				return true, nil, tc.deleteErr
 			})
 			client.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return tc.getErr != nil, nil, tc.getErr
@@ -117,8 +120,8 @@ func TestHostNamespaces(t *testing.T) {
 			if got := reached.URL.Query()["labelSelector"]; (len(got) == 1 && got[0] == selectNothing) != tc.wantNothing {
 				t.Errorf("label selector %q", got)
 			}
-			if deleted != tc.wantDeleted {
-				t.Errorf("namespace deleted: %v", deleted)
+			if asked != tc.wantAsked {
+				t.Errorf("asked to delete the namespace: %v", asked)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func wantWords(t *testing.T, b *harness.Borough, ns string, want blocker) {
 	}{
 		// The columns of core/v1 come first, as scripts expect.
 		{"get ns " + ns, append([]string{`^NAME STATUS AGE WAITING FOR ` + ns + ` Terminating \w+ `}, want.get...)},
-		{"get ns " + ns + " -o wide", append([]string{`^NAME STATUS AGE WAITING FOR LAST PROGRESS DETAILS ` + ns}, want.wide...)},
+		{"get ns " + ns + " -o wide", append([]string{`^NAME STATUS AGE WAITING FOR PROTECTED LAST PROGRESS DETAILS ` + ns}, want.wide...)},
 		{"describe ns " + ns, want.describe},
 		{"get ns " + ns + " -o yaml", append([]string{` termination: lastProgressTime: "20`}, want.yaml...)},
 	} {

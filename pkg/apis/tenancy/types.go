@@ -46,6 +46,8 @@ type Namespace struct {
 type NamespaceSpec struct {
 	// Finalizers must be empty before the Namespace is removed from storage.
 	Finalizers []FinalizerName
+	// DeletionProtection has every DELETE refused.
+	DeletionProtection bool
 }
 
 // NamespaceStatus is what was last observed of a Namespace.

@@ -656,6 +656,13 @@ func schema_pkg_apis_tenancy_v1_NamespaceSpec(ref common.ReferenceCallback) comm
 							},
 						},
 					},
+					"deletionProtection": {
+						SchemaProps: spec.SchemaProps{
+							Description: "DeletionProtection has every DELETE of the Namespace refused until it is set to false. It can't be set on a Namespace that is being deleted.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},

@@ -41,8 +41,8 @@ func TestWireCompatibleWithCore(t *testing.T) {
 		core func() message
 		own  []string
 	}{
-		{"Namespace", func() message { return &Namespace{} }, func() message { return &corev1.Namespace{} }, []string{"NamespaceStatus.Termination"}},
-		{"NamespaceList", func() message { return &NamespaceList{} }, func() message { return &corev1.NamespaceList{} }, []string{"NamespaceStatus.Termination"}},
+		{"Namespace", func() message { return &Namespace{} }, func() message { return &corev1.Namespace{} }, []string{"NamespaceSpec.DeletionProtection", "NamespaceStatus.Termination"}},
+		{"NamespaceList", func() message { return &NamespaceList{} }, func() message { return &corev1.NamespaceList{} }, []string{"NamespaceSpec.DeletionProtection", "NamespaceStatus.Termination"}},
 		{"LimitRange", func() message { return &LimitRange{} }, func() message { return &corev1.LimitRange{} }, nil},
 		{"LimitRangeList", func() message { return &LimitRangeList{} }, func() message { return &corev1.LimitRangeList{} }, nil},
 		{"Pod", func() message { return &Pod{} }, func() message { return &corev1.Pod{} }, nil},

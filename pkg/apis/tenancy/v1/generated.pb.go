@@ -353,6 +353,16 @@ func (m *NamespaceSpec) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	i--
+	if m.DeletionProtection {
+		dAtA[i] = 1
+	} else {
+		dAtA[i] = 0
+	}
+	i--
+	dAtA[i] = 0x3e
+	i--
+	dAtA[i] = 0xc0
 	if len(m.Finalizers) > 0 {
 		for iNdEx := len(m.Finalizers) - 1; iNdEx >= 0; iNdEx-- {
 			i -= len(m.Finalizers[iNdEx])
@@ -869,6 +879,7 @@ func (m *NamespaceSpec) Size() (n int) {
 			n += 1 + l + sovGenerated(uint64(l))
 		}
 	}
+	n += 3
 	return n
 }
 
@@ -1116,6 +1127,7 @@ func (this *NamespaceSpec) String() string {
 	}
 	s := strings.Join([]string{`&NamespaceSpec{`,
 		`Finalizers:` + fmt.Sprintf("%v", this.Finalizers) + `,`,
+		`DeletionProtection:` + fmt.Sprintf("%v", this.DeletionProtection) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -2129,6 +2141,26 @@ func (m *NamespaceSpec) Unmarshal(dAtA []byte) error {
 			}
 			m.Finalizers = append(m.Finalizers, FinalizerName(dAtA[iNdEx:postIndex]))
 			iNdEx = postIndex
+		case 1000:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field DeletionProtection", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.DeletionProtection = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipGenerated(dAtA[iNdEx:])

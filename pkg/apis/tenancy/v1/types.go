@@ -36,6 +36,10 @@ const NamespaceTerminatingCause metav1.CauseType = corev1.NamespaceTerminatingCa
 // Conflicts that are over after another read.
 const NamespaceNotEmptyCause metav1.CauseType = "NamespaceNotEmpty"
 
+// NamespaceProtectedCause is the cause in the Conflict of a request to delete a
+// Namespace that has spec.deletionProtection.
+const NamespaceProtectedCause metav1.CauseType = "NamespaceProtected"
+
 // NamespaceConditionType names a condition of a Namespace.
 type NamespaceConditionType string
 
@@ -93,6 +97,11 @@ type NamespaceSpec struct {
 	// +optional
 	// +listType=atomic
 	Finalizers []FinalizerName `json:"finalizers,omitempty" protobuf:"bytes,1,rep,name=finalizers,casttype=FinalizerName"`
+
+	// DeletionProtection has every DELETE of the Namespace refused until it is
+	// set to false. It can't be set on a Namespace that is being deleted.
+	// +optional
+	DeletionProtection bool `json:"deletionProtection,omitempty" protobuf:"varint,1000,opt,name=deletionProtection"`
 }
 
 // NamespaceStatus is what was last observed of a Namespace.

@@ -27,7 +27,12 @@ func ValidateNamespace(ns *tenancy.Namespace) field.ErrorList {
 
 // ValidateNamespaceUpdate checks what an update changes.
 func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
-	return validateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
+	errs := validateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
+	// Too late, and whoever asks for it should know.
+	if newNS.Spec.DeletionProtection && !oldNS.Spec.DeletionProtection && !oldNS.DeletionTimestamp.IsZero() {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "deletionProtection"), "may not be set on a namespace that is being deleted: there is no way back"))
+	}
+	return errs
 }
 
 // ValidateNamespaceStatusUpdate checks what an update of the status changes:

@@ -111,3 +111,18 @@ func TestStatusOfADeletedNamespace(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestProtectionOfADeletedNamespace(t *testing.T) {
+	ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foo", ResourceVersion: "1"}}
+	protected := ns.DeepCopy()
+	protected.Spec.DeletionProtection = true
+	if errs := validation.ValidateNamespaceUpdate(protected, ns); len(errs) > 0 {
+		t.Error(errs)
+	}
+	ns.DeletionTimestamp = new(metav1.Now())
+	protected.DeletionTimestamp = ns.DeletionTimestamp
+	want := []string{"spec.deletionProtection: Forbidden: may not be set on a namespace that is being deleted: there is no way back"}
+	if diff := cmp.Diff(want, messages(validation.ValidateNamespaceUpdate(protected, ns))); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -87,6 +87,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceSpec
   map:
     fields:
+    - name: deletionProtection
+      type:
+        scalar: boolean
     - name: finalizers
       type:
         list:

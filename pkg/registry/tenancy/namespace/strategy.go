@@ -132,7 +132,7 @@ func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 // GetResetFields names what PrepareForUpdate keeps, so that server-side apply
 // gives nobody the ownership of it.
 func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("status")
+	return resetFields(fieldpath.MakePathOrDie("status"))
 }
 
 // PrepareForUpdate keeps the spec.
@@ -149,14 +149,15 @@ func (StatusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 
 // GetResetFields names what PrepareForUpdate keeps.
 func (StatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("spec")
+	return resetFields(fieldpath.MakePathOrDie("spec"))
 }
 
-// PrepareForUpdate keeps the status.
+// PrepareForUpdate keeps the status, and of the spec all but the finalizers.
 func (s FinalizeStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	ns := obj.(*tenancy.Namespace)
-	ns.Status = old.(*tenancy.Namespace).Status
-	s.updateTermination(ns)
+	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	newNS.Spec.DeletionProtection = oldNS.Spec.DeletionProtection
+	newNS.Status = oldNS.Status
+	s.updateTermination(newNS)
 }
 
 // ValidateUpdate checks a change of the finalizers.
@@ -166,12 +167,12 @@ func (FinalizeStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Objec
 
 // GetResetFields names what PrepareForUpdate keeps.
 func (FinalizeStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("status")
+	return resetFields(fieldpath.MakePathOrDie("status"), fieldpath.MakePathOrDie("spec", "deletionProtection"))
 }
 
-func resetFields(field string) map[fieldpath.APIVersion]*fieldpath.Set {
+func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(v1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(field)),
+		fieldpath.APIVersion(v1.SchemeGroupVersion.String()): fieldpath.NewSet(paths...),
 	}
 }
 

@@ -93,15 +93,15 @@ func TestTable(t *testing.T) {
 			if tc.termination == nil {
 				progress = "7m"
 			}
-			want := []any{"ns", "Terminating", "60m", tc.waiting, progress, tc.details}
+			want := []any{"ns", "Terminating", "60m", tc.waiting, false, progress, tc.details}
 			wantRow(t, ns, want)
 		})
 	}
 	wantRow(t, &tenancy.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: "ns", CreationTimestamp: ago(time.Hour), Finalizers: []string{"a/f"}},
-		Spec:       tenancy.NamespaceSpec{Finalizers: kube},
+		Spec:       tenancy.NamespaceSpec{Finalizers: kube, DeletionProtection: true},
 		Status:     tenancy.NamespaceStatus{Phase: tenancy.NamespaceActive},
-	}, []any{"ns", "Active", "60m", "<none>", "<none>", "<none>"})
+	}, []any{"ns", "Active", "60m", "<none>", true, "<none>", "<none>"})
 }
 
 func wantRow(t *testing.T, ns *tenancy.Namespace, want []any) {
@@ -114,7 +114,7 @@ func wantRow(t *testing.T, ns *tenancy.Namespace, want []any) {
 	for _, c := range table.ColumnDefinitions {
 		columns = append(columns, fmt.Sprint(c.Name, " ", c.Priority))
 	}
-	if diff := cmp.Diff([]string{"Name 0", "Status 0", "Age 0", "Waiting For 0", "Last Progress 1", "Details 1"}, columns); diff != "" {
+	if diff := cmp.Diff([]string{"Name 0", "Status 0", "Age 0", "Waiting For 0", "Protected 1", "Last Progress 1", "Details 1"}, columns); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, table.Rows[0].Cells); diff != "" {

@@ -19,6 +19,9 @@ type NamespaceSpecApplyConfiguration struct {
 	// out with "kubernetes", the namespace controller, which purges the
 	// content. The list changes only through the finalize subresource.
 	Finalizers []tenancyv1.FinalizerName `json:"finalizers,omitempty"`
+	// DeletionProtection has every DELETE of the Namespace refused until it is
+	// set to false. It can't be set on a Namespace that is being deleted.
+	DeletionProtection *bool `json:"deletionProtection,omitempty"`
 }
 
 // NamespaceSpecApplyConfiguration constructs a declarative configuration of the NamespaceSpec type for use with
@@ -34,5 +37,13 @@ func (b *NamespaceSpecApplyConfiguration) WithFinalizers(values ...tenancyv1.Fin
 	for i := range values {
 		b.Finalizers = append(b.Finalizers, values[i])
 	}
+	return b
+}
+
+// WithDeletionProtection sets the DeletionProtection field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeletionProtection field is set to the value of the last call.
+func (b *NamespaceSpecApplyConfiguration) WithDeletionProtection(value bool) *NamespaceSpecApplyConfiguration {
+	b.DeletionProtection = &value
 	return b
 }

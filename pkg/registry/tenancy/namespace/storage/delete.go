@@ -5,6 +5,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,8 +28,9 @@ import (
 // it was removed.
 //
 // It returns NotFound for an absent Namespace, and Conflict where a precondition
-// does not hold or, with the cause NamespaceNotEmptyCause, where only content
-// holds a Namespace that is Terminating.
+// does not hold, with the cause NamespaceProtectedCause where the Namespace is
+// protected and, with the cause NamespaceNotEmptyCause, where only content holds
+// a Namespace that is Terminating.
 func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -98,6 +100,10 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 	preconditions := &storage.Preconditions{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}
 	mark := func(existing runtime.Object) (runtime.Object, error) {
 		ns := existing.(*tenancy.Namespace)
+		// Here, where nobody can change it any more before the mark is set.
+		if ns.Spec.DeletionProtection && ns.DeletionTimestamp.IsZero() {
+			return nil, newProtected(name)
+		}
 		if err := deleteValidation(ctx, ns); err != nil {
 			return nil, err
 		}
@@ -122,6 +128,19 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 		err = apierrors.NewInternalError(err)
 	}
 	return nil, err
+}
+
+// newProtected returns the error for a Namespace that is protected, which says
+// how to lift that.
+func newProtected(name string) error {
+	message := fmt.Sprintf(`it is protected from deletion by spec.deletionProtection; to lift that: kubectl patch namespaces.%s %s --type=merge -p '{"spec":{"deletionProtection":false}}'`, tenancy.GroupName, name)
+	err := apierrors.NewConflict(tenancy.Resource("namespaces"), name, errors.New(message))
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+		Type:    v1.NamespaceProtectedCause,
+		Message: message,
+		Field:   "spec.deletionProtection",
+	})
+	return err
 }
 
 // finalizersFor returns the metadata finalizers that the propagation policy

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,8 +21,10 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericregistrytest "k8s.io/apiserver/pkg/registry/generic/testing"
 	"k8s.io/apiserver/pkg/registry/rest"
+	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/registrytest"
 )
 
@@ -116,6 +119,10 @@ func specFinalizers(names ...tenancy.FinalizerName) func(*tenancy.Namespace) {
 	return func(ns *tenancy.Namespace) { ns.Spec.Finalizers = names }
 }
 
+func protected(on bool) func(*tenancy.Namespace) {
+	return func(ns *tenancy.Namespace) { ns.Spec.DeletionProtection = on }
+}
+
 func metadataFinalizers(names ...string) func(*tenancy.Namespace) {
 	return func(ns *tenancy.Namespace) { ns.Finalizers = names }
 }
@@ -155,6 +162,8 @@ func TestLifeCycle(t *testing.T) {
 	}
 	wrong, dryRun := types.UID("wrong"), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 	background := policy(metav1.DeletePropagationBackground)
+	const protection = `Operation cannot be fulfilled on namespaces.tenancy.borough.io "foo": it is protected from deletion by spec.deletionProtection; ` +
+		`to lift that: kubectl patch namespaces.tenancy.borough.io foo --type=merge -p '{"spec":{"deletionProtection":false}}'`
 
 	for _, tc := range []struct {
 		name    string
@@ -188,6 +197,15 @@ func TestLifeCycle(t *testing.T) {
 		{"background takes them away", []step{create(), update(resource, metadataFinalizers(metav1.FinalizerOrphanDependents, "a/a")), remove(background)}, terminating([]string{"a/a"}, kube), ""},
 		{"no policy keeps them", []step{create(), update(resource, metadataFinalizers(metav1.FinalizerOrphanDependents)), remove(metav1.DeleteOptions{})}, terminating([]string{metav1.FinalizerOrphanDependents}, kube), ""},
 
+		{"protected", []step{create(), update(resource, protected(true)), remove(background)}, active(kube), protection},
+		{"protected and unheld", []step{create(), update(resource, protected(true)), update(finalize, specFinalizers()), remove(background)}, active(), protection},
+		{"protected, dry run", []step{create(), update(resource, protected(true)), remove(dryRun)}, active(kube), protection},
+		{"protected, wrong UID", []step{create(), update(resource, protected(true)), remove(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &wrong}})}, active(kube), "UID in precondition"},
+		{"protection lifted", []step{create(), update(resource, protected(true)), update(resource, protected(false)), remove(background)}, terminating(nil, kube), ""},
+		{"status cannot lift protection", []step{create(), update(resource, protected(true)), update(status, protected(false)), remove(background)}, active(kube), protection},
+		{"finalize cannot lift protection", []step{create(), update(resource, protected(true)), update(finalize, protected(false)), remove(background)}, active(kube), protection},
+		{"protected too late", []step{create(), remove(background), update(resource, protected(true))}, terminating(nil, kube), "spec.deletionProtection: Forbidden: may not be set on a namespace that is being deleted"},
+
 		{"finalized after", []step{create(), remove(background), update(finalize, specFinalizers())}, nil, ""},
 		{"finalized before", []step{create(), update(finalize, specFinalizers()), remove(background)}, nil, ""},
 		{"one of two agents", []step{create(other), remove(background), update(finalize, specFinalizers(other))}, terminating(nil, other), ""},
@@ -213,6 +231,44 @@ func TestLifeCycle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestProtectionRaces protects a Namespace while it is being deleted. One of the
+// two loses, whichever comes second.
+func TestProtectionRaces(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	var deletes, updates int
+	for round := range 60 {
+		ns, err := create()(ctx, storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var deleted, updated error
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, deleted = remove(metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})(ctx, storage)
+		})
+		both.Go(func() { _, updated = update(resource, protected(true))(ctx, storage) })
+		both.Wait()
+
+		switch {
+		case deleted == nil && apierrors.IsInvalid(updated):
+			deletes++
+		case updated == nil && apierrors.IsConflict(deleted) && apierrors.HasStatusCause(deleted, v1.NamespaceProtectedCause):
+			updates++
+		default:
+			t.Fatalf("round %d: delete: %v, update: %v", round, deleted, updated)
+		}
+		// Away with it, for the next round.
+		key, err := storage.Namespace.store.KeyFunc(ctx, "foo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := storage.Namespace.store.Storage.Delete(ctx, key, ns, nil, rest.ValidateAllObjectFunc, false, nil, apistorage.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("the delete came first %d times, the protection %d times", deletes, updates)
 }
 
 // TestTerminationNamesFinalizers shows that status.termination names the

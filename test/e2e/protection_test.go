@@ -1,0 +1,97 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// TestDeletionProtection protects a Namespace, is refused its deletion, and
+// lifts the protection as the refusal says.
+func TestDeletionProtection(t *testing.T) {
+	t.Parallel()
+	client := borough.Client(t).TenancyV1()
+	ns := newNamespace(t, borough)
+	pod := createPod(t, borough, ns, newPod("stays"))
+	borough.Kubectl(t, "patch", "ns", ns, "--type=merge", "-p", `{"spec":{"deletionProtection":true}}`)
+	wantContains(t, borough.Kubectl(t, "get", "ns", ns, "-o", "wide"), "PROTECTED", "true")
+	wantContains(t, borough.Kubectl(t, "describe", "ns", ns), "Deletion Protection:  true")
+
+	for name, options := range map[string]metav1.DeleteOptions{
+		"delete":  {},
+		"dry run": {DryRun: []string{metav1.DryRunAll}},
+	} {
+		err := client.Namespaces().Delete(t.Context(), ns, options)
+		if status := wantCode(t, err, 409); status.Reason != metav1.StatusReasonConflict || !apierrors.HasStatusCause(err, v1.NamespaceProtectedCause) {
+			t.Errorf("%s: got %+v", name, status)
+		}
+	}
+	wrong := metav1.NewPreconditionDeleteOptions("wrong")
+	if err := client.Namespaces().Delete(t.Context(), ns, *wrong); !apierrors.IsConflict(err) || apierrors.HasStatusCause(err, v1.NamespaceProtectedCause) {
+		t.Errorf("a precondition that fails: got %v", err)
+	}
+	// Who may finalize may not lift it.
+	finalized := finalize(t, borough, ns)
+	if !finalized.Spec.DeletionProtection || len(finalized.Spec.Finalizers) != 0 {
+		t.Errorf("finalize left %+v", finalized.Spec)
+	}
+	got, err := client.Pods(ns).Get(t.Context(), pod.Name, metav1.GetOptions{})
+	if err != nil || got.DeletionTimestamp != nil {
+		t.Errorf("the Pod: %+v, error %v", got, err)
+	}
+
+	// The way out is a command to copy.
+	message := borough.KubectlFails(t, "delete", "ns", ns)
+	t.Log(message)
+	command := regexp.MustCompile(`kubectl (patch .*)`).FindStringSubmatch(message)
+	if command == nil {
+		t.Fatalf("no command in %q", message)
+	}
+	runInShell(t, borough, command[1])
+	borough.Kubectl(t, "delete", "ns", ns)
+	if reason := gone(t, borough, ns)(); reason != "" {
+		t.Error(reason)
+	}
+}
+
+// runInShell runs kubectl with arguments that are quoted for a shell.
+func runInShell(t *testing.T, b *harness.Borough, arguments string) {
+	t.Helper()
+	kubectl, err := harness.KubectlPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", kubectl+" "+arguments)
+	cmd.Env = append(cmd.Environ(), "KUBECONFIG="+filepath.Join(b.Dir, "admin.kubeconfig"), "HOME="+t.TempDir())
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", arguments, err, output)
+	}
+}
+
+// TestProtectionComesTooLate sets it on a Namespace that is being deleted.
+func TestProtectionComesTooLate(t *testing.T) {
+	t.Parallel()
+	namespaces := alone.Client(t).TenancyV1().Namespaces()
+	ns := newNamespace(t, alone)
+	if err := namespaces.Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := namespaces.Patch(t.Context(), ns, types.MergePatchType, []byte(`{"spec":{"deletionProtection":true}}`), metav1.PatchOptions{})
+	wantContains(t, wantCode(t, err, 422).Message, "spec.deletionProtection: Forbidden: may not be set on a namespace that is being deleted")
+	// Other changes pass.
+	if _, err := namespaces.Patch(t.Context(), ns, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+	finalize(t, alone, ns)
+}
