@@ -29,7 +29,9 @@ type world struct {
 func inWorld(t *testing.T, test func(w *world), limitRanges ...*v1.LimitRange) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, storage := fake.NewClientset(objects(limitRanges...)...), fake.NewClientset(objects(limitRanges...)...)
-		test(&world{T: t, plugin: newPlugin(t, cache, storage), cache: cache, storage: storage})
+		w := &world{T: t, plugin: newPlugin(t, cache, storage), cache: cache, storage: storage}
+		synctest.Wait() // until all is delivered
+		test(w)
 	})
 }
 

@@ -17,17 +17,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/admission/limitranger/limits"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 )
 
 // PluginName is the name of the plugin in flags and configuration.
 const PluginName = "LimitRanger"
+
+// maxCompared is with how many others of its Namespace a LimitRange is compared.
+const maxCompared = 50
 
 // annotation tells what the plugin has set in a Pod.
 const annotation = "kubernetes.io/limit-ranger"
@@ -55,6 +61,7 @@ type Plugin struct {
 	*admission.Handler
 	source *source
 	synced cache.DoneChecker
+	failed error // of the informer
 }
 
 var (
@@ -65,11 +72,26 @@ var (
 	_ boroughadmission.WantsTenancyClient    = &Plugin{}
 )
 
-// SetTenancyInformers makes the plugin read from the informer of LimitRanges.
+// SetTenancyInformers makes the plugin read what the informer of LimitRanges
+// delivers.
 func (p *Plugin) SetTenancyInformers(informers externalversions.SharedInformerFactory) {
-	informer := informers.Tenancy().V1().LimitRanges()
-	p.source.cached = informer.Lister()
-	p.synced = informer.Informer().HasSyncedChecker()
+	informer := informers.Tenancy().V1().LimitRanges().Informer()
+	if p.failed = informer.SetTransform(withoutManagedFields); p.failed != nil {
+		return
+	}
+	var handle cache.ResourceEventHandlerRegistration
+	if handle, p.failed = informer.AddEventHandler(p.source.delivered); p.failed == nil {
+		p.synced = handle.HasSyncedChecker()
+	}
+}
+
+// withoutManagedFields drops what nobody reads from a cache, and is often half of
+// an object.
+func withoutManagedFields(obj any) (any, error) {
+	if limitRange, ok := obj.(*v1.LimitRange); ok {
+		limitRange.ManagedFields = nil
+	}
+	return obj, nil
 }
 
 // SetTenancyClient makes the plugin look up with the client what the cache may
@@ -80,7 +102,10 @@ func (p *Plugin) SetTenancyClient(client versioned.Interface) {
 
 // ValidateInitialization says what the plugin has not been given.
 func (p *Plugin) ValidateInitialization() error {
-	if p.source.cached == nil {
+	if p.failed != nil {
+		return fmt.Errorf("read the informer of limit ranges: %w", p.failed)
+	}
+	if p.synced == nil {
 		return errors.New("missing the informer of limit ranges")
 	}
 	if p.source.stored == nil {
@@ -99,15 +124,17 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return err
 	}
 	if done := set.SetDefaults(&pod.Spec); done != "" {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotation, "LimitRanger plugin set: "+done)
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotation, done)
 	}
 	return nil
 }
 
-// Validate refuses a Pod that is out of bounds. It also takes note of LimitRanges
-// that are about to be written: nothing can keep them from it after this.
+// Validate refuses a Pod that is out of bounds. It also warns of a LimitRange that
+// contradicts others, and takes note that it is about to be written: nothing can
+// keep it from that after this.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetResource().GroupResource() == tenancy.Resource("limitranges") {
+		p.warn(ctx, a)
 		p.source.writes.begin(ctx, a.GetNamespace())
 		return nil
 	}
@@ -122,6 +149,25 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return admission.NewForbidden(a, violations)
 	}
 	return nil
+}
+
+// warn adds a warning to the answer for each contradiction between the LimitRange
+// that is written and another of its Namespace. A warning is no reason to wait or
+// to fail: what can't be read is not compared.
+func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
+	limitRange, ok := a.GetObject().(*tenancy.LimitRange)
+	if !ok || a.GetOperation() == admission.Delete {
+		return
+	}
+	known, _, err := p.source.known(ctx, a.GetNamespace())
+	if err != nil {
+		klog.FromContext(ctx).Info("Could not compare a limit range with the others of its namespace", "limitRange", klog.KObj(limitRange), "reason", err)
+		return
+	}
+	written := &v1.LimitRange{ObjectMeta: limitRange.ObjectMeta, Spec: limitRange.Spec}
+	for _, contradiction := range limits.Contradictions(written, known.limitRanges[:min(len(known.limitRanges), maxCompared)]) {
+		warning.AddWarning(ctx, "", contradiction)
+	}
 }
 
 // limited says whether LimitRanges apply to the request. Plain updates can't

@@ -4,42 +4,40 @@
 package limits
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
 // SetDefaults gives every container and init container the requests and limits
 // that it lacks and the Set has a default for. It returns what it has set, as in
 //
-//	cpu, memory request for container a; cpu limit for init container b
+//	LimitRanger plugin set: cpu, memory request for container a; cpu limit for init container b
 //
-// or nothing if nothing was missing.
+// or nothing if nothing was missing. The Pod shares no memory with the Set.
 func (s *Set) SetDefaults(spec *corev1.PodSpec) string {
-	var done record
-	setIn := func(containers []corev1.Container, kind string) {
-		for i := range containers {
-			c := &containers[i]
-			done.fill(&c.Resources.Requests, s.defaultRequests, " request for ", kind, c.Name)
-			done.fill(&c.Resources.Limits, s.defaultLimits, " limit for ", kind, c.Name)
-		}
+	// The text is as long as the names of all containers: it is written here,
+	// where no allocation is needed unless it is very long, and copied at the end.
+	var buffer [1024]byte
+	text := buffer[:0]
+	for i := range spec.Containers {
+		text = s.setDefaultsOf(&spec.Containers[i], "container ", text)
 	}
-	setIn(spec.Containers, "container ")
-	setIn(spec.InitContainers, "init container ")
-	return done.text.String()
+	for i := range spec.InitContainers {
+		text = s.setDefaultsOf(&spec.InitContainers[i], "init container ", text)
+	}
+	return string(text)
 }
 
-// record tells what was set.
-type record struct {
-	text strings.Builder
+func (s *Set) setDefaultsOf(c *corev1.Container, kind string, text []byte) []byte {
+	text = fill(&c.Resources.Requests, s.defaultRequests, text, " request for ", kind, c.Name)
+	return fill(&c.Resources.Limits, s.defaultLimits, text, " limit for ", kind, c.Name)
 }
 
-// fill puts the defaults that are missing into list. The record names them, and
-// then says, in the given words, what they were set as.
-func (r *record) fill(list *corev1.ResourceList, defaults []defaultValue, words ...string) {
+// fill puts the defaults that are missing into list. It appends their names to the
+// text, and after them, in the given words, what they were set as.
+func fill(list *corev1.ResourceList, defaults []defaultValue, text []byte, words ...string) []byte {
 	separator := "; "
-	if r.text.Len() == 0 {
-		separator = ""
+	if len(text) == 0 {
+		separator = "LimitRanger plugin set: "
 	}
 	missing := false
 	for i := range defaults {
@@ -51,13 +49,13 @@ func (r *record) fill(list *corev1.ResourceList, defaults []defaultValue, words 
 			*list = make(corev1.ResourceList, len(defaults))
 		}
 		(*list)[d.resource] = d.quantity.DeepCopy()
-		r.text.WriteString(separator)
-		r.text.WriteString(string(d.resource))
+		text = append(append(text, separator...), d.resource...)
 		separator, missing = ", ", true
 	}
 	if missing {
 		for _, word := range words {
-			r.text.WriteString(word)
+			text = append(text, word...)
 		}
 	}
+	return text
 }

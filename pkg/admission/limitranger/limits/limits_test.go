@@ -39,7 +39,7 @@ func TestSetDefaults(t *testing.T) {
 			limitRanges: []*v1.LimitRange{cpuAndMemory},
 			spec:        corev1.PodSpec{Containers: []corev1.Container{container("a", needs(nil, nil))}},
 			want:        corev1.PodSpec{Containers: []corev1.Container{container("a", full)}},
-			done:        "cpu, memory request for container a; cpu, memory limit for container a",
+			done:        "LimitRanger plugin set: cpu, memory request for container a; cpu, memory limit for container a",
 		},
 		"some of it missing, in some containers": {
 			limitRanges: []*v1.LimitRange{cpuAndMemory},
@@ -65,7 +65,7 @@ func TestSetDefaults(t *testing.T) {
 					sidecar("e", needs(quantities("cpu", "100m", "memory", "100Mi"), quantities("cpu", "1", "memory", "1Gi"))),
 				},
 			},
-			done: "cpu limit for container a; memory request for container c; " +
+			done: "LimitRanger plugin set: cpu limit for container a; memory request for container c; " +
 				"cpu request for init container d; cpu, memory limit for init container d; cpu, memory request for init container e",
 		},
 		"a zero is not missing": {
@@ -82,7 +82,7 @@ func TestSetDefaults(t *testing.T) {
 			spec: corev1.PodSpec{Containers: []corev1.Container{container("x", needs(nil, nil))}},
 			want: corev1.PodSpec{Containers: []corev1.Container{container("x",
 				needs(quantities("cpu", "2"), quantities("cpu", "1", "memory", "2Gi", "example.com/gpu", "3")))}},
-			done: "cpu request for container x; cpu, example.com/gpu, memory limit for container x",
+			done: "LimitRanger plugin set: cpu request for container x; cpu, example.com/gpu, memory limit for container x",
 		},
 		"limits of other types give no defaults": {
 			limitRanges: []*v1.LimitRange{limitRange("a",

@@ -57,6 +57,7 @@ func checkProperties(t *testing.T, data []byte) bool {
 		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
 	})
 	set, same := limits.NewSet(limitRanges), limits.NewSet(shuffled)
+	checkContradictions(t, limitRanges)
 
 	defaulted := spec.DeepCopy()
 	done := set.SetDefaults(defaulted)
