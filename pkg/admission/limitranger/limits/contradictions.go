@@ -123,17 +123,17 @@ func (p *pair) compareRatio(a, b item) []string {
 		return nil
 	}
 	var found []string
-	for name, bound := range b.MaxLimitRequestRatio {
-		limit, hasLimit := a.Default[name]
-		request, hasRequest := a.DefaultRequest[name]
-		if !hasLimit || !hasRequest || request.IsZero() ||
-			!p.counts(a, defaultLimit, defaultRequest, name, limit) || !p.counts(a, defaultRequest, defaultLimit, name, request) {
+	for name, quantity := range b.MaxLimitRequestRatio {
+		limit, request := lookUp(a.Default, name), lookUp(a.DefaultRequest, name)
+		if !limit.found || !request.found ||
+			!p.counts(a, defaultLimit, defaultRequest, name, limit.quantity) || !p.counts(a, defaultRequest, defaultLimit, name, request.quantity) {
 			continue
 		}
-		if ratio := limit.AsApproximateFloat64() / request.AsApproximateFloat64(); ratio > bound.AsApproximateFloat64() {
+		bound := boundOf(b.MaxLimitRequestRatio, name)
+		if bound.exceededBy(&usage{request, limit}, request.amount(), limit.amount()) != "" {
 			found = append(found, p.describe(
-				fmt.Sprintf("default %s per %s is %.6g times defaultRequest in %q", name, a.Type, ratio, a.owner),
-				fmt.Sprintf("maxLimitRequestRatio %s per %s is %s in %q", name, b.Type, bound.String(), b.owner)))
+				fmt.Sprintf("default and defaultRequest %s per %s are %s and %s in %q", name, a.Type, limit.quantity.String(), request.quantity.String(), a.owner),
+				fmt.Sprintf("maxLimitRequestRatio %s per %s is %s in %q", name, b.Type, quantity.String(), b.owner)))
 		}
 	}
 	return found

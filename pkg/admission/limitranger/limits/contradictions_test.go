@@ -96,10 +96,10 @@ func TestContradictions(t *testing.T) {
 		"a Pod's min above a container's max": {a: []item{{Type: corev1.LimitTypePod, Min: cpu("2")}}, b: []item{atMost("1")}},
 		"defaults too far apart": {
 			[]item{byDefault("1", "300m")}, []item{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: cpu("2500m")}},
-			[]string{both + `default cpu per Container is 3.33333 times defaultRequest in "a", but maxLimitRequestRatio cpu per Container is 2500m in "b"`},
+			[]string{both + `default and defaultRequest cpu per Container are 1 and 300m in "a", but maxLimitRequestRatio cpu per Container is 2500m in "b"`},
 		},
 		"defaults as far apart as may be": {
-			a: []item{byDefault("1", "400m")}, b: []item{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: cpu("2500m")}},
+			a: []item{byDefault("900m", "300m")}, b: []item{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: cpu("3")}},
 		},
 		"Pods": {
 			[]item{{Type: corev1.LimitTypePod, Min: cpu("2")}}, []item{{Type: corev1.LimitTypePod, Max: cpu("1")}},
