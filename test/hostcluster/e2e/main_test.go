@@ -25,6 +25,8 @@ var (
 	borough *hostcluster.Borough
 	// auditLog is where the server writes who did what.
 	auditLog string
+	// spans are what Borough's server and the host's trace.
+	spans *collector
 )
 
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -54,8 +56,26 @@ func run(m *testing.M) (code int, err error) {
 	if _, err := harness.Binary("borough-apiserver"); err != nil {
 		return 0, err
 	}
+	files, err := os.MkdirTemp("", "borough-e2e-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
+	tracing := filepath.Join(files, "tracing.yaml")
+	if spans, err = startCollector(tracing); err != nil {
+		return 0, err
+	}
+	defer spans.server.Stop()
+	// The processes hand over what they traced every so many milliseconds.
+	if err := os.Setenv("OTEL_BSP_SCHEDULE_DELAY", "200"); err != nil {
+		return 0, err
+	}
 	ctx := context.Background()
-	if cluster, err = hostcluster.Start(ctx, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}}); err != nil {
+	cluster, err = hostcluster.Start(ctx, hostcluster.Options{
+		Etcd:           hostcluster.EtcdOptions{Unsafe: true},
+		APIServerFlags: []string{"--tracing-config-file=" + tracing},
+	})
+	if err != nil {
 		return 0, err
 	}
 	defer func() {
@@ -65,14 +85,14 @@ func run(m *testing.M) (code int, err error) {
 		err = errors.Join(err, cluster.Stop())
 	}()
 
-	auditLog = filepath.Join(cluster.Dir, "audit.log")
-	policy := filepath.Join(cluster.Dir, "audit-policy.yaml")
+	auditLog = filepath.Join(files, "audit.log")
+	policy := filepath.Join(files, "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return 0, fmt.Errorf("write the audit policy: %w", err)
 	}
 	borough, err = cluster.Deploy(ctx, hostcluster.BoroughOptions{
 		Etcd:        cluster.Etcd,
-		ServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog, "--etcd-prefix=/borough"},
+		ServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog, "--etcd-prefix=/borough", "--tracing-config-file=" + tracing},
 	})
 	if err != nil {
 		return 0, err

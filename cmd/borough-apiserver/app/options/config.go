@@ -7,11 +7,14 @@ import (
 	"context"
 	"fmt"
 
+	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/dynamic"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/tracing"
 
 	"github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/admission/hostplugins"
@@ -71,7 +74,9 @@ func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver
 		}
 	}
 
-	// The server's own client is what admission reads through.
+	// The server's own client is what admission reads through. The library traces
+	// it only where it is there before tracing is set up.
+	generic.LoopbackClientConfig.Wrap(tracing.WrapperFor(generic.TracerProvider))
 	client, err := versioned.NewForConfig(generic.LoopbackClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("make the client of this server: %w", err)
@@ -118,9 +123,14 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, cl
 	if err := o.Features.ApplyTo(&generic.Config, kube, hostInformers); err != nil {
 		return fmt.Errorf("set up features: %w", err)
 	}
+	// Without this, webhooks would be called untraced, and not through the egress
+	// selector.
+	webhooks := webhookinit.NewPluginInitializer(
+		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, host, generic.TracerProvider),
+		webhook.NewDefaultServiceResolver())
 	pluginClient, pluginInformers := hostplugins.WithNamespaces(kube, hostInformers, client, informers.Tenancy().V1().Namespaces())
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
-		admission.NewInitializer(informers, client))
+		webhooks, admission.NewInitializer(informers, client))
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
