@@ -38,6 +38,10 @@ clean: ## Remove what the other targets built; keeps the data under .borough/.
 test: kubectl ## Run all tests, the end-to-end tests too (RACE=0).
 	RACE=$(RACE) hack/test.sh
 
+.PHONY: storm
+storm: ## Look for orphans for 200 rounds, and as many with faults (RACE=0).
+	RACE=$(RACE) hack/storm.sh
+
 .PHONY: bench
 bench: ## Compare with Kubernetes into docs/benchmarks.md (BENCH=-short).
 	hack/bench.sh $(BENCH)

@@ -1,0 +1,179 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// backoff is how long a client waits after a failure, for the server may be
+// away.
+const backoff = 10 * time.Millisecond
+
+// write writes, by whatever path and wherever, until the run is over.
+func (s *storm) write(ctx context.Context, over <-chan struct{}, client rest.Interface, r *rand.Rand) error {
+	for {
+		select {
+		case <-over:
+			return nil
+		default:
+		}
+		p, at := choose(r, namespaces)
+		o, result, err := send(ctx, p.request(client, at))
+		if ctx.Err() != nil {
+			return nil // the test has ended
+		}
+		s.count(p.name, o)
+		switch {
+		case err != nil && !s.tolerant:
+			return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
+		case err != nil:
+			_ = pause(ctx, backoff) // or the test ends
+		case o == created && p.creates, o == updated:
+			if err := s.acknowledged(p.resource, result); err != nil {
+				return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
+			}
+			tell(s.written[at.namespace])
+		case o == noNamespace:
+			tell(s.missed[at.namespace])
+		}
+	}
+}
+
+// live deletes a Namespace once something is in it, and creates it again when it
+// is gone: at once, or when it has been missed.
+func (s *storm) live(ctx context.Context, namespace string, r *rand.Rand) error {
+	for range 4 + r.IntN(16) {
+		if err := hear(ctx, s.written[namespace]); err != nil {
+			return fmt.Errorf("wait for writes in Namespace %s: %w", namespace, err)
+		}
+	}
+	if err := s.manage(ctx, "DELETE Namespace", namespace, r, func(client rest.Interface) *rest.Request {
+		return client.Delete().Resource("namespaces").Name(namespace)
+	}, noNamespace); err != nil {
+		return err
+	}
+	s.marked <- struct{}{}
+	if err := s.awaitRemoval(ctx, namespace); err != nil {
+		return err
+	}
+	if r.IntN(2) > 0 {
+		if err := hear(ctx, s.missed[namespace]); err != nil {
+			return fmt.Errorf("wait for somebody to miss Namespace %s: %w", namespace, err)
+		}
+	}
+	return s.create(ctx, namespace, r)
+}
+
+func (s *storm) create(ctx context.Context, namespace string, r *rand.Rand) error {
+	return s.manage(ctx, "POST Namespace", namespace, r, func(client rest.Interface) *rest.Request {
+		return withJSON(client.Post().Resource("namespaces"), manifest("Namespace", "name", target{name: namespace}, `"spec": {}`))
+	}, exists)
+}
+
+// manage sends a request about a Namespace to one of the servers, again if it
+// fails. It may have been done before then, which has the given outcome.
+func (s *storm) manage(ctx context.Context, name, namespace string, r *rand.Rand, request func(rest.Interface) *rest.Request, done outcome) error {
+	for again := false; ; again = true {
+		o, result, err := send(ctx, request(s.clients[r.IntN(2)][0]))
+		s.count(name, o)
+		switch {
+		case o == created || o == updated:
+			if err := s.acknowledged("namespaces", result); err != nil {
+				return fmt.Errorf("%s %s: %w", name, namespace, err)
+			}
+			return nil
+		case o == done && again:
+			return nil
+		case !s.tolerant || o != failed:
+			return fmt.Errorf("%s %s: %s: %w", name, namespace, o, result.Error())
+		}
+		if cause := pause(ctx, backoff); cause != nil {
+			return fmt.Errorf("%s %s: %w: %w", name, namespace, cause, err)
+		}
+	}
+}
+
+// awaitRemoval returns once etcd has removed a Namespace.
+func (s *storm) awaitRemoval(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	key := namespacesPrefix + namespace
+	last := "unknown"
+	for {
+		got, err := s.client.Get(ctx, key)
+		switch {
+		case err != nil:
+		case len(got.Kvs) == 0:
+			return nil
+		default:
+			last = describe(got.Kvs[0].Value)
+			for response := range s.client.Watch(ctx, key, clientv3.WithRev(got.Header.Revision+1)) {
+				for _, event := range response.Events {
+					if event.Type == clientv3.EventTypeDelete {
+						return nil
+					}
+					last = describe(event.Kv.Value)
+				}
+			}
+		}
+		if err := pause(ctx, backoff); err != nil {
+			return fmt.Errorf("wait for Namespace %s to go: %w: it is %s", namespace, err, last)
+		}
+	}
+}
+
+// acknowledged takes note of what an answer says was written.
+func (s *storm) acknowledged(resource string, result rest.Result) error {
+	body, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &object); err != nil {
+		return fmt.Errorf("decode the answer: %w", err)
+	}
+	key := keyOf(resource, object)
+	var revision int64
+	if _, err := fmt.Sscan(object.ResourceVersion, &revision); err != nil {
+		return fmt.Errorf("read the resourceVersion of %s: %w", key, err)
+	}
+	s.acknowledge(write{key, revision})
+	return nil
+}
+
+// keyOf is the key of an object in etcd.
+func keyOf(resource string, object metav1.PartialObjectMetadata) string {
+	key := prefix + resource + "/"
+	if object.Namespace != "" {
+		key += object.Namespace + "/"
+	}
+	return key + object.Name
+}
+
+// tell tells whoever waits for it, or will.
+func tell(of chan<- struct{}) {
+	select {
+	case of <- struct{}{}:
+	default:
+	}
+}
+
+// hear waits to be told.
+func hear(ctx context.Context, of <-chan struct{}) error {
+	select {
+	case <-of:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
