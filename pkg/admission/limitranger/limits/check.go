@@ -4,7 +4,10 @@
 package limits
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -13,47 +16,91 @@ import (
 // LimitRange, in each container by container, in each first the minimums, then
 // the maximums, then the ratios. It returns none if the Pod may be admitted.
 func (s *Set) Check(spec *corev1.PodSpec) []error {
-	var errs []error
-	for i := range s.bounds {
-		b := &s.bounds[i]
-		if b.limitType == corev1.LimitTypePod {
-			errs = append(errs, b.check(func(name corev1.ResourceName) usage { return podUsage(spec, name) })...)
-			continue
+	var found violations
+	if len(s.perContainer) > 0 {
+		for i := range spec.Containers {
+			found.checkContainer(s.perContainer, &spec.Containers[i], i)
 		}
-		for _, containers := range [...][]corev1.Container{spec.Containers, spec.InitContainers} {
-			for j := range containers {
-				resources := &containers[j].Resources
-				errs = append(errs, b.check(func(name corev1.ResourceName) usage { return containerUsage(resources, name) })...)
-			}
+		for i := range spec.InitContainers {
+			found.checkContainer(s.perContainer, &spec.InitContainers[i], len(spec.Containers)+i)
 		}
 	}
-	return errs
+	for i := range s.perPod {
+		r := &s.perPod[i]
+		u := podUsage(spec, r.resource)
+		found.check(r, &u, 0)
+	}
+	return found.errors()
 }
 
-// check compares the usage of each bounded resource with its bounds.
-func (b *bounds) check(usageOf func(corev1.ResourceName) usage) []error {
-	var tooSmall, tooLarge, tooWide []error
-	for i := range b.resources {
-		r := &b.resources[i]
-		u := usageOf(r.resource)
-		request, limit := u.request.amount(), u.limit.amount()
-		if r.min != nil {
-			if problem := r.min.below(&u, request, limit); problem != "" {
-				tooSmall = append(tooSmall, fmt.Errorf("%sminimum %s usage per %s is %s%s", b.prefix, r.resource, b.limitType, r.min.text, problem))
+// violations are in the order in which they were found, resource by resource.
+type violations []violation
+
+type violation struct {
+	item      *item
+	container int
+	kind      kind
+	text      string
+}
+
+// kind is the kind of the bound that is violated.
+type kind int
+
+const (
+	tooSmall kind = iota
+	tooLarge
+	tooWide
+)
+
+func (v *violations) checkContainer(all []resourceBounds, c *corev1.Container, position int) {
+	for i := range all {
+		r := &all[i]
+		var u usage
+		u.read(&c.Resources, r.resource)
+		v.check(r, &u, position)
+	}
+}
+
+// check compares the usage of a resource with all that bounds it.
+func (v *violations) check(r *resourceBounds, u *usage, container int) {
+	request, limit := u.request.amount(), u.limit.amount()
+	for i := range r.bounds {
+		b := &r.bounds[i]
+		if b.min != nil {
+			if problem := b.min.below(u, request, limit); problem != "" {
+				v.add(b.item, container, tooSmall, fmt.Sprintf("minimum %s usage per %s is %s%s", r.resource, b.item.limitType, b.min.text, problem))
 			}
 		}
-		if r.max != nil {
-			if problem := r.max.above(&u, request, limit); problem != "" {
-				tooLarge = append(tooLarge, fmt.Errorf("%smaximum %s usage per %s is %s%s", b.prefix, r.resource, b.limitType, r.max.text, problem))
+		if b.max != nil {
+			if problem := b.max.above(u, request, limit); problem != "" {
+				v.add(b.item, container, tooLarge, fmt.Sprintf("maximum %s usage per %s is %s%s", r.resource, b.item.limitType, b.max.text, problem))
 			}
 		}
-		if r.maxRatio != nil {
-			if problem := r.maxRatio.exceededBy(&u, request, limit); problem != "" {
-				tooWide = append(tooWide, fmt.Errorf("%s%s max limit to request ratio per %s is %s, but %s", b.prefix, r.resource, b.limitType, r.maxRatio.text, problem))
+		if b.maxRatio != nil {
+			if problem := b.maxRatio.exceededBy(u, request, limit); problem != "" {
+				v.add(b.item, container, tooWide, fmt.Sprintf("%s max limit to request ratio per %s is %s, but %s", r.resource, b.item.limitType, b.maxRatio.text, problem))
 			}
 		}
 	}
-	return append(append(tooSmall, tooLarge...), tooWide...)
+}
+
+func (v *violations) add(item *item, container int, kind kind, text string) {
+	*v = append(*v, violation{item, container, kind, text})
+}
+
+// errors returns the violations in the order of the reports.
+func (v violations) errors() []error {
+	if len(v) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(v, func(a, b violation) int {
+		return cmp.Or(cmp.Compare(a.item.position, b.item.position), cmp.Compare(a.container, b.container), cmp.Compare(a.kind, b.kind))
+	})
+	errs := make([]error, len(v))
+	for i := range v {
+		errs[i] = errors.New(v[i].item.prefix + v[i].text)
+	}
+	return errs
 }
 
 // below says what of the usage is missing or below the bound.

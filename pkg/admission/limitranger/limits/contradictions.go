@@ -73,8 +73,8 @@ var rules = []struct{ lesser, greater field }{
 	{lowest, defaultRequest},
 }
 
-// item is one of the items of a LimitRange.
-type item struct {
+// part is one of the items of a LimitRange.
+type part struct {
 	*corev1.LimitRangeItem
 	owner string
 }
@@ -83,7 +83,7 @@ func (p *pair) contradictions() []string {
 	var found []string
 	for i := range p.a.Spec.Limits {
 		for j := range p.b.Spec.Limits {
-			a, b := item{&p.a.Spec.Limits[i], p.a.Name}, item{&p.b.Spec.Limits[j], p.b.Name}
+			a, b := part{&p.a.Spec.Limits[i], p.a.Name}, part{&p.b.Spec.Limits[j], p.b.Name}
 			found = slices.Concat(found, p.compare(a, b), p.compare(b, a), p.compareRatio(a, b), p.compareRatio(b, a))
 		}
 	}
@@ -93,7 +93,7 @@ func (p *pair) contradictions() []string {
 
 // compare returns where a is not the lesser of the two: for each resource the
 // first rule that is broken.
-func (p *pair) compare(a, b item) []string {
+func (p *pair) compare(a, b part) []string {
 	var found []string
 	var seen []corev1.ResourceName
 	for _, rule := range rules {
@@ -118,19 +118,21 @@ func (p *pair) compare(a, b item) []string {
 }
 
 // compareRatio returns where the defaults of a are further apart than b allows.
-func (p *pair) compareRatio(a, b item) []string {
+func (p *pair) compareRatio(a, b part) []string {
 	if a.Type != b.Type {
 		return nil
 	}
 	var found []string
 	for name, quantity := range b.MaxLimitRequestRatio {
-		limit, request := lookUp(a.Default, name), lookUp(a.DefaultRequest, name)
+		var given usage
+		given.read(&corev1.ResourceRequirements{Requests: a.DefaultRequest, Limits: a.Default}, name)
+		request, limit := &given.request, &given.limit
 		if !limit.found || !request.found ||
 			!p.counts(a, defaultLimit, defaultRequest, name, limit.quantity) || !p.counts(a, defaultRequest, defaultLimit, name, request.quantity) {
 			continue
 		}
 		bound := boundOf(b.MaxLimitRequestRatio, name)
-		if bound.exceededBy(&usage{request, limit}, request.amount(), limit.amount()) != "" {
+		if bound.exceededBy(&given, request.amount(), limit.amount()) != "" {
 			found = append(found, p.describe(
 				fmt.Sprintf("default and defaultRequest %s per %s are %s and %s in %q", name, a.Type, limit.quantity.String(), request.quantity.String(), a.owner),
 				fmt.Sprintf("maxLimitRequestRatio %s per %s is %s in %q", name, b.Type, quantity.String(), b.owner)))
@@ -148,7 +150,7 @@ func (p *pair) describe(one, other string) string {
 // be too, as somebody meant it, unless it is against a default itself, or is just
 // what decoding has made of a bound of its item: otherwise LimitRanges that differ
 // in a bound would always contradict each other.
-func (p *pair) counts(i item, f, other field, name corev1.ResourceName, value resource.Quantity) bool {
+func (p *pair) counts(i part, f, other field, name corev1.ResourceName, value resource.Quantity) bool {
 	if !f.isDefault {
 		return true
 	}

@@ -33,8 +33,9 @@ type Set struct {
 	// What is set in a container that lacks it, sorted by resource.
 	defaultRequests, defaultLimits []defaultValue
 
-	// What is checked, in the order of the reports.
-	bounds []bounds
+	// What is checked of each container, and of a Pod as a whole. It is by
+	// resource, so that a Pod is read once, however many LimitRanges there are.
+	perContainer, perPod []resourceBounds
 }
 
 // defaultValue is the quantity of a resource to fill in.
@@ -43,18 +44,25 @@ type defaultValue struct {
 	quantity resource.Quantity
 }
 
-// bounds is what one item of a LimitRange bounds, sorted by resource.
+// resourceBounds is all that bounds one resource.
+type resourceBounds struct {
+	resource corev1.ResourceName
+	bounds   []bounds
+}
+
+// bounds is what one item of a LimitRange says of one resource; nil is no bound.
 type bounds struct {
+	item               *item
+	min, max, maxRatio *bound
+}
+
+// item is an item of a LimitRange.
+type item struct {
 	// prefix names the LimitRange in every report, or is empty.
 	prefix    string
 	limitType corev1.LimitType
-	resources []resourceBounds
-}
-
-// resourceBounds bounds one resource; nil is no bound.
-type resourceBounds struct {
-	resource           corev1.ResourceName
-	min, max, maxRatio *bound
+	// position is that among the items of all LimitRanges.
+	position int
 }
 
 // bound is a quantity with its text: a Quantity caches that when asked for it,
@@ -71,42 +79,49 @@ func NewSet(limitRanges []*v1.LimitRange) *Set {
 	slices.SortFunc(byName, func(a, b *v1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
 
 	set := &Set{}
+	position := 0
 	for _, limitRange := range byName {
 		prefix := ""
 		if len(byName) > 1 {
 			prefix = fmt.Sprintf("LimitRange %q: ", limitRange.Name)
 		}
 		for i := range limitRange.Spec.Limits {
-			set.add(prefix, &limitRange.Spec.Limits[i])
+			limits := &limitRange.Spec.Limits[i]
+			set.add(&item{prefix, limits.Type, position}, limits)
+			position++
 		}
 	}
 	return set
 }
 
-func (s *Set) add(prefix string, item *corev1.LimitRangeItem) {
-	switch item.Type {
+func (s *Set) add(i *item, limits *corev1.LimitRangeItem) {
+	switch i.limitType {
 	case corev1.LimitTypeContainer:
-		s.defaultRequests = merge(s.defaultRequests, item.DefaultRequest)
-		s.defaultLimits = merge(s.defaultLimits, item.Default)
+		s.defaultRequests = merge(s.defaultRequests, limits.DefaultRequest)
+		s.defaultLimits = merge(s.defaultLimits, limits.Default)
+		s.perContainer = addBounds(s.perContainer, i, limits)
 	case corev1.LimitTypePod:
-	default:
-		return
+		s.perPod = addBounds(s.perPod, i, limits)
 	}
+}
 
-	names := sets.KeySet(item.Min).Union(sets.KeySet(item.Max)).Union(sets.KeySet(item.MaxLimitRequestRatio))
-	if len(names) == 0 {
-		return
-	}
-	b := bounds{prefix: prefix, limitType: item.Type}
-	for _, name := range sets.List(names) {
-		b.resources = append(b.resources, resourceBounds{
-			resource: name,
-			min:      boundOf(item.Min, name),
-			max:      boundOf(item.Max, name),
-			maxRatio: boundOf(item.MaxLimitRequestRatio, name),
+// addBounds adds what an item bounds; all stays sorted by resource.
+func addBounds(all []resourceBounds, i *item, limits *corev1.LimitRangeItem) []resourceBounds {
+	for name := range sets.KeySet(limits.Min).Union(sets.KeySet(limits.Max)).Union(sets.KeySet(limits.MaxLimitRequestRatio)) {
+		at, found := slices.BinarySearchFunc(all, name, func(r resourceBounds, name corev1.ResourceName) int {
+			return cmp.Compare(r.resource, name)
+		})
+		if !found {
+			all = slices.Insert(all, at, resourceBounds{resource: name})
+		}
+		all[at].bounds = append(all[at].bounds, bounds{
+			item:     i,
+			min:      boundOf(limits.Min, name),
+			max:      boundOf(limits.Max, name),
+			maxRatio: boundOf(limits.MaxLimitRequestRatio, name),
 		})
 	}
-	s.bounds = append(s.bounds, b)
+	return all
 }
 
 // merge adds the defaults of resources that have none yet.
