@@ -35,8 +35,8 @@ import (
 // As in the library's storage factory: keepalives that soon detect a dead
 // server, and a dial timeout with room for TLS handshakes on a busy machine.
 const (
-	keepaliveTime    = 30 * time.Second
-	keepaliveTimeout = 10 * time.Second
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 5 * time.Second
 	dialTimeout      = 20 * time.Second
 )
 

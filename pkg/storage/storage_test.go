@@ -6,11 +6,8 @@ package storage_test
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -336,45 +333,6 @@ func TestCompaction(t *testing.T) {
 			return nil
 		})
 	})
-}
-
-// TestEncryption has encrypted values, which the fence has to read too.
-func TestEncryption(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "encryption.yaml")
-	key := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))
-	config := `apiVersion: apiserver.config.k8s.io/v1
-kind: EncryptionConfiguration
-resources:
-- resources: ["*.tenancy.borough.io"]
-  providers:
-  - aesgcm: {keys: [{name: one, secret: ` + key + `}]}
-`
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, reload := range []bool{false, true} {
-		t.Run(fmt.Sprintf("reload=%t", reload), func(t *testing.T) {
-			encrypted := func(o *storage.Options) {
-				o.Etcd.EncryptionProviderConfigFilepath = file
-				o.Etcd.EncryptionProviderConfigAutomaticReload = reload
-			}
-			onBoth(t, encrypted, func(t *testing.T, s server) {
-				s.createNamespace(t, "town")
-				s.createPod(t, "town", "p")
-				for _, key := range []string{"/registry/tenancy.borough.io/namespaces/town", "/registry/tenancy.borough.io/pods/town/p"} {
-					if value := s.raw(t, key); !bytes.HasPrefix(value, []byte("k8s:enc:aesgcm:v1:one:")) {
-						t.Errorf("%s is not encrypted: %q", key, value)
-					}
-				}
-				terminate(t, s, "town")
-				pod := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "town", Name: "q"}}
-				_, err := s.Pods.Create(in(t.Context(), "town"), pod, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
-				if !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-					t.Errorf("creating in a terminating namespace: got %v, want Forbidden", err)
-				}
-			})
-		})
-	}
 }
 
 // TestTimeToLive has an object with a lease, which the fence has to pass on.

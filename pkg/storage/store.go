@@ -42,7 +42,7 @@ func (g *restOptionsGetter) newStore(
 		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Kubernetes = g.fence.Wrap(config.GroupResource, client)
+	client.Kubernetes = decided{g.fence.Wrap(config.GroupResource, client)}
 
 	transformer := transformerOf(config)
 	versioner := storage.APIObjectVersioner{}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	apistorage "k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/names"
 
@@ -25,6 +26,8 @@ import (
 // the storage does shows.
 type Stores struct {
 	Namespaces, LimitRanges, Pods *genericregistry.Store
+	// Config is that of the server that has the stores.
+	Config *genericapiserver.Config
 }
 
 // NewStores opens the stores as one server would. They are destroyed with the
@@ -33,8 +36,10 @@ func NewStores(t testing.TB, options *storage.Options, config storage.Config) St
 	t.Helper()
 	etcd := *options.Etcd
 	etcd.SkipHealthEndpoints = true // they end with a server, and there is none
-	getter := NewServerConfig(t, &storage.Options{Etcd: &etcd}, config).RESTOptionsGetter
+	c := NewServerConfig(t, &storage.Options{Etcd: &etcd}, config)
+	getter := c.RESTOptionsGetter
 	return Stores{
+		Config:     c,
 		Namespaces: newStore(t, getter, config.Scheme, "namespaces", false, &tenancy.Namespace{}, &tenancy.NamespaceList{}),
 		Pods:       newStore(t, getter, config.Scheme, "pods", true, &tenancy.Pod{}, &tenancy.PodList{}),
 		LimitRanges: newStore(t, getter, config.Scheme, "limitranges", true,
