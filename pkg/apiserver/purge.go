@@ -18,7 +18,7 @@ import (
 )
 
 // withPurges makes a deletecollection a purge if a header binds it to a
-// Namespace, and tells in a header of the reply what it has left. Elsewhere
+// Namespace, and tells in headers of the reply what came of it. Elsewhere
 // v1.NamespaceUIDHeader means nothing.
 func withPurges(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -35,19 +35,24 @@ func withPurges(next http.Handler) http.Handler {
 	})
 }
 
-// purgeReply adds v1.RemainingObjectsHeader when the reply is written. It may be
-// written before the purge is done, by another goroutine, when time is up.
+// purgeReply adds v1.RemainingObjectsHeader and v1.DeletedObjectsHeader when the
+// reply is written. It may be written before the purge is done, by another
+// goroutine, when time is up.
 type purgeReply struct {
 	http.ResponseWriter
-	remaining atomic.Pointer[string]
+	outcome atomic.Pointer[outcome]
 }
 
-func (r *purgeReply) done(remaining int) { r.remaining.Store(new(strconv.Itoa(remaining))) }
+// outcome is how many objects a purge has removed, and how many it has left.
+type outcome struct{ deleted, remaining int }
+
+func (r *purgeReply) done(deleted, remaining int) { r.outcome.Store(&outcome{deleted, remaining}) }
 
 // WriteHeader implements http.ResponseWriter.
 func (r *purgeReply) WriteHeader(code int) {
-	if remaining := r.remaining.Load(); remaining != nil {
-		r.Header().Set(v1.RemainingObjectsHeader, *remaining)
+	if outcome := r.outcome.Load(); outcome != nil {
+		r.Header().Set(v1.DeletedObjectsHeader, strconv.Itoa(outcome.deleted))
+		r.Header().Set(v1.RemainingObjectsHeader, strconv.Itoa(outcome.remaining))
 	}
 	r.ResponseWriter.WriteHeader(code)
 }

@@ -43,13 +43,16 @@ func TestWithPurges(t *testing.T) {
 					t.Errorf("got a purge of %q: %t, want %q: %t", purge.NamespaceUID, ok, test.uid, test.purge)
 				}
 				if ok {
-					purge.Done(3)
+					purge.Done(4, 3)
 				}
 				w.WriteHeader(http.StatusOK)
 			})).ServeHTTP(reply, req.WithContext(request.WithRequestInfo(req.Context(), &test.info)))
-			want := ""
+			want, deleted := "", ""
 			if test.purge {
-				want = "3"
+				want, deleted = "3", "4"
+			}
+			if got := reply.Header().Get(v1.DeletedObjectsHeader); got != deleted {
+				t.Errorf("the reply says that %q were deleted, want %q", got, deleted)
 			}
 			if got := reply.Header().Get(v1.RemainingObjectsHeader); got != want {
 				t.Errorf("the reply says that %q remain, want %q", got, want)

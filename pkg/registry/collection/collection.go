@@ -102,7 +102,7 @@ func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.Va
 		switch {
 		case purging && next == "":
 			if purge.Done != nil {
-				purge.Done(int(del.remaining.Load()))
+				purge.Done(int(del.deleted.Load()), int(del.remaining.Load()))
 			}
 			return nil, nil
 		case purging && onePage:

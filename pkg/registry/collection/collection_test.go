@@ -92,14 +92,14 @@ func TestPurge(t *testing.T) {
 			events := r.watchPods(t)
 			uid := r.terminate(t)
 
-			for range 2 { // again, it changes nothing
-				remaining := -1
-				ctx := collection.WithPurge(r.ctx, collection.Purge{NamespaceUID: uid, Done: func(n int) { remaining = n }})
+			for _, wantDeleted := range []int{5, 0} { // again, it changes nothing
+				deleted, remaining := -1, -1
+				ctx := collection.WithPurge(r.ctx, collection.Purge{NamespaceUID: uid, Done: func(d, r int) { deleted, remaining = d, r }})
 				if _, err := r.pods.DeleteCollection(ctx, rest.ValidateAllObjectFunc, background(), nil); err != nil {
 					t.Fatal(err)
 				}
-				if remaining != 3 {
-					t.Errorf("told that %d remain, want 3", remaining)
+				if deleted != wantDeleted || remaining != 3 {
+					t.Errorf("told that %d are gone and %d remain, want %d and 3", deleted, remaining, wantDeleted)
 				}
 				if diff := cmp.Diff([]string{"held", "held-and-running", "running"}, r.podNames(t)); diff != "" {
 					t.Fatalf("left (-want +got):\n%s", diff)
@@ -211,7 +211,7 @@ func TestOptions(t *testing.T) {
 				ctx := r.ctx
 				remaining := -1
 				if purge {
-					ctx = collection.WithPurge(ctx, collection.Purge{NamespaceUID: r.terminate(t), Done: func(n int) { remaining = n }})
+					ctx = collection.WithPurge(ctx, collection.Purge{NamespaceUID: r.terminate(t), Done: func(_, n int) { remaining = n }})
 				}
 				options := test.options
 				if options.PropagationPolicy == nil {

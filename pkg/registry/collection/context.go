@@ -14,10 +14,11 @@ type Purge struct {
 	// NamespaceUID is the UID of the Namespace.
 	NamespaceUID types.UID
 	// Done is called, if it is set, when all objects that the request selects
-	// have been asked to go, with the number of those that are still there:
-	// they wait for a finalizer or for whoever runs them. A Namespace that was
-	// being deleted when the request was made gets no new ones.
-	Done func(remaining int)
+	// have been asked to go, with the number of those that it removed and of
+	// those that are still there: they wait for a finalizer or for whoever runs
+	// them. A Namespace that was being deleted when the request was made gets no
+	// new ones.
+	Done func(deleted, remaining int)
 }
 
 type purgeKey struct{}

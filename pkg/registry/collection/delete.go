@@ -28,8 +28,9 @@ type deletion struct {
 	validate rest.ValidateObjectFunc
 	options  *metav1.DeleteOptions
 	purging  bool
-	// remaining counts the objects that were asked to go and are still there.
-	remaining atomic.Int64
+	// deleted counts the objects that were removed, and remaining those that
+	// were asked to go and are still there.
+	deleted, remaining atomic.Int64
 }
 
 // delete deletes an object that was listed, unless it is gone or another has
@@ -40,8 +41,13 @@ func (d *deletion) delete(ctx context.Context, obj runtime.Object) error {
 		return apierrors.NewInternalError(err)
 	}
 	if d.purging {
-		if removed, err := d.remove(ctx, obj, listed); removed || err != nil {
+		removed, err := d.remove(ctx, obj, listed)
+		if err != nil {
 			return err
+		}
+		if removed {
+			d.deleted.Add(1)
+			return nil
 		}
 	}
 	options := d.options.DeepCopy() // the strategy writes to it
@@ -56,10 +62,15 @@ func (d *deletion) delete(ctx context.Context, obj runtime.Object) error {
 	if apierrors.IsNotFound(err) || bind && apierrors.IsConflict(err) && d.gone(ctx, listed) {
 		return nil
 	}
-	if err == nil && (!deleted || len(options.DryRun) > 0) {
+	switch {
+	case err != nil:
+		return err
+	case deleted && len(options.DryRun) == 0:
+		d.deleted.Add(1)
+	default:
 		d.remaining.Add(1)
 	}
-	return err
+	return nil
 }
 
 // gone tells whether a listed object is no more.

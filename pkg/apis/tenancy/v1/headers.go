@@ -19,3 +19,7 @@ const NamespaceUIDHeader = "Borough-Namespace-Uid"
 // there are none and will be none. It is missing where this is not known: when
 // not all were asked to go.
 const RemainingObjectsHeader = "Borough-Remaining-Objects"
+
+// DeletedObjectsHeader names the header that comes with RemainingObjectsHeader.
+// Its value is the number of objects that the request has removed.
+const DeletedObjectsHeader = "Borough-Deleted-Objects"

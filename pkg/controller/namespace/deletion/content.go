@@ -39,6 +39,8 @@ const (
 type kind struct {
 	Resource
 	inventory
+	// straight is true for a kind that is deleted before anybody looks at it.
+	straight bool
 	// read is true when the inventory is complete and was made after the last
 	// delete.
 	read bool
@@ -135,19 +137,22 @@ func (d *Deleter) list(ctx context.Context, in incarnation, r Resource, all bool
 // It returns errGone when the incarnation turns out to be gone.
 func (d *Deleter) purge(ctx context.Context, in incarnation, kinds []*kind) error {
 	forEach(kinds, func(k *kind) {
-		if k.err != nil || k.unasked == 0 {
+		if k.err != nil || !k.straight && k.unasked == 0 {
 			return
 		}
-		before := k.total
 		var gone bool
-		gone, k.err = d.delete(ctx, in, k.Resource)
+		var found int
+		gone, found, k.err = d.delete(ctx, in, k.Resource)
+		before := max(k.total, found)
 		switch {
 		case errors.Is(k.err, errGone):
 			return
 		case gone:
 			k.inventory, k.read = inventory{}, true
 		default:
-			d.look(ctx, in, k, true)
+			if d.look(ctx, in, k, true); k.gone() {
+				k.err = nil // whatever it was
+			}
 		}
 		if k.read && before > k.total {
 			d.purged(k.GroupVersionResource, before-k.total)
@@ -169,12 +174,12 @@ func (d *Deleter) check(ctx context.Context, in incarnation) error {
 }
 
 // delete asks for all objects of a kind to go. It tells whether the server has
-// said that they are gone.
-func (d *Deleter) delete(ctx context.Context, in incarnation, r Resource) (gone bool, err error) {
+// said that they are gone, and how many it knows that there were.
+func (d *Deleter) delete(ctx context.Context, in incarnation, r Resource) (gone bool, found int, err error) {
 	if r.Group != v1.GroupName || !r.DeleteCollection {
 		// Other servers may not know what a deletecollection is bound to.
 		if err := d.check(ctx, in); err != nil {
-			return false, err
+			return false, 0, err
 		}
 	}
 	if r.DeleteCollection {
@@ -185,21 +190,22 @@ func (d *Deleter) delete(ctx context.Context, in incarnation, r Resource) (gone 
 		err := d.content.Resource(r.GroupVersionResource).Namespace(in.name).
 			DeleteCollection(withCollection(ctx, c), opts, metav1.ListOptions{})
 		if err == nil {
-			return c.gone, nil
+			return c.gone, c.found, nil
 		}
 		if apierrors.IsConflict(err) {
 			if err := d.check(ctx, in); err != nil {
-				return false, err
+				return false, 0, err
 			}
 		}
 		// Other servers end a deletecollection at objects that may not be
 		// deleted; ours names only the first. One by one, the others still go,
 		// and each is named.
 		if !r.Delete || !isRefused(err) {
-			return false, fmt.Errorf("delete all %s: %w", r.GroupResource(), err)
+			return false, 0, fmt.Errorf("delete all %s: %w", r.GroupResource(), err)
 		}
 	}
-	return false, d.deleteEach(ctx, in, r)
+	found, err = d.deleteEach(ctx, in, r)
+	return false, found, err
 }
 
 // isRefused tells whether the server refused a request for what it asked,
@@ -210,14 +216,15 @@ func isRefused(err error) bool {
 }
 
 // deleteEach lists a kind, makes sure that the list was of this incarnation,
-// and deletes each object under the UID that was listed.
-func (d *Deleter) deleteEach(ctx context.Context, in incarnation, r Resource) error {
+// and deletes each object under the UID that was listed. It returns how many
+// these were.
+func (d *Deleter) deleteEach(ctx context.Context, in incarnation, r Resource) (found int, err error) {
 	inv, _, err := d.list(ctx, in, r, true)
 	if err != nil {
-		return fmt.Errorf("list %s to delete them: %w", r.GroupResource(), err)
+		return 0, fmt.Errorf("list %s to delete them: %w", r.GroupResource(), err)
 	}
 	if err := d.check(ctx, in); err != nil {
-		return err
+		return 0, err
 	}
 	var (
 		mu       sync.Mutex
@@ -251,7 +258,7 @@ func (d *Deleter) deleteEach(ctx context.Context, in incarnation, r Resource) er
 		})
 	}
 	_ = workers.Wait() // failures has the errors
-	return summarize(failures)
+	return inv.total, summarize(failures)
 }
 
 // summarize joins errors in a stable order and a bounded number.

@@ -106,7 +106,7 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time,
 		return nil
 	}
 	in := incarnation{name: ns.Name, uid: ns.UID}
-	found, err := d.purgeContent(ctx, in, since)
+	found, err := d.purgeContent(ctx, in, since, nothingKnown(ns))
 	if err != nil {
 		return ignoreGone(err)
 	}
@@ -129,13 +129,20 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time,
 	return found.err(found.held, err)
 }
 
-// purgeContent deletes what can be deleted now and reports what it found.
-func (d *Deleter) purgeContent(ctx context.Context, in incarnation, since time.Time) (*findings, error) {
+// nothingKnown tells whether no earlier pass has found content that stays.
+func nothingKnown(ns *v1.Namespace) bool {
+	return ns.Status.Termination == nil || len(ns.Status.Termination.Remaining) == 0
+}
+
+// purgeContent deletes what can be deleted now and reports what it found. With
+// straight set it does not look first at what our own server can be asked to
+// delete at once: usually all of it goes, and the server says so.
+func (d *Deleter) purgeContent(ctx context.Context, in incarnation, since time.Time, straight bool) (*findings, error) {
 	discovered := d.discover(ctx, since)
 	found := &findings{Discovered: discovered}
 	var pods, others []*kind
 	for _, r := range discovered.Resources {
-		k := &kind{Resource: r}
+		k := &kind{Resource: r, straight: straight && r.Group == v1.GroupName && r.DeleteCollection}
 		found.kinds = append(found.kinds, k)
 		if isPods(r) {
 			pods = append(pods, k)
@@ -143,7 +150,11 @@ func (d *Deleter) purgeContent(ctx context.Context, in incarnation, since time.T
 			others = append(others, k)
 		}
 	}
-	forEach(found.kinds, func(k *kind) { d.look(ctx, in, k, false) })
+	forEach(found.kinds, func(k *kind) {
+		if !k.straight {
+			d.look(ctx, in, k, false)
+		}
+	})
 
 	if err := d.purge(ctx, in, pods); err != nil {
 		return nil, err

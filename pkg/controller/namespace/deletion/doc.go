@@ -5,11 +5,13 @@
 // go of the Namespace. It decides and deletes; when to try again is for the
 // caller to know, who reads it from the error that Deleter.Delete returns.
 //
-// One pass goes like this. The kinds of content come from discovery. Each kind
-// is listed; one with nothing in it costs no more than that. Pods are deleted
-// first; the other kinds follow, side by side, when a list shows that no Pod
-// is left. When nothing is left, the finalizer "kubernetes" is taken from the
-// Namespace, and others' finalizers are left alone.
+// One pass goes like this. The kinds of content come from discovery. Pods are
+// deleted first; the other kinds follow, side by side, when no Pod is left. Our
+// own server is asked to delete a kind at once and says whether anything is
+// left; a kind is listed first where an earlier pass has left something, lest
+// the same objects are asked again and again, and where another server has it.
+// When nothing is left, the finalizer "kubernetes" is taken from the Namespace,
+// and others' finalizers are left alone.
 //
 // # Truth
 //

@@ -190,7 +190,7 @@ func TestIncarnation(t *testing.T) {
 				for testIncarnation(t, collection, terminating, step) {
 					step++
 				}
-				if step < 6 {
+				if step < 4 {
 					t.Errorf("a purge has only %d steps", step)
 				}
 			})

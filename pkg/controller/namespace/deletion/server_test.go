@@ -357,6 +357,7 @@ func (c *contentOf) DeleteCollection(ctx context.Context, opts metav1.DeleteOpti
 	if ns := c.s.namespaces["ns"]; ns == nil || ns.UID != call.namespaceUID {
 		return apierrors.NewConflict(v1.Resource("namespaces"), "ns", fmt.Errorf("not the namespace %s", call.namespaceUID))
 	}
+	call.found = len(c.s.content[c.gvr])
 	for _, o := range slices.Clone(c.s.content[c.gvr]) {
 		c.ask(o, opts)
 	}

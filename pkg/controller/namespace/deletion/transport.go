@@ -6,6 +6,7 @@ package deletion
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -40,7 +41,12 @@ func (t *contentTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	req.Header.Set(v1.NamespaceUIDHeader, string(collection.namespaceUID))
 	req.Header.Set("Accept", metadataOnly)
 	resp, err := t.next.RoundTrip(req)
-	collection.gone = err == nil && resp.StatusCode == http.StatusOK && resp.Header.Get(v1.RemainingObjectsHeader) == "0"
+	collection.gone, collection.found = false, 0
+	if err == nil && resp.StatusCode == http.StatusOK {
+		remaining, unsaid := strconv.Atoi(resp.Header.Get(v1.RemainingObjectsHeader))
+		deleted, _ := strconv.Atoi(resp.Header.Get(v1.DeletedObjectsHeader)) // which only counts
+		collection.gone, collection.found = unsaid == nil && remaining == 0, deleted+remaining
+	}
 	return resp, err
 }
 
@@ -53,6 +59,8 @@ type collection struct {
 	namespaceUID types.UID
 	// gone is true when the server says that nothing is left.
 	gone bool
+	// found is how many objects there were, as far as the server says.
+	found int
 }
 
 type collectionKey struct{}
