@@ -28,3 +28,11 @@ func SetDefaults_Namespace(obj *Namespace) {
 	labels[corev1.LabelMetadataName] = obj.Name
 	obj.Labels = labels
 }
+
+// SetDefaults_NamespaceStatus makes a Namespace Active of which nobody says what
+// it is.
+func SetDefaults_NamespaceStatus(obj *NamespaceStatus) {
+	if obj.Phase == "" {
+		obj.Phase = NamespaceActive
+	}
+}

@@ -5,6 +5,7 @@ package v1_test
 
 import (
 	"math/rand"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -326,6 +327,16 @@ func TestDefaultPullPolicy(t *testing.T) {
 		"Nginx:latest":                 corev1.PullIfNotPresent,
 		"nginx:":                       corev1.PullIfNotPresent,
 		"nginx:latest@sha256:tooshort": corev1.PullIfNotPresent,
+
+		strings.Repeat("a", 247):                       corev1.PullAlways,
+		strings.Repeat("a", 248):                       corev1.PullIfNotPresent, // library/ comes before it
+		"docker.io/" + strings.Repeat("a", 248):        corev1.PullIfNotPresent,
+		"example.com/" + strings.Repeat("a", 255):      corev1.PullAlways,
+		"example.com/" + strings.Repeat("a", 256):      corev1.PullIfNotPresent,
+		"team/" + strings.Repeat("a", 251):             corev1.PullIfNotPresent,
+		strings.Repeat("0123456789abcdef", 4):          corev1.PullIfNotPresent, // an ID
+		strings.Repeat("0123456789abcdef", 4) + ":tag": corev1.PullIfNotPresent,
+		"a/" + strings.Repeat("0123456789abcdef", 4):   corev1.PullAlways,
 	} {
 		c := corev1.Container{Image: image}
 		v1.SetDefaults_Container(&c)

@@ -47,6 +47,7 @@ func SetObjectDefaults_LimitRangeList(in *LimitRangeList) {
 
 func SetObjectDefaults_Namespace(in *Namespace) {
 	SetDefaults_Namespace(in)
+	SetDefaults_NamespaceStatus(&in.Status)
 }
 
 func SetObjectDefaults_NamespaceList(in *NamespaceList) {

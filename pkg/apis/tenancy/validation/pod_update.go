@@ -6,6 +6,7 @@ package validation
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -116,7 +117,8 @@ func validateRemovedSchedulingGates(newGates, oldGates []corev1.PodSchedulingGat
 	var errs field.ErrorList
 	old := sets.New(oldGates...)
 	for i, gate := range newGates {
-		if !old.Has(gate) {
+		// One that is there twice is told of once.
+		if !old.Has(gate) && !slices.Contains(newGates[i+1:], gate) {
 			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
 				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name)))
 		}

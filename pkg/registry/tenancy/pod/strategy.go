@@ -106,6 +106,7 @@ func (Strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 			Message: "Scheduling is blocked due to non-empty scheduling gates",
 		})
 	}
+	dropGated(pod, nil)
 	resolveLabelKeys(pod)
 	syncAppArmor(ctx, pod)
 }
@@ -124,6 +125,7 @@ func (Strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string
 func (Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newPod, oldPod := obj.(*tenancy.Pod), old.(*tenancy.Pod)
 	newPod.Status = oldPod.Status
+	dropGated(newPod, oldPod)
 	bumpGeneration(newPod, oldPod)
 }
 

@@ -30,6 +30,7 @@ func (StatusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Objec
 		newPod.Status.QOSClass = oldPod.Status.QOSClass
 	}
 	keepObservedGenerations(&newPod.Status, &oldPod.Status)
+	dropGated(newPod, oldPod)
 }
 
 // ValidateUpdate checks an update of the status.
@@ -99,6 +100,7 @@ func (ResizeStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Objec
 		newPod.Status = oldPod.Status
 		metav1.ResetObjectMetaForStatus(&newPod.ObjectMeta, &oldPod.ObjectMeta)
 	}
+	dropGated(newPod, oldPod)
 	bumpGeneration(newPod, oldPod)
 }
 
@@ -141,6 +143,7 @@ func (EphemeralContainersStrategy) PrepareForUpdate(_ context.Context, obj, old 
 	newPod.Spec = spec
 	newPod.Status = oldPod.Status
 	metav1.ResetObjectMetaForStatus(&newPod.ObjectMeta, &oldPod.ObjectMeta)
+	dropGated(newPod, oldPod)
 	bumpGeneration(newPod, oldPod)
 }
 
