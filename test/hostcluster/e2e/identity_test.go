@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -210,11 +209,6 @@ func TestRightsInOneNamespace(t *testing.T) {
 func TestWithoutTheCluster(t *testing.T) {
 	t.Parallel()
 	const path = "/apis/tenancy.borough.io/v1/namespaces"
-	direct := func(config *rest.Config) harness.HTTP {
-		config.Host = "https://127.0.0.1:" + strconv.Itoa(borough.Servers[0].Port)
-		config.CAData = borough.CA()
-		return harness.NewHTTP(t, config)
-	}
 	// Headers say nothing without the front proxy's certificate, not even when
 	// there is another good one.
 	user, err := cluster.UserConfig(newName("frank"))
@@ -222,21 +216,21 @@ func TestWithoutTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	forged := []string{"X-Remote-User", "admin", "X-Remote-Group", "system:masters"}
-	if answer := direct(&rest.Config{}).Do(t, http.MethodGet, path, nil, forged...); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnauthorized {
+	if answer := newDirect(t, &rest.Config{}).Do(t, http.MethodGet, path, nil, forged...); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnauthorized {
 		t.Errorf("headers of somebody unknown: got %v", answer)
 	}
-	if answer := direct(user).Do(t, http.MethodGet, path, nil, forged...); answer.Code != http.StatusForbidden {
+	if answer := newDirect(t, user).Do(t, http.MethodGet, path, nil, forged...); answer.Code != http.StatusForbidden {
 		t.Errorf("headers of a user without rights: got %v", answer)
 	}
 	// Who the cluster knows is known here too.
-	if answer := direct(cluster.AdminConfig()).Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+	if answer := newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
 		t.Errorf("an admin of the cluster: got %v", answer)
 	}
 	token, err := cluster.ServiceAccountConfig(t.Context(), "borough-system", "borough-controller-manager")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer := direct(token).Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+	if answer := newDirect(t, token).Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
 		t.Errorf("a service account with rights: got %v", answer)
 	}
 }

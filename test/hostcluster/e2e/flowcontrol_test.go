@@ -1,0 +1,196 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	arv1 "k8s.io/api/admissionregistration/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// newFlowSchema has the host give a user a priority level of his own, the
+// smallest that there is, without a queue. It returns the FlowSchema.
+func newFlowSchema(t *testing.T, user string) *flowcontrolv1.FlowSchema {
+	t.Helper()
+	client := cluster.Client(t).FlowcontrolV1()
+	meta := metav1.ObjectMeta{Name: user}
+	_, err := client.PriorityLevelConfigurations().Create(t.Context(), &flowcontrolv1.PriorityLevelConfiguration{
+		ObjectMeta: meta,
+		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			Type: flowcontrolv1.PriorityLevelEnablementLimited,
+			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				NominalConcurrencyShares: new(int32(1)),
+				LendablePercent:          new(int32(0)),
+				BorrowingLimitPercent:    new(int32(0)),
+				LimitResponse:            flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flow, err := client.FlowSchemas().Create(t.Context(), &flowcontrolv1.FlowSchema{
+		ObjectMeta: meta,
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: meta.Name},
+			MatchingPrecedence:         100,
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: user}}},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+					APIGroups: []string{v1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}, Namespaces: []string{"*"}, ClusterScope: true,
+				}},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, err := range []error{
+			client.FlowSchemas().Delete(context.Background(), meta.Name, metav1.DeleteOptions{}),
+			client.PriorityLevelConfigurations().Delete(context.Background(), meta.Name, metav1.DeleteOptions{}),
+		} {
+			if err != nil {
+				t.Errorf("remove a priority level: %v", err)
+			}
+		}
+	})
+	return flow
+}
+
+// TestFlowControl fills a user's priority level with requests that don't end,
+// until our server refuses one more. It takes those of others. The requests go
+// straight to our server, because the host's would refuse them before.
+func TestFlowControl(t *testing.T) {
+	t.Parallel()
+	user, other := newName("flood"), newName("drizzle")
+	team := newName("team")
+	namespace, _ := newTeamNamespaces(t, team)
+	flow := newFlowSchema(t, user)
+	for _, name := range []string{other, user} { // who has his rights knows that the other has, too
+		grant(t, "", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: name},
+			rbacv1.PolicyRule{APIGroups: []string{v1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"create", "get", "list"}})
+	}
+	arrived, release := make(chan struct{}), make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(letGo)
+	slow := newWebhook(t, func(ctx context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if request.UserInfo.Username == user {
+			select {
+			case arrived <- struct{}{}:
+				<-release
+			case <-ctx.Done():
+			}
+		}
+		return denyMarked(ctx, request)
+	})
+	registerValidating(t, slow, team, []string{"pods"}, func(hook *arv1.ValidatingWebhook) { hook.TimeoutSeconds = new(int32(30)) })
+	awaitDenied(t, cluster.BoroughClient(t), namespace)
+
+	path := "/apis/tenancy.borough.io/v1/namespaces/" + namespace + "/pods"
+	as := func(name string) (throughHost, direct harness.HTTP) {
+		t.Helper()
+		config, err := cluster.UserConfig(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return harness.NewHTTP(t, config), newDirect(t, config)
+	}
+	throughHost, flood := as(user)
+	_, drizzle := as(other)
+	// The server has heard of the rights and of the FlowSchema.
+	const schemaHeader, levelHeader = flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID, flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID
+	var level string
+	harness.Eventually(t, func() string {
+		answer := flood.Do(t, http.MethodGet, path, nil)
+		if level = answer.Header.Get(levelHeader); answer.Code != http.StatusOK || answer.Header.Get(schemaHeader) != string(flow.UID) {
+			return fmt.Sprintf("got %v with the FlowSchema %q, want %q", answer, answer.Header.Get(schemaHeader), flow.UID)
+		}
+		return ""
+	})
+
+	create := func(client harness.HTTP, name string) harness.Answer {
+		pod := strings.Replace(fmt.Sprintf(podManifest, "example.com/web:1"), "name: web", "name: "+name, 1)
+		return client.Do(t, http.MethodPost, path, []byte(pod), "Content-Type", "application/yaml")
+	}
+	answers := make(chan harness.Answer)
+	var held int
+	var refused harness.Answer
+	for refused.Code == 0 {
+		name := fmt.Sprintf("flood-%d", held)
+		go func() {
+			answer := harness.Answer{Code: -1} // if there is none
+			defer func() { answers <- answer }()
+			answer = create(flood, name)
+		}()
+		select {
+		case <-arrived:
+			held++ // and takes its seat with it
+		case refused = <-answers:
+		}
+	}
+	if refused.Code != http.StatusTooManyRequests || refused.Header.Get("Retry-After") == "" || refused.Header.Get(levelHeader) != level || held == 0 {
+		t.Errorf("behind %d requests that don't end: got %v, want 429", held, refused)
+	}
+	t.Logf("%d requests at a time, then %s", held, refused)
+	if answer := create(drizzle, "drizzle"); answer.Code != http.StatusCreated || answer.Header.Get(levelHeader) == level {
+		t.Errorf("another user: got %v, want 201 at another priority level", answer)
+	}
+	letGo()
+	for range held {
+		if answer := <-answers; answer.Code != http.StatusCreated {
+			t.Errorf("a request that was let go: got %v, want 201", answer)
+		}
+	}
+
+	// Through the host too, a request counts as the user's here.
+	metric := fmt.Sprintf("apiserver_flowcontrol_dispatched_requests_total{flow_schema=%q,priority_level=%q} ", user, user)
+	before := readMetric(t, metric)
+	if answer := throughHost.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+		t.Fatalf("through the host: got %v", answer)
+	}
+	if after := readMetric(t, metric); after != before+1 {
+		t.Errorf("%s: %d before a request through the host, %d after it", metric, before, after)
+	}
+}
+
+// newDirect returns a plain client that goes around the host, straight to our
+// server.
+func newDirect(t *testing.T, config *rest.Config) harness.HTTP {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.Host = "https://127.0.0.1:" + strconv.Itoa(borough.Servers[0].Port)
+	config.CAData = borough.CA()
+	return harness.NewHTTP(t, config)
+}
+
+// readMetric returns the value behind a metric of our server; 0 if it has none.
+func readMetric(t *testing.T, metric string) int {
+	t.Helper()
+	answer := newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, "/metrics", nil)
+	for line := range strings.Lines(string(answer.Body)) {
+		if value, ok := strings.CutPrefix(line, metric); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(value))
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			return n
+		}
+	}
+	return 0
+}
