@@ -4,11 +4,8 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,34 +21,6 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/test/e2e/harness"
 )
-
-// auditEvent is what the tests read of an event in the server's audit log.
-type auditEvent struct {
-	AuditID    string
-	Verb       string
-	RequestURI string
-	UserAgent  string
-	User       authenticationv1.UserInfo
-	ObjectRef  struct{ Resource, Namespace, Name string }
-}
-
-// findAudit returns an empty string if the server's audit log has such an event,
-// else what it would have to have.
-func findAudit(t *testing.T, match func(auditEvent) bool) (reason string) {
-	t.Helper()
-	data, err := os.ReadFile(auditLog)
-	if err != nil {
-		return err.Error()
-	}
-	for line := range bytes.Lines(data) {
-		var event auditEvent
-		// The last line may still be in the making.
-		if json.Unmarshal(line, &event) == nil && match(event) {
-			return ""
-		}
-	}
-	return "the audit log has no such event"
-}
 
 // TestUserReachesTheServer compares the user in the server's audit log with the
 // one that the cluster knows.

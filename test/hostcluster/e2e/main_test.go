@@ -29,13 +29,6 @@ var (
 	spans *collector
 )
 
-const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-rules:
-- level: Metadata
-  omitStages: [RequestReceived]
-`
-
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
