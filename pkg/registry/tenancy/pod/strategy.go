@@ -63,9 +63,7 @@ var (
 	_ rest.RESTUpdateStrategy         = StatusStrategy{}
 	_ rest.ResetFieldsStrategy        = StatusStrategy{}
 	_ rest.RESTUpdateStrategy         = ResizeStrategy{}
-	_ rest.ResetFieldsFilterStrategy  = ResizeStrategy{}
 	_ rest.RESTUpdateStrategy         = EphemeralContainersStrategy{}
-	_ rest.ResetFieldsFilterStrategy  = EphemeralContainersStrategy{}
 )
 
 // NewStrategy returns the rules for Pods.

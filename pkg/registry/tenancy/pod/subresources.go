@@ -125,16 +125,6 @@ func (ResizeStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 	return validation.ValidatePodResize(obj.(*tenancy.Pod), old.(*tenancy.Pod))
 }
 
-// GetResetFieldsFilter passes what PrepareForUpdate does not keep.
-func (ResizeStrategy) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
-	all := fieldpath.MatchAnySet()
-	ofEach := fieldpath.NewSetMatcher(false, &fieldpath.SetMemberMatcher{
-		Path:  fieldpath.MatchAnyPathElement(),
-		Child: fieldpath.NewSetMatcher(false, member("resources", all), member("resizePolicy", all)),
-	})
-	return onlySpec(member("resources", all), member("containers", ofEach), member("initContainers", ofEach))
-}
-
 // PrepareForUpdate keeps all but the ephemeral containers.
 func (EphemeralContainersStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newPod, oldPod := obj.(*tenancy.Pod), old.(*tenancy.Pod)
@@ -150,24 +140,4 @@ func (EphemeralContainersStrategy) PrepareForUpdate(_ context.Context, obj, old 
 // ValidateUpdate checks that ephemeral containers are only added.
 func (EphemeralContainersStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return validation.ValidatePodEphemeralContainersUpdate(obj.(*tenancy.Pod), old.(*tenancy.Pod))
-}
-
-// GetResetFieldsFilter passes what PrepareForUpdate does not keep.
-func (EphemeralContainersStrategy) GetResetFieldsFilter() map[fieldpath.APIVersion]fieldpath.Filter {
-	return onlySpec(member("ephemeralContainers", fieldpath.MatchAnySet()))
-}
-
-// onlySpec passes the members of the spec and nothing else. The tree is written
-// out because the library can't merge matchers of paths: of two that part after
-// a wildcard it keeps the first.
-func onlySpec(members ...*fieldpath.SetMemberMatcher) map[fieldpath.APIVersion]fieldpath.Filter {
-	spec := fieldpath.NewSetMatcher(false, member("spec", fieldpath.NewSetMatcher(false, members...)))
-	return map[fieldpath.APIVersion]fieldpath.Filter{apiVersion: fieldpath.NewIncludeMatcherFilter(spec)}
-}
-
-func member(name string, child *fieldpath.SetMatcher) *fieldpath.SetMemberMatcher {
-	return &fieldpath.SetMemberMatcher{
-		Path:  fieldpath.PathElementMatcher{PathElement: fieldpath.PathElement{FieldName: &name}},
-		Child: child,
-	}
 }

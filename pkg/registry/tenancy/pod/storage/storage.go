@@ -67,19 +67,17 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, na
 	status.ResetFieldsStrategy = statusStrategy
 
 	resize := *store
-	resizeStrategy := pod.NewResizeStrategy(scheme)
-	resize.UpdateStrategy = resizeStrategy
+	resize.UpdateStrategy = pod.NewResizeStrategy(scheme)
 
 	ephemeralContainers := *store
-	ephemeralContainersStrategy := pod.NewEphemeralContainersStrategy(scheme)
-	ephemeralContainers.UpdateStrategy = ephemeralContainersStrategy
+	ephemeralContainers.UpdateStrategy = pod.NewEphemeralContainersStrategy(scheme)
 
 	return Storage{
 		Pod:                 &REST{Store: store, collection: collection.New(store, namespaces), shortNames: shortNames},
 		Status:              &StatusREST{subresource{&status}},
 		Binding:             &BindingREST{store},
-		Resize:              &ResizeREST{subresource{&resize}, resizeStrategy},
-		EphemeralContainers: &EphemeralContainersREST{subresource{&ephemeralContainers}, ephemeralContainersStrategy},
+		Resize:              &ResizeREST{subresource{&resize}},
+		EphemeralContainers: &EphemeralContainersREST{subresource{&ephemeralContainers}},
 	}, nil
 }
 

@@ -19,25 +19,17 @@ import (
 type StatusREST struct{ subresource }
 
 // ResizeREST serves pods/resize, the one way to change the resources of a Pod.
-type ResizeREST struct {
-	subresource
-	rest.ResetFieldsFilterStrategy
-}
+type ResizeREST struct{ subresource }
 
 // EphemeralContainersREST serves pods/ephemeralcontainers, the one way to add
 // such containers.
-type EphemeralContainersREST struct {
-	subresource
-	rest.ResetFieldsFilterStrategy
-}
+type EphemeralContainersREST struct{ subresource }
 
 var (
-	_ rest.Patcher                   = &StatusREST{}
-	_ rest.ResetFieldsStrategy       = &StatusREST{}
-	_ rest.Patcher                   = &ResizeREST{}
-	_ rest.ResetFieldsFilterStrategy = &ResizeREST{}
-	_ rest.Patcher                   = &EphemeralContainersREST{}
-	_ rest.ResetFieldsFilterStrategy = &EphemeralContainersREST{}
+	_ rest.Patcher             = &StatusREST{}
+	_ rest.ResetFieldsStrategy = &StatusREST{}
+	_ rest.Patcher             = &ResizeREST{}
+	_ rest.Patcher             = &EphemeralContainersREST{}
 )
 
 // subresource reads and updates a Pod by the rules of its store.
