@@ -6,11 +6,15 @@ package storm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
@@ -34,7 +38,7 @@ func (s *storm) write(ctx context.Context, over <-chan struct{}, client rest.Int
 		}
 		s.count(p.name, o)
 		switch {
-		case err != nil && !s.tolerant:
+		case err != nil && !s.excuses(err):
 			return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
 		case err != nil:
 			_ = pause(ctx, backoff) // or the test ends
@@ -47,6 +51,23 @@ func (s *storm) write(ctx context.Context, over <-chan struct{}, client rest.Int
 			tell(s.missed[at.namespace])
 		}
 	}
+}
+
+// excuses says whether a request may fail so.
+func (s *storm) excuses(err error) bool {
+	if strings.Contains(err.Error(), "etcdserver: ") {
+		return true // on a busy machine etcd elects another leader any time
+	}
+	if !s.faulty {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true // there is no answer
+	}
+	code := status.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
+		strings.Contains(err.Error(), "not yet ready to handle request")
 }
 
 // live deletes a Namespace once something is in it, and creates it again when it
@@ -94,7 +115,7 @@ func (s *storm) manage(ctx context.Context, name, namespace string, r *rand.Rand
 			return nil
 		case o == done && again:
 			return nil
-		case !s.tolerant || o != failed:
+		case o != failed || !s.excuses(err):
 			return fmt.Errorf("%s %s: %s: %w", name, namespace, o, result.Error())
 		}
 		if cause := pause(ctx, backoff); cause != nil {

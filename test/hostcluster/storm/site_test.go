@@ -17,6 +17,7 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/hostcluster"
@@ -103,6 +104,7 @@ func (s *site) newClient(endpoints ...string) (*clientv3.Client, error) {
 		TLS:                  s.tls,
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
+		Logger:               zap.NewNop(), // that members are away is no news
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client of etcd: %w", err)

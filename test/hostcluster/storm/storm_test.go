@@ -66,7 +66,7 @@ func TestStorm(t *testing.T) {
 		return
 	}
 	t.Run("faults", func(t *testing.T) {
-		s.tolerant = true
+		s.faulty = true
 		struck := map[string]int{}
 		s.run(t, func() bool {
 			fault := faults[s.rounds%len(faults)]
@@ -106,8 +106,8 @@ type storm struct {
 	*site
 	history *history
 	clients [2][]rest.Interface
-	// tolerant says that requests may fail.
-	tolerant bool
+	// faulty says that there are faults, which requests may fail for.
+	faulty bool
 	// written tells of each Namespace that something was written in it, missed
 	// that something was not, for it was gone.
 	written, missed map[string]chan struct{}
