@@ -1,0 +1,114 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// TestStuckNamespaces: Namespaces go while fifty others cannot, half of which
+// hold a Pod with a finalizer, half a LimitRange that may not be deleted. It
+// logs how long the deletion of an empty one takes beside them and without.
+func TestStuckNamespaces(t *testing.T) {
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	faults := newFaults(t, b)
+	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	namespaces := b.Client(t).TenancyV1().Namespaces()
+	const deletions = 50
+	alone := timeDeletions(t, b, deletions)
+
+	held, refused := make([]string, 25), make([]string, 25)
+	for i := range held {
+		held[i], refused[i] = newNamespace(t, b), newNamespace(t, b)
+		createPod(t, b, held[i], newPod("held", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
+		createLimitRange(t, b, refused[i], newLimitRange("l"))
+		limitRanges := "DELETE " + api + "/namespaces/" + refused[i] + "/limitranges"
+		faults.set(limitRanges, forbidden)
+		faults.set(limitRanges+"/l", forbidden)
+	}
+	stuck := slices.Concat(held, refused)
+	for _, name := range stuck {
+		deleteNamespace(t, b, name)
+	}
+	for _, name := range stuck {
+		harness.Eventually(t, func() string {
+			ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
+			switch {
+			case err != nil:
+				return err.Error()
+			case ns.Status.Termination == nil:
+				return fmt.Sprintf("Namespace %s does not say what it waits for", name)
+			}
+			return ""
+		})
+	}
+
+	beside := timeDeletions(t, b, deletions)
+	t.Logf("deleting a Namespace: p50 %s, p90 %s; beside %d that are stuck: p50 %s, p90 %s",
+		alone[deletions/2], alone[deletions*9/10], len(stuck), beside[deletions/2], beside[deletions*9/10])
+
+	faults.clear()
+	for _, name := range held {
+		patch := []byte(`{"metadata": {"finalizers": null}}`)
+		if _, err := b.Client(t).TenancyV1().Pods(name).Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range stuck {
+		harness.Eventually(t, gone(t, b, name))
+	}
+}
+
+// timeDeletions deletes empty Namespaces, one after the other, and returns how
+// long they took to go, the shortest first.
+func timeDeletions(t *testing.T, b *harness.Borough, n int) []time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	namespaces := b.Client(t).TenancyV1().Namespaces()
+	took := make([]time.Duration, n)
+	for i := range took {
+		ns, err := namespaces.Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		watcher, err := namespaces.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + ns.Name, ResourceVersion: ns.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			event, ok := <-watcher.ResultChan()
+			if !ok {
+				t.Fatalf("Namespace %s has not gone: %v", ns.Name, context.Cause(ctx))
+			}
+			if event.Type == watch.Deleted {
+				break
+			}
+		}
+		took[i] = time.Since(began)
+		watcher.Stop()
+	}
+	slices.Sort(took)
+	return took
+}
