@@ -129,9 +129,9 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// Validate refuses a Pod that is out of bounds. It also warns of a LimitRange that
-// contradicts others, and takes note that it is about to be written: nothing can
-// keep it from that after this.
+// Validate refuses a Pod that is out of bounds, and a resize of a Pod to what is.
+// It also warns of a LimitRange that contradicts others, and takes note that it is
+// about to be written: nothing can keep it from that after this.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetResource().GroupResource() == tenancy.Resource("limitranges") {
 		p.warn(ctx, a)
@@ -145,8 +145,14 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err != nil {
 		return err
 	}
-	if violations := utilerrors.NewAggregate(set.Check(&pod.Spec)); violations != nil {
-		return admission.NewForbidden(a, violations)
+	var violations []error
+	if old, resized := a.GetOldObject().(*tenancy.Pod); resized {
+		violations = set.CheckResize(&pod.Spec, &old.Spec)
+	} else {
+		violations = set.Check(&pod.Spec)
+	}
+	if len(violations) > 0 {
+		return admission.NewForbidden(a, utilerrors.NewAggregate(violations))
 	}
 	return nil
 }
