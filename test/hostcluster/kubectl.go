@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,11 @@ func (c *Cluster) newKubectl(config *rest.Config) (*Kubectl, error) {
 		return nil, err
 	}
 	return &Kubectl{append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+home)}, nil
+}
+
+// WithEnv returns a kubectl with more of an environment: NAME=VALUE each.
+func (k *Kubectl) WithEnv(env ...string) *Kubectl {
+	return &Kubectl{slices.Concat(k.env, env)}
 }
 
 // Run runs kubectl and returns what it wrote to its standard output. The test

@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/borough-io/borough/test/e2e/harness"
 )
 
 // The manifests are core's with another apiVersion.
@@ -156,6 +160,103 @@ func TestKubectlWatch(t *testing.T) {
 	kubectl.Run(t, "delete", "-n", namespace, pods, "web")
 	next("MODIFIED web two") // marked for deletion, as core's is
 	next("DELETED web two")
+}
+
+// TestKubectlEdit edits a Namespace and what is in it.
+func TestKubectlEdit(t *testing.T) {
+	t.Parallel()
+	kubectl := cluster.Kubectl(t).WithEnv("KUBE_EDITOR=sed -i -e s/one/two/ -e s/web:1/web:2/")
+	name := newName("kubectl-edit")
+	kubectl.RunWith(t, fmt.Sprintf(namespaceManifest, name, "one")+"---\n"+
+		strings.ReplaceAll(fmt.Sprintf(podManifest, "example.com/web:1"), "  name: web", "  name: web\n  namespace: "+name), "create", "-f", "-")
+	for _, object := range []string{namespaces + "/" + name, pods + "/web"} {
+		if out := kubectl.Run(t, "edit", object, "-n", name); !strings.HasSuffix(out, " edited\n") {
+			t.Errorf("edit %s: got %q", object, out)
+		}
+		if _, stderr, err := kubectl.Try(t.Context(), "", "edit", object, "-n", name); err != nil || !strings.Contains(stderr, "no changes made") {
+			t.Errorf("edit %s again: %v, %s", object, err, stderr)
+		}
+	}
+	wantJSONPath(t, kubectl, namespaces+"/"+name, "{.metadata.labels.stage}", "two")
+	if image := kubectl.Run(t, "get", pods, "web", "-n", name, "-o", "jsonpath={.spec.containers[0].image}"); image != "example.com/web:2" {
+		t.Errorf("the image after the edit: %s", image)
+	}
+}
+
+// TestKubectlChunks lists in chunks and writes back what it has listed.
+func TestKubectlChunks(t *testing.T) {
+	t.Parallel()
+	kubectl := cluster.Kubectl(t)
+	namespace := newNamespace(t)
+	for i := range 5 {
+		newPod(t, namespace, fmt.Sprintf("pod-%d", i))
+	}
+	out := kubectl.Run(t, "get", pods, "-n", namespace, "--chunk-size=2", "-o", "name")
+	var want strings.Builder
+	for i := range 5 {
+		fmt.Fprintf(&want, "pod.tenancy.borough.io/pod-%d\n", i)
+	}
+	if diff := cmp.Diff(want.String(), out); diff != "" {
+		t.Errorf("a list in chunks differs (-want +got):\n%s", diff)
+	}
+	harness.Eventually(t, func() string {
+		first, next := 0, 0
+		_ = findAudit(t, func(event auditEvent) bool {
+			if event.Verb == "list" && event.ObjectRef.Namespace == namespace && strings.Contains(event.RequestURI, "limit=2") {
+				if strings.Contains(event.RequestURI, "continue=") {
+					next++
+				} else {
+					first++
+				}
+			}
+			return false
+		})
+		if first != 1 || next != 2 {
+			return fmt.Sprintf("the audit log has %d first chunks and %d others, want 1 and 2", first, next)
+		}
+		return ""
+	})
+	listed := kubectl.Run(t, "get", pods, "-n", namespace, "-o", "json")
+	if out := kubectl.RunWith(t, listed, "replace", "-f", "-"); strings.Count(out, " replaced\n") != 5 {
+		t.Errorf("replace what was listed: got %q", out)
+	}
+}
+
+// TestKubectlDryRun has the server go through everything and store nothing.
+func TestKubectlDryRun(t *testing.T) {
+	t.Parallel()
+	kubectl := cluster.Kubectl(t)
+	namespace := newNamespace(t)
+	run := func(stdin string, args ...string) {
+		t.Helper()
+		if out := kubectl.RunWith(t, stdin, append(args, "--dry-run=server", "-n", namespace)...); !strings.Contains(out, "(server dry run)") {
+			t.Errorf("%s: got %q", args, out)
+		}
+	}
+	kubectl.RunWith(t, fmt.Sprintf(limitRangeManifest, "1"), "create", "-n", namespace, "-f", "-")
+	newPod(t, namespace, "there")
+	pod := fmt.Sprintf(podManifest, "example.com/web:1")
+	run(pod, "create", "-f", "-")
+	run(pod, "apply", "-f", "-")
+	run(pod, "apply", "--server-side", "-f", "-")
+	run("", "label", pods, "there", "dry=run")
+	// Of a patch kubectl does not say that it was dry.
+	kubectl.Run(t, "patch", pods, "there", "-n", namespace, "--dry-run=server", "--type=merge", "-p", `{"metadata":{"labels":{"dry":"run"}}}`)
+	run("", "delete", pods, "there")
+	run("", "delete", namespaces, namespace)
+	// It says what defaulting and admission would do.
+	if cpu := kubectl.RunWith(t, pod, "create", "-n", namespace, "--dry-run=server", "-o", "jsonpath={.spec.containers[0].resources.limits.cpu}", "-f", "-"); cpu != "500m" {
+		t.Errorf("a dry run shows the limit %q, want that of the LimitRange", cpu)
+	}
+	tooBig := strings.Replace(pod, "    image", "    resources: {limits: {cpu: 1500m}}\n    image", 1)
+	_, stderr, err := kubectl.Try(t.Context(), tooBig, "create", "-n", namespace, "--dry-run=server", "-f", "-")
+	if err == nil || !strings.Contains(stderr, "maximum cpu usage per Container is 1, but limit is 1500m") {
+		t.Errorf("a dry run of a Pod above the maximum: %v, %s", err, stderr)
+	}
+	if out := kubectl.Run(t, "get", pods, "-n", namespace, "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.dry};{end}`); out != "there ;" {
+		t.Errorf("after dry runs there are: %q", out)
+	}
+	wantJSONPath(t, kubectl, namespaces+"/"+namespace, "{.status.phase}", "Active")
 }
 
 // TestUnknownField is refused or warned about, as the client asks.
