@@ -66,17 +66,17 @@ func (v *violations) check(r *resourceBounds, u *usage, container int) {
 	request, limit := u.request.amount(), u.limit.amount()
 	for i := range r.bounds {
 		b := &r.bounds[i]
-		if b.min != nil {
+		if b.min.given() {
 			if problem := b.min.below(u, request, limit); problem != "" {
 				v.add(b.item, container, tooSmall, fmt.Sprintf("minimum %s usage per %s is %s%s", r.resource, b.item.limitType, b.min.text, problem))
 			}
 		}
-		if b.max != nil {
+		if b.max.given() {
 			if problem := b.max.above(u, request, limit); problem != "" {
 				v.add(b.item, container, tooLarge, fmt.Sprintf("maximum %s usage per %s is %s%s", r.resource, b.item.limitType, b.max.text, problem))
 			}
 		}
-		if b.maxRatio != nil {
+		if b.maxRatio.given() {
 			if problem := b.maxRatio.exceededBy(u, request, limit); problem != "" {
 				v.add(b.item, container, tooWide, fmt.Sprintf("%s max limit to request ratio per %s is %s, but %s", r.resource, b.item.limitType, b.maxRatio.text, problem))
 			}

@@ -50,10 +50,10 @@ type resourceBounds struct {
 	bounds   []bounds
 }
 
-// bounds is what one item of a LimitRange says of one resource; nil is no bound.
+// bounds is what one item of a LimitRange says of one resource.
 type bounds struct {
 	item               *item
-	min, max, maxRatio *bound
+	min, max, maxRatio bound
 }
 
 // item is an item of a LimitRange.
@@ -66,11 +66,13 @@ type item struct {
 }
 
 // bound is a quantity with its text: a Quantity caches that when asked for it,
-// which is a write, and bounds are shared.
+// which is a write, and bounds are shared. Without a text it is no bound.
 type bound struct {
 	amount
 	text string
 }
+
+func (b *bound) given() bool { return b.text != "" }
 
 // NewSet prepares the LimitRanges of one Namespace. Their order does not matter.
 // They are not changed, and must not change as long as the Set is in use.
@@ -137,12 +139,12 @@ func merge(defaults []defaultValue, list corev1.ResourceList) []defaultValue {
 	return defaults
 }
 
-func boundOf(list corev1.ResourceList, name corev1.ResourceName) *bound {
+func boundOf(list corev1.ResourceList, name corev1.ResourceName) bound {
 	quantity, found := list[name]
 	if !found {
-		return nil
+		return bound{}
 	}
-	return &bound{amount: amountOf(quantity), text: quantity.String()}
+	return bound{amount: amountOf(quantity), text: quantity.String()}
 }
 
 // amount is a quantity as the integers in which quantities are compared, each
