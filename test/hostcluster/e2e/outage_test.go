@@ -127,6 +127,8 @@ func TestOutages(t *testing.T) {
 		}
 		return ""
 	})
+
+	serversDown(t, cluster, borough)
 }
 
 func serves(lists []*metav1.APIResourceList) bool {
