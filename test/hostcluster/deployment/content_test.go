@@ -1,0 +1,157 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+const (
+	// finalizer is what holds objects.
+	finalizer = "example.com/hold"
+	// kept is the name that an object has that nobody may delete.
+	kept = "kept"
+)
+
+// keepPolicy refuses the deletion of objects by that name, and with it that of
+// all objects of their kind at once.
+const keepPolicy = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: keep
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [DELETE], resources: [pods, limitranges]}
+  validations:
+  - expression: oldObject == null || oldObject.metadata.name != "` + kept + `"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: keep
+spec:
+  policyName: keep
+  validationActions: [Deny]
+`
+
+func (s *site) tenancy(t *testing.T) tenancyv1.TenancyV1Interface {
+	t.Helper()
+	return s.cluster.BoroughClient(t).TenancyV1()
+}
+
+// purge makes a Namespace with content, asks for it to be deleted, and returns
+// its name.
+func (s *site) purge(t *testing.T, content ...any) string {
+	t.Helper()
+	ctx, client := t.Context(), s.tenancy(t)
+	ns, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "purge-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range content {
+		switch o := object.(type) {
+		case *v1.Pod:
+			_, err = client.Pods(ns.Name).Create(ctx, o, metav1.CreateOptions{})
+		case *v1.LimitRange:
+			_, err = client.LimitRanges(ns.Name).Create(ctx, o, metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.purged = append(s.purged, ns.Name)
+	return ns.Name
+}
+
+// purgeFull purges a Namespace with content that goes when it is asked to.
+func (s *site) purgeFull(t *testing.T) { s.purge(t, newPod("pod"), newLimits("limits")) }
+
+// purgeHeld purges Namespaces with content that is held until release.
+func (s *site) purgeHeld(t *testing.T) {
+	s.purge(t, newPod("held", finalizer))
+	s.purge(t, newLimits("held", finalizer))
+}
+
+// purgeKept purges Namespaces with content that nobody may delete. They stay.
+func (s *site) purgeKept(t *testing.T) {
+	s.purge(t, newPod(kept), newPod("pod"))
+	s.purge(t, newLimits(kept), newLimits("limits"))
+}
+
+// purgeAbandoned purges a Namespace that is finalized by somebody else, while it
+// has content left. Now and then it is a write of its status that removes it.
+func (s *site) purgeAbandoned(t *testing.T) {
+	t.Helper()
+	ctx, client := t.Context(), s.tenancy(t)
+	name := s.purge(t, newPod("held", finalizer))
+	harness.Eventually(t, func() string {
+		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if ns.Status.Termination == nil {
+			return "the controller has not been there yet"
+		}
+		ns.Spec.Finalizers = nil
+		if _, err = client.Namespaces().Finalize(ctx, name, ns, metav1.UpdateOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	s.release(t, name)
+}
+
+// release lets go of what is held in Namespaces.
+func (s *site) release(t *testing.T, namespaces ...string) {
+	t.Helper()
+	ctx, client := t.Context(), s.tenancy(t)
+	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	for _, name := range namespaces {
+		_, podErr := client.Pods(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
+		_, limitsErr := client.LimitRanges(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
+		for _, err := range []error{podErr, limitsErr} {
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// awaitPurged waits until all Namespaces are gone that were to be purged.
+func (s *site) awaitPurged(t *testing.T) {
+	t.Helper()
+	s.release(t, s.purged...)
+	for _, name := range s.purged {
+		s.awaitGone(t, name)
+	}
+	s.purged = nil
+}
+
+func (s *site) awaitGone(t *testing.T, name string) {
+	t.Helper()
+	client := s.tenancy(t).Namespaces()
+	harness.Eventually(t, func() string {
+		ns, err := client.Get(t.Context(), name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return ""
+		case err != nil:
+			return err.Error()
+		}
+		return fmt.Sprintf("Namespace %s is still there: %+v", name, ns.Status)
+	})
+}

@@ -1,0 +1,276 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/hostcluster"
+)
+
+// removal takes grants of a role away, those with the verbs on the resources, and
+// has somebody need them, who is then refused.
+type removal struct {
+	role             string
+	verbs, resources []string // empty are all
+	// need is done once, again as often as it takes.
+	need, again func(*testing.T)
+}
+
+func (r removal) selects(g grant) bool {
+	return g.role.name == r.role &&
+		(len(r.verbs) == 0 || slices.Contains(r.verbs, g.verb)) &&
+		(len(r.resources) == 0 || slices.Contains(r.resources, g.resource))
+}
+
+func (r removal) String() string {
+	return strings.Join([]string{r.role, strings.Join(r.verbs, "+"), strings.Join(r.resources, "+")}, " ")
+}
+
+// removals are rule by rule, and verb by verb where nobody gets to the second
+// one without the first.
+func (s *site) removals() []removal {
+	restart := func(p *pod) func(*testing.T) {
+		return func(t *testing.T) { p.kill(t); p.start(t) }
+	}
+	// One that gives the lease back need not be waited for.
+	handOver := func(p *pod) func(*testing.T) {
+		return func(t *testing.T) { p.stop(t); p.start(t) }
+	}
+	server, controller := s.servers[0], s.controllers[0]
+	const (
+		auth       = "system:auth-delegator"
+		reader     = "extension-apiserver-authentication-reader"
+		cert       = serverName + "-serving-certificate"
+		caBundle   = serverName + "-ca-bundle"
+		leadership = controllerName + "-leader-election"
+	)
+	listWatch := []string{"list", "watch"}
+	content := []string{"pods", "limitranges"}
+	return []removal{
+		{role: "borough-view", need: func(t *testing.T) { s.tryRequests(t, viewer, slices.Concat(lookAround, lookInside)...) }},
+		{role: "borough-edit", need: func(t *testing.T) { s.tryRequests(t, editor, writePods...) }},
+
+		{role: controllerName, verbs: []string{"update"}, resources: []string{"namespaces/finalize"}, need: s.purgeFull},
+		{role: controllerName, verbs: []string{"update"}, resources: []string{"namespaces/status"}, need: s.purgeHeld},
+		{role: controllerName, verbs: []string{"list"}, resources: content, need: s.purgeFull},
+		{role: controllerName, verbs: []string{"watch"}, resources: content, need: s.purgeHeld},
+		{role: controllerName, verbs: []string{"deletecollection"}, resources: content, need: s.purgeFull},
+		{role: controllerName, verbs: []string{"delete"}, resources: content, need: s.purgeKept},
+		{role: controllerName, verbs: []string{"get"}, resources: []string{"namespaces"}, need: s.purgeKept},
+		{role: controllerName, verbs: []string{"delete"}, resources: []string{"namespaces"}, again: s.purgeAbandoned},
+		{role: controllerName, verbs: listWatch, resources: []string{"namespaces"}, need: handOver(controller)},
+		{role: leadership, verbs: []string{"get"}, need: handOver(controller)},
+		{role: leadership, verbs: []string{"create"}, need: s.deleteLease},
+		{role: leadership, verbs: []string{"update"}}, // it is renewed all the time
+
+		{role: serverName, resources: []string{"flowschemas/status"}, again: s.makeFlowSchema},
+		{role: auth, resources: []string{"subjectaccessreviews"}, again: s.askAsViewer},
+		{role: auth, resources: []string{"tokenreviews"}, again: s.askByToken},
+		{role: cert, verbs: []string{"create"}, need: s.deleteSecret},
+		{role: cert, verbs: []string{"get"}, need: s.damageSecret},
+		{role: cert, verbs: []string{"update"}, need: s.damageSecret},
+		{role: caBundle, verbs: []string{"get"}, need: s.damageCABundle},
+		{role: caBundle, verbs: []string{"patch"}, need: s.damageCABundle},
+		{role: caBundle, verbs: listWatch, need: restart(server)},
+		{role: cert, verbs: listWatch, need: restart(server)},
+		{role: serverName, resources: []string{"flowschemas", "prioritylevelconfigurations"}, need: restart(server)},
+		{role: serverName, resources: []string{
+			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+		}, need: restart(server)},
+		{role: reader, verbs: []string{"get"}, need: restart(server)},
+		{role: reader, verbs: listWatch, need: restart(server)},
+	}
+}
+
+// testNeeded takes all grants away, some at a time, and waits until somebody is
+// refused for the lack of each.
+func (s *site) testNeeded(t *testing.T) {
+	grants, taken := s.grants(t), map[grant]bool{}
+	for _, r := range s.removals() {
+		passed := t.Run(r.String(), func(t *testing.T) {
+			removed := slices.DeleteFunc(slices.Clone(grants), func(g grant) bool { return !r.selects(g) })
+			if len(removed) == 0 {
+				t.Fatal("the manifests give no such right")
+			}
+			for _, g := range removed {
+				taken[g] = true
+			}
+			giveBack := s.takeAway(t, removed)
+			mark := s.audit.mark(t)
+			if r.need != nil {
+				r.need(t)
+			}
+			harness.Eventually(t, func() string {
+				if r.again != nil {
+					r.again(t)
+				}
+				if lacks := s.audit.lacks(t, mark, removed, true); len(lacks) > 0 {
+					return fmt.Sprintf("nobody was refused for the lack of %v", lacks)
+				}
+				return ""
+			})
+			giveBack()
+			s.awaitTrust(t)
+		})
+		if !passed {
+			t.FailNow() // what has not been given back would be missed by all that follow
+		}
+	}
+	for _, g := range grants {
+		if !taken[g] {
+			t.Errorf("%s was never taken away", g)
+		}
+	}
+}
+
+// testUsed holds what was granted against all that was asked for.
+func (s *site) testUsed(t *testing.T) {
+	grants := s.grants(t)
+	for i, g := range grants {
+		same := func(other grant) bool {
+			other.role = g.role
+			return other == g
+		}
+		if slices.ContainsFunc(grants[:i], same) {
+			t.Errorf("granted twice: %s", g)
+		}
+	}
+	harness.Eventually(t, func() string {
+		lacks := s.audit.lacks(t, 0, grants, false)
+		if len(lacks) == 0 {
+			return ""
+		}
+		// Now and then the host itself is the first to say what one refers to.
+		if slices.ContainsFunc(lacks, func(g grant) bool { return g.resource == "flowschemas/status" }) {
+			s.makeFlowSchema(t)
+		}
+		return fmt.Sprintf("granted, but of no use: %v", lacks)
+	})
+	for _, e := range s.audit.events {
+		if e.forbidden() && (e.User.Username == serverUser || e.User.Username == controllerUser) {
+			t.Errorf("not granted, but needed: %s", &e)
+		}
+	}
+}
+
+// makeFlowSchema makes a FlowSchema that refers to nothing, which the servers
+// then say in its status.
+func (s *site) makeFlowSchema(t *testing.T) {
+	t.Helper()
+	_, err := s.client.FlowcontrolV1().FlowSchemas().Create(t.Context(), &flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "dangling-"},
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "nowhere"},
+			MatchingPrecedence:         10000,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// askAsViewer asks for what no server has asked the host about yet.
+func (s *site) askAsViewer(t *testing.T) {
+	t.Helper()
+	config, err := s.cluster.UserConfig(viewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = client.TenancyV1().Pods("team-"+rand.String(8)).List(t.Context(), metav1.ListOptions{})
+}
+
+// askByToken goes straight to a server, as Prometheus does.
+func (s *site) askByToken(t *testing.T) {
+	t.Helper()
+	token, err := s.cluster.ServiceAccountToken(t.Context(), "default", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &rest.Config{
+		Host:            fmt.Sprintf("https://127.0.0.1:%d", s.servers[0].port(t, "https")),
+		BearerToken:     token,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // it is not the certificate that is tested
+	}
+	harness.NewHTTP(t, config).Do(t, http.MethodGet, "/metrics", nil)
+}
+
+func (s *site) deleteLease(t *testing.T) {
+	t.Helper()
+	if err := s.client.CoordinationV1().Leases(hostcluster.SystemNamespace).Delete(t.Context(), controllerName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitTrust waits until the host trusts what the Secret says.
+func (s *site) awaitTrust(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, func() string {
+		secret, err := s.client.CoreV1().Secrets(hostcluster.SystemNamespace).Get(t.Context(), certSecret, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if _, err := certutil.ParseCertsPEM(secret.Data["ca.crt"]); err != nil {
+			return fmt.Sprintf("the CAs in the Secret: %v", err)
+		}
+		if !bytes.Equal(s.trusted(t), secret.Data["ca.crt"]) {
+			return "caBundle is not what the Secret says"
+		}
+		return ""
+	})
+}
+
+// trusted is the caBundle of the APIService.
+func (s *site) trusted(t *testing.T) []byte {
+	t.Helper()
+	text, err := s.client.Discovery().RESTClient().Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices/" + apiService).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var service struct{ Spec struct{ CABundle []byte } }
+	if err := json.Unmarshal(text, &service); err != nil {
+		t.Fatal(err)
+	}
+	return service.Spec.CABundle
+}
+
+func (s *site) deleteSecret(t *testing.T) {
+	t.Helper()
+	if err := s.client.CoreV1().Secrets(hostcluster.SystemNamespace).Delete(t.Context(), certSecret, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) damageSecret(t *testing.T) {
+	t.Helper()
+	garbage := []byte(`{"data":{"ca.crt":"Z2FyYmFnZQ=="}}`)
+	if _, err := s.client.CoreV1().Secrets(hostcluster.SystemNamespace).Patch(t.Context(), certSecret, types.MergePatchType, garbage, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) damageCABundle(t *testing.T) {
+	t.Helper()
+	s.kubectl.Run(t, "patch", "apiservice", apiService, "--type=merge", `--patch={"spec":{"caBundle":null}}`)
+}

@@ -1,0 +1,238 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/hostcluster"
+)
+
+// pod is what a kubelet would make of a Pod template: a process on this machine
+// with the arguments, files and identity that the template gives to its one
+// container.
+//
+// An argument is handed on as it is but for what this machine does not have: the
+// addresses of Pods (they are ports of 127.0.0.1), and the file system of the
+// container (what is mounted in it is below a directory). In place of the token
+// that a kubelet mounts there is a kubeconfig with one.
+type pod struct {
+	site     *site
+	name     string
+	template *corev1.PodTemplateSpec
+	dir      string
+	ports    map[int32]int // of this machine, by containerPort
+	process  *harness.Process
+}
+
+func (s *site) newPod(t *testing.T, name string, template *corev1.PodTemplateSpec) *pod {
+	t.Helper()
+	if n := len(template.Spec.Containers) + len(template.Spec.InitContainers); n != 1 {
+		t.Fatalf("%s has %d containers, want 1", name, n)
+	}
+	p := &pod{site: s, name: name, template: template, dir: filepath.Join(s.cluster.Dir, "pods", name), ports: map[int32]int{}}
+	for _, port := range p.container().Ports {
+		local, err := harness.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.ports[port.ContainerPort] = local
+	}
+	t.Cleanup(func() {
+		if t.Failed() && p.process != nil {
+			t.Logf("%s: %s", p.name, p.process.Tail(40))
+		}
+		p.kill(t)
+	})
+	return p
+}
+
+func (p *pod) container() *corev1.Container { return &p.template.Spec.Containers[0] }
+
+// start starts the process, again after it ended.
+func (p *pod) start(t *testing.T) {
+	t.Helper()
+	p.mount(t)
+	args := p.arguments(t)
+	if mounted := p.template.Spec.AutomountServiceAccountToken; mounted == nil || *mounted {
+		config, err := p.site.cluster.ServiceAccountConfig(t.Context(), hostcluster.SystemNamespace, p.template.Spec.ServiceAccountName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubeconfig, err := p.site.cluster.WriteKubeconfig(p.name, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--kubeconfig="+kubeconfig)
+	}
+	binary, err := p.binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.process, err = harness.StartProcess(binary, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// binary is the program that the container runs: its command, or the entrypoint
+// of the image, which has the image's name.
+func (p *pod) binary() (string, error) {
+	if command := p.container().Command; len(command) > 0 {
+		return hostcluster.Binary(command[0])
+	}
+	name, _, _ := strings.Cut(path.Base(p.container().Image), ":")
+	return harness.Binary(name)
+}
+
+// mount puts the content of the volumes where the container has them.
+func (p *pod) mount(t *testing.T) {
+	t.Helper()
+	volumes := map[string]corev1.Volume{}
+	for _, v := range p.template.Spec.Volumes {
+		volumes[v.Name] = v
+	}
+	for _, m := range p.container().VolumeMounts {
+		dir := filepath.Join(p.dir, m.MountPath)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		secret := volumes[m.Name].Secret
+		if secret == nil {
+			continue // a claim, which begins empty
+		}
+		content, err := p.site.client.CoreV1().Secrets(hostcluster.SystemNamespace).Get(t.Context(), secret.SecretName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range content.Data {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// arguments are those of the container, on this machine.
+func (p *pod) arguments(t *testing.T) []string {
+	t.Helper()
+	var replace []string
+	for _, env := range p.container().Env {
+		if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil || env.ValueFrom.FieldRef.FieldPath != "metadata.name" {
+			t.Fatalf("%s: nobody knows the value of %s", p.name, env.Name)
+		}
+		replace = append(replace, "$("+env.Name+")", p.name)
+	}
+	args := strings.Split(strings.NewReplacer(replace...).Replace(strings.Join(p.container().Args, "\n")), "\n")
+
+	replace = slices.Clone(p.site.addresses)
+	for _, m := range p.container().VolumeMounts {
+		replace = append(replace, "="+m.MountPath, "="+filepath.Join(p.dir, m.MountPath))
+	}
+	for port, local := range p.ports {
+		// All the ways in which the programs are told to listen on it.
+		replace = append(replace,
+			fmt.Sprintf("--secure-port=%d", port), fmt.Sprintf("--secure-port=%d\n--bind-address=127.0.0.1", local),
+			fmt.Sprintf("=:%d", port), fmt.Sprintf("=127.0.0.1:%d", local),
+			fmt.Sprintf("://0.0.0.0:%d", port), fmt.Sprintf("://127.0.0.1:%d", local))
+	}
+	local := strings.NewReplacer(replace...).Replace(strings.Join(args, "\n"))
+	for _, elsewhere := range []string{".svc:", "0.0.0.0"} {
+		if strings.Contains(local, elsewhere) {
+			t.Fatalf("%s: the arguments have %q, which is not on this machine:\n%s", p.name, elsewhere, local)
+		}
+	}
+	for port, at := range p.ports {
+		if !strings.Contains(local, fmt.Sprint(at)) {
+			t.Fatalf("%s: no argument has the port %d:\n%s", p.name, port, local)
+		}
+	}
+	return strings.Split(local, "\n")
+}
+
+// awaitProbes asks what a kubelet asks until all answers are good: first whether
+// the container has started, then whether it is ready and lives.
+func (p *pod) awaitProbes(t *testing.T) {
+	t.Helper()
+	// A kubelet does not verify either.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	for _, probe := range []*corev1.Probe{p.container().StartupProbe, p.container().ReadinessProbe, p.container().LivenessProbe} {
+		if probe == nil {
+			continue
+		}
+		url := p.url(t, probe.HTTPGet)
+		if err := p.process.Await(ctx, func(context.Context) error {
+			answer, err := client.Get(url)
+			if err != nil {
+				return err
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s: %s", url, answer.Status)
+			}
+			return nil
+		}); err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+	}
+}
+
+func (p *pod) url(t *testing.T, get *corev1.HTTPGetAction) string {
+	t.Helper()
+	scheme := strings.ToLower(string(get.Scheme))
+	if scheme == "" {
+		scheme = "http"
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, p.port(t, get.Port.StrVal), get.Path)
+}
+
+// port is where the process listens for the container's port of that name.
+func (p *pod) port(t *testing.T, name string) int {
+	t.Helper()
+	for _, port := range p.container().Ports {
+		if port.Name == name {
+			return p.ports[port.ContainerPort]
+		}
+	}
+	t.Fatalf("%s has no port %q", p.name, name)
+	return 0
+}
+
+// kill ends the process at once, and fails the test if it had a data race or a
+// panic.
+func (p *pod) kill(t *testing.T) {
+	t.Helper()
+	if p.process == nil {
+		return
+	}
+	p.process.Kill()
+	if err := p.process.Flaws(); err != nil {
+		t.Errorf("%s: %v", p.name, err)
+	}
+}
+
+// stop ends the process in good order.
+func (p *pod) stop(t *testing.T) {
+	t.Helper()
+	if err := p.process.Stop(); err != nil {
+		t.Errorf("%s: %v", p.name, err)
+	}
+}
