@@ -32,8 +32,10 @@ import (
 	"github.com/borough-io/borough/pkg/storage/internal/etcdlog"
 )
 
-// As in the library's storage factory: keepalives that soon detect a dead
-// server, and a dial timeout with room for TLS handshakes on a busy machine.
+// A member that stands still keeps its connections, and its share of requests
+// and watches waits until a keepalive finds out. The library's storage factory
+// takes 40 s for that; this is as often as gRPC allows, and etcd by default. The
+// dial timeout, as in the library, has room for TLS handshakes on a busy machine.
 const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
