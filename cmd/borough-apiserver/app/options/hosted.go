@@ -122,6 +122,7 @@ func (o *Options) applyHosted(ctx context.Context, generic *genericapiserver.Rec
 	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
 		return err
 	}
+	applyFrontProxy(generic)
 	return o.Authorization.ApplyTo(&generic.Authorization)
 }
 
