@@ -18,7 +18,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestInformer keeps up with every Pod while its connections are cut.
+// TestInformer keeps up with every Pod while its connections are cut, and its
+// server ends and is started again.
 func TestInformer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	namespace := newNamespace(t)
@@ -45,9 +46,28 @@ func TestInformer(t *testing.T) {
 	defer cancel()
 	factory.WaitForCacheSync(ctx.Done())
 
+	server := borough.Servers[0]
+	start := func() {
+		t.Helper()
+		if err := server.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// With every disconnect the informer waits longer before it connects again.
-	const rounds = 3
-	for i := range rounds {
+	interruptions := []func(){
+		cluster.Network.Disconnect,
+		func() {
+			if err := server.Process.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			start()
+		},
+		func() {
+			server.Process.Kill()
+			start()
+		},
+	}
+	for i, interrupt := range interruptions {
 		stays, goes := fmt.Sprintf("stays-%d", i), fmt.Sprintf("goes-%d", i)
 		newPod(t, namespace, stays)
 		newPod(t, namespace, goes)
@@ -58,7 +78,7 @@ func TestInformer(t *testing.T) {
 			}
 			return ""
 		})
-		cluster.Network.Disconnect()
+		interrupt()
 		harness.Eventually(t, func() string { // what is under way fails
 			err := client.TenancyV1().Pods(namespace).Delete(ctx, goes, metav1.DeleteOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
@@ -70,7 +90,7 @@ func TestInformer(t *testing.T) {
 	harness.Eventually(t, func() string {
 		mu.Lock()
 		defer mu.Unlock()
-		for i := range rounds {
+		for i := range interruptions {
 			stays, goes := fmt.Sprintf("stays-%d", i), fmt.Sprintf("goes-%d", i)
 			if added[stays] != 1 || added[goes] != 1 || deleted[stays] != 0 || deleted[goes] != 1 {
 				return fmt.Sprintf("round %d: added %d and %d times, deleted %d and %d times; want 1 and 1, 0 and 1",

@@ -120,7 +120,7 @@ func TestWebhooks(t *testing.T) {
 		if r.Namespace != namespace {
 			t.Errorf("%s of %s %s: namespace %q, want %q", operation, resource, name, r.Namespace, namespace)
 		}
-		if got, want := metadata(r).APIVersion, v1.SchemeGroupVersion.String(); got != want {
+		if got, want := objectMeta(r).APIVersion, v1.SchemeGroupVersion.String(); got != want {
 			t.Errorf("%s of %s %s: the object's version is %q, want %q", operation, resource, name, got, want)
 		}
 		groups := slices.Sorted(slices.Values(r.UserInfo.Groups))
@@ -165,7 +165,7 @@ func TestWebhooks(t *testing.T) {
 		t.Error(err)
 	}
 	if seen := validating.seen(func(r *admissionv1.AdmissionRequest) bool {
-		return r.Operation == admissionv1.Delete && r.Namespace == inside && metadata(r).UID == created.UID
+		return r.Operation == admissionv1.Delete && r.Namespace == inside && objectMeta(r).UID == created.UID
 	}); len(seen) == 0 {
 		t.Error("the webhook was not asked of a Pod that was deleted with others")
 	}

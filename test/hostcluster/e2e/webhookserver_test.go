@@ -132,9 +132,9 @@ func ourRules(operation arv1.OperationType, resources []string) []arv1.RuleWithO
 	}}
 }
 
-// metadata is that of the object of a request, of the old one if there is no
+// objectMeta is that of the object of a request, of the old one if there is no
 // other.
-func metadata(request *admissionv1.AdmissionRequest) metav1.PartialObjectMetadata {
+func objectMeta(request *admissionv1.AdmissionRequest) metav1.PartialObjectMetadata {
 	raw := request.Object.Raw
 	if len(raw) == 0 {
 		raw = request.OldObject.Raw
@@ -146,7 +146,7 @@ func metadata(request *admissionv1.AdmissionRequest) metav1.PartialObjectMetadat
 
 // denyMarked denies what has the label deny.
 func denyMarked(_ context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	if _, deny := metadata(request).Labels["deny"]; deny {
+	if _, deny := objectMeta(request).Labels["deny"]; deny {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "marked with deny", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}}
 	}
 	return &admissionv1.AdmissionResponse{Allowed: true}
@@ -155,7 +155,7 @@ func denyMarked(_ context.Context, request *admissionv1.AdmissionRequest) *admis
 // addLabel adds the label webhook.
 func addLabel(_ context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	patch := `[{"op":"add","path":"/metadata/labels","value":{"webhook":"was-here"}}]`
-	if len(metadata(request).Labels) > 0 {
+	if len(objectMeta(request).Labels) > 0 {
 		patch = `[{"op":"add","path":"/metadata/labels/webhook","value":"was-here"}]`
 	}
 	return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(patch), PatchType: new(admissionv1.PatchTypeJSONPatch)}
