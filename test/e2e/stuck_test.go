@@ -31,7 +31,7 @@ func TestStuckNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	namespaces := b.Client(t).TenancyV1().Namespaces()
-	const deletions = 50
+	const deletions = 30
 	alone := timeDeletions(t, b, deletions)
 
 	held, refused := make([]string, 25), make([]string, 25)
