@@ -39,14 +39,16 @@ func fill(list *corev1.ResourceList, defaults []defaultValue, text []byte, words
 	if len(text) == 0 {
 		separator = "LimitRanger plugin set: "
 	}
-	missing := false
+	if len(defaults) > 0 && *list == nil {
+		*list = make(corev1.ResourceList, len(defaults))
+	}
+	all, missing := len(*list) == 0, false // where all is missing nothing is looked up
 	for i := range defaults {
 		d := &defaults[i]
-		if _, found := (*list)[d.resource]; found {
-			continue
-		}
-		if *list == nil {
-			*list = make(corev1.ResourceList, len(defaults))
+		if !all {
+			if _, found := (*list)[d.resource]; found {
+				continue
+			}
 		}
 		(*list)[d.resource] = d.quantity.DeepCopy()
 		text = append(append(text, separator...), d.resource...)
