@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
@@ -89,7 +90,28 @@ func TestHostNamespace(t *testing.T) {
 	if _, err := host.ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "goes"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	watcher, err := host.Namespaces().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: namespace}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
 	cluster.Kubectl(t).Run(t, "delete", "namespace", namespace, "--timeout=60s")
+
+	// Nothing was in its way.
+	for event := range watcher.ResultChan() {
+		ns, ok := event.Object.(*corev1.Namespace)
+		if !ok {
+			t.Fatalf("the watch of the host's namespace: %+v", event)
+		}
+		for _, condition := range ns.Status.Conditions {
+			if condition.Status == corev1.ConditionTrue && strings.HasSuffix(string(condition.Type), "Failure") {
+				t.Errorf("the host's namespace has the condition %+v", condition)
+			}
+		}
+		if event.Type == watch.Deleted {
+			break
+		}
+	}
 
 	client := cluster.BoroughClient(t).TenancyV1()
 	got, err := client.Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
@@ -109,16 +131,42 @@ func TestHostNamespace(t *testing.T) {
 	})
 }
 
-// TestOwnerReferences has the host's garbage collector delete what is owned.
+// TestOwnerReferences has the host's garbage collector delete what is owned, as
+// the deletion of the owner asks: in the background, before the owner, or not at
+// all. The host's own objects are collected beside ours.
 func TestOwnerReferences(t *testing.T) {
 	t.Parallel()
+	ctx := t.Context()
 	kubectl := cluster.Kubectl(t)
 	namespace := newNamespace(t)
-	owner := newPod(t, namespace, "owner")
-	newPod(t, namespace, "owned", func(pod *v1.Pod) {
-		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1.SchemeGroupVersion.WithKind("Pod"))}
-	})
-	kubectl.Run(t, "delete", pods, "owner", "-n", namespace)
+	newHostNamespace(t, namespace)
+	policies := []string{"background", "foreground", "orphan"}
+	for _, policy := range policies {
+		owner := newPod(t, namespace, policy)
+		newPod(t, namespace, policy+"-owned", func(pod *v1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1.SchemeGroupVersion.WithKind("Pod"))}
+		})
+	}
+	configMaps := cluster.Client(t).CoreV1().ConfigMaps(namespace)
+	owner, err := configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned"}}
+	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+	if _, err := configMaps.Create(ctx, owned, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	kubectl.Run(t, "delete", "configmap", "owner", "-n", namespace)
+	kubectl.Run(t, "wait", "configmap/owned", "-n", namespace, "--for=delete", "--timeout=90s")
+	for _, policy := range policies {
+		kubectl.Run(t, "delete", pods, policy, "-n", namespace, "--cascade="+policy, "--wait=false")
+	}
 	// The collector looks for new kinds every half minute.
-	kubectl.Run(t, "wait", pods+"/owned", "-n", namespace, "--for=delete", "--timeout=90s")
+	kubectl.Run(t, "wait", pods+"/background-owned", pods+"/foreground", pods+"/foreground-owned", pods+"/orphan", "-n", namespace, "--for=delete", "--timeout=90s")
+	orphan, err := cluster.BoroughClient(t).TenancyV1().Pods(namespace).Get(ctx, "orphan-owned", metav1.GetOptions{})
+	if err != nil || orphan.DeletionTimestamp != nil || len(orphan.OwnerReferences) > 0 {
+		t.Errorf("what was owned and is to stay: %+v, error %v", orphan, err)
+	}
 }
