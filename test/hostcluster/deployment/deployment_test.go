@@ -212,13 +212,12 @@ func (s *site) testRest(t *testing.T) {
 // testRecovered shows that all is well once every right has been given back.
 func (s *site) testRecovered(t *testing.T) {
 	s.kubectl.Run(t, "delete", "validatingadmissionpolicybinding", "keep")
-	// Began anew, it need not wait before it tries again what was refused.
-	s.controllers[0].stop(t)
 	s.servers[0].kill(t)
-	for _, p := range []*pod{s.servers[0], s.controllers[0]} {
-		p.start(t)
-		p.awaitProbes(t)
-	}
+	s.servers[0].start(t)
+	s.servers[0].awaitProbes(t)
+	// Begun anew, it need not wait before it tries again what was refused.
+	s.takeOver(t, s.controllers[0])
+	s.controllers[0].awaitProbes(t)
 	s.awaitAnswer(t)
 	s.awaitPurged(t)
 }

@@ -77,8 +77,8 @@ func (s *site) removals() []removal {
 		{role: controllerName, verbs: []string{"delete"}, resources: []string{"namespaces"}, again: s.purgeAbandoned},
 		{role: controllerName, verbs: listWatch, resources: []string{"namespaces"}, need: handOver(controller)},
 		{role: leadership, verbs: []string{"get"}, need: handOver(controller)},
-		{role: leadership, verbs: []string{"create"}, need: s.deleteLease},
-		{role: leadership, verbs: []string{"update"}}, // it is renewed all the time
+		{role: leadership, verbs: []string{"create"}, need: func(t *testing.T) { s.takeOver(t, controller) }},
+		{role: leadership, verbs: []string{"update"}, need: handOver(controller)},
 
 		{role: serverName, resources: []string{"flowschemas/status"}, again: s.makeFlowSchema},
 		{role: auth, resources: []string{"subjectaccessreviews"}, again: s.askAsViewer},
@@ -216,11 +216,14 @@ func (s *site) askByToken(t *testing.T) {
 	harness.NewHTTP(t, config).Do(t, http.MethodGet, "/metrics", nil)
 }
 
-func (s *site) deleteLease(t *testing.T) {
+// takeOver has a controller start anew while nobody holds the Lease.
+func (s *site) takeOver(t *testing.T, p *pod) {
 	t.Helper()
+	p.kill(t)
 	if err := s.client.CoordinationV1().Leases(hostcluster.SystemNamespace).Delete(t.Context(), controllerName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	p.start(t)
 }
 
 // awaitTrust waits until the host trusts what the Secret says.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,9 @@ func newSite(t *testing.T) *site {
 		members = append(members, member)
 	}
 	s.servers, s.controllers = s.pods(t, serverName), s.pods(t, controllerName)
-	all := append(append(members, s.servers...), s.controllers...)
+	// Whoever came too early would be refused.
+	s.awaitMay(t, slices.DeleteFunc(s.grants(t), func(g grant) bool { return g.user == viewer || g.user == editor }), true)
+	all := slices.Concat(members, s.servers, s.controllers)
 	for _, p := range all {
 		p.start(t)
 	}
