@@ -52,6 +52,10 @@ func TestInformer(t *testing.T) {
 		if err := server.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
+		// The tests that follow want the host to know that it is back.
+		if err := borough.AwaitAPI(ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// With every disconnect the informer waits longer before it connects again.
 	interruptions := []func(){
