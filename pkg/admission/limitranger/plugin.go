@@ -123,7 +123,13 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if err != nil {
 		return err
 	}
-	if done := set.SetDefaults(&pod.Spec); done != "" {
+	var done string
+	if old, resized := a.GetOldObject().(*tenancy.Pod); resized {
+		done = set.SetResizeDefaults(&pod.Spec, &old.Spec)
+	} else {
+		done = set.SetDefaults(&pod.Spec)
+	}
+	if done != "" {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotation, done)
 	}
 	return nil

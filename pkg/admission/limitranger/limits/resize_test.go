@@ -91,3 +91,30 @@ func TestCheckResize(t *testing.T) {
 		})
 	}
 }
+
+func TestSetResizeDefaults(t *testing.T) {
+	set := limits.NewSet([]*v1.LimitRange{limitRange("a", corev1.LimitRangeItem{
+		Type:           corev1.LimitTypeContainer,
+		DefaultRequest: quantities("cpu", "1", "memory", "1Gi"),
+		Default:        quantities("cpu", "2", "memory", "2Gi"),
+	})})
+	old := corev1.PodSpec{
+		Containers:     []corev1.Container{container("same", needs(quantities("cpu", "1"), nil)), container("resized", needs(quantities("cpu", "1"), nil))},
+		InitContainers: []corev1.Container{sidecar("s", needs(nil, nil))},
+	}
+	spec := corev1.PodSpec{
+		Containers:     []corev1.Container{container("same", needs(quantities("cpu", "1000m"), nil)), container("resized", needs(quantities("cpu", "1500m"), nil))},
+		InitContainers: []corev1.Container{sidecar("s", needs(nil, quantities("memory", "1Gi")))},
+	}
+	want := corev1.PodSpec{
+		Containers:     []corev1.Container{container("same", needs(quantities("cpu", "1000m"), nil)), container("resized", needs(quantities("cpu", "1500m"), quantities("cpu", "2")))},
+		InitContainers: []corev1.Container{sidecar("s", needs(quantities("memory", "1Gi"), quantities("memory", "1Gi")))},
+	}
+	text := set.SetResizeDefaults(&spec, &old)
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	if want := "LimitRanger plugin set: cpu limit for container resized; memory request for init container s"; text != want {
+		t.Errorf("got %q, want %q", text, want)
+	}
+}
