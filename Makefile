@@ -42,6 +42,10 @@ test: kubectl ## Run all tests, the end-to-end tests too (RACE=0).
 storm: ## Look for orphans for 200 rounds, and as many with faults (RACE=0).
 	RACE=$(RACE) hack/storm.sh
 
+.PHONY: differential
+differential: ## Send a kube-apiserver and Borough the same requests, thousands.
+	hack/differential.sh
+
 .PHONY: bench
 bench: ## Compare with Kubernetes into docs/benchmarks.md (BENCH=-short).
 	hack/bench.sh $(BENCH)

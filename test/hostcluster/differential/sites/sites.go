@@ -27,6 +27,8 @@ import (
 // with nodes makes use of.
 var Absent = []string{
 	"DefaultTolerationSeconds",
+	"NodeDeclaredFeatureValidator",
+	"PodResizeValidator",
 	"PodSecurity",
 	"PodTopologyLabels",
 	"Priority",
@@ -102,7 +104,8 @@ func (p *Pair) startBorough(ctx context.Context) error {
 		return fmt.Errorf("make a directory: %w", err)
 	}
 	p.borough = &harness.Borough{Dir: dir}
-	if err := p.borough.StartServer(ctx); err != nil {
+	// As kube-apiserver has it. By itself a standalone server has it off.
+	if err := p.borough.StartServer(ctx, "--enable-garbage-collector"); err != nil {
 		return err
 	}
 	config, err := p.borough.LoadConfig("admin")

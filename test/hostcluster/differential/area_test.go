@@ -1,0 +1,129 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	// workers is how many scenarios run at once. Both servers are busy then.
+	workers = 6
+	// maxShown is how many differences an area shows, each made small.
+	maxShown = 12
+)
+
+// areas are what the tests have done, for the summary.
+var areas []area
+
+type area struct {
+	name                        string
+	scenarios, requests, differ int64
+}
+
+// newRand returns the source of a test's random choices, which do not depend on
+// those of other tests.
+func newRand(t *testing.T) *rand.Rand {
+	hash := fnv.New64()
+	hash.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
+}
+
+// check runs the scenarios. It shows those that the sites answer differently, as
+// small as it can make them.
+func check(t *testing.T, scenarios []scenario) {
+	t.Helper()
+	before := both.requests.Load()
+	queue := make(chan scenario)
+	var mu sync.Mutex
+	var differ int64
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			for s := range queue {
+				found, err := both.run(t.Context(), s)
+				if err != nil {
+					t.Errorf("%v\n%s", err, s)
+					continue
+				}
+				if found == nil {
+					continue
+				}
+				mu.Lock()
+				differ++
+				show := differ <= maxShown
+				mu.Unlock()
+				if show {
+					small, found := both.shrink(t.Context(), s, found)
+					t.Errorf("%s\n%s%s", s.Name, small, found)
+					keepScenario(t, small)
+				}
+			}
+		})
+	}
+	for _, s := range scenarios {
+		queue <- s
+	}
+	close(queue)
+	working.Wait()
+	if differ > maxShown {
+		t.Errorf("%d more of %d scenarios differ", differ-maxShown, len(scenarios))
+	}
+	areas = append(areas, area{strings.TrimPrefix(t.Name(), "Test"), int64(len(scenarios)), both.requests.Load() - before, differ})
+}
+
+var keeping sync.Mutex
+
+// keepScenario adds the scenario to the file for it.
+func keepScenario(t *testing.T, s scenario) {
+	if *keep == "" {
+		return
+	}
+	keeping.Lock()
+	defer keeping.Unlock()
+	file, err := os.OpenFile(*keep, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer file.Close()
+	if _, err := file.WriteString(s.String()); err != nil {
+		t.Error(err)
+	}
+}
+
+// generate returns as many scenarios as the flag says, each with a name that
+// tells how to have it again.
+func generate(t *testing.T, make func(*rand.Rand) scenario) []scenario {
+	r := newRand(t)
+	scenarios := []scenario{}
+	for i := range *cases {
+		s := make(r)
+		s.Name = fmt.Sprintf("%s %d of seed %d", strings.TrimPrefix(t.Name(), "Test"), i, *seed)
+		scenarios = append(scenarios, s)
+	}
+	return scenarios
+}
+
+// summarize prints what has been compared.
+func summarize() {
+	fmt.Printf("seed %d\n%-24s %10s %10s %8s\n", *seed, "area", "scenarios", "requests", "differ")
+	sum := area{name: "all"}
+	for _, a := range areas {
+		fmt.Printf("%-24s %10d %10d %8d\n", a.name, a.scenarios, a.requests, a.differ)
+		sum.scenarios += a.scenarios
+		sum.requests += a.requests
+		sum.differ += a.differ
+	}
+	fmt.Printf("%-24s %10d %10d %8d\n", sum.name, sum.scenarios, sum.requests, sum.differ)
+	for _, difference := range known {
+		fmt.Printf("known: %-32s %8d\n", difference.id, difference.met.Load())
+	}
+}

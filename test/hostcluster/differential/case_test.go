@@ -1,0 +1,134 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// scenario is a sequence of requests that are made one after the other, in a
+// Namespace of their own. It is written as YAML, as in testdata.
+type scenario struct {
+	Name  string `json:"name"`
+	Steps []step `json:"steps"`
+}
+
+// step is a request.
+type step struct {
+	// Do is the method and the path. A path that begins with pods or limitranges
+	// is below the scenario's Namespace, which is made first; the Namespace of a
+	// scenario that deals with Namespaces is its own affair.
+	Do string `json:"do"`
+	// As is the kind of a PATCH: json, merge, strategic or apply.
+	As string `json:"as,omitempty"`
+	// Body is an object. Its kind and the apiVersion v1 are added where it has
+	// neither.
+	//
+	// In the body and in the path $ns stands for the Namespace's name; $uid and
+	// $resourceVersion for what the last object had that was answered.
+	Body any `json:"body,omitempty"`
+	// Until is a status code. The request is made again until it is answered:
+	// what Kubernetes' admission knows is a little late.
+	Until int `json:"until,omitempty"`
+}
+
+// patchTypes are the content types of a PATCH.
+var patchTypes = map[string]string{
+	"json":      "application/json-patch+json",
+	"merge":     "application/merge-patch+json",
+	"strategic": "application/strategic-merge-patch+json",
+	"apply":     "application/apply-patch+yaml",
+}
+
+// method and path are those of the request; the path is below the API's prefix.
+func (s step) method() string { method, _, _ := strings.Cut(s.Do, " "); return method }
+
+func (s step) path() string {
+	_, path, _ := strings.Cut(s.Do, " ")
+	if strings.HasPrefix(path, "namespaces") {
+		return "/" + path
+	}
+	return "/namespaces/$ns/" + path
+}
+
+func (s step) contentType() string {
+	if s.method() == "PATCH" {
+		return patchTypes[s.As]
+	}
+	return "application/json"
+}
+
+// resource is what the request deals with: pods, limitranges or namespaces.
+func (s step) resource() string {
+	_, path, _ := strings.Cut(s.Do, " ")
+	resource, _, _ := strings.Cut(path, "?")
+	resource, _, _ = strings.Cut(resource, "/")
+	return resource
+}
+
+// ownsNamespace says whether the scenario makes its Namespace itself.
+func (s scenario) ownsNamespace() bool {
+	return len(s.Steps) > 0 && s.Steps[0].resource() == "namespaces"
+}
+
+var kinds = map[string]string{"pods": "Pod", "limitranges": "LimitRange", "namespaces": "Namespace"}
+
+// object is the body as it is sent, before what stands for something is replaced.
+func (s step) object() any {
+	body, ok := s.Body.(map[string]any)
+	if !ok || s.method() == "DELETE" || s.method() == "PATCH" && s.As != "apply" {
+		return s.Body
+	}
+	if body["apiVersion"] != nil || body["kind"] != nil {
+		return body
+	}
+	kind := kinds[s.resource()]
+	if strings.Contains(s.Do, "/binding") {
+		kind = "Binding"
+	}
+	typed := map[string]any{"apiVersion": "v1", "kind": kind}
+	for key, value := range body {
+		typed[key] = value
+	}
+	return typed
+}
+
+// String is the scenario as YAML.
+func (s scenario) String() string {
+	data, err := yaml.Marshal([]scenario{s})
+	if err != nil {
+		return fmt.Sprintf("%#v: %v", s, err)
+	}
+	return string(data)
+}
+
+// readScenarios reads the scenarios in the files that match the pattern.
+func readScenarios(t *testing.T, pattern string) (all []scenario) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var scenarios []scenario
+		if err := yaml.UnmarshalStrict(data, &scenarios); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, s := range scenarios {
+			s.Name = strings.TrimSuffix(filepath.Base(file), ".yaml") + ": " + s.Name
+			all = append(all, s)
+		}
+	}
+	return all
+}

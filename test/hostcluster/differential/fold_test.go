@@ -1,0 +1,86 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// What differs between any two servers, and between two runs of one, is made
+// alike: names of the group, UIDs, resourceVersions, the time of day, random
+// names.
+
+var (
+	groupNames = strings.NewReplacer(
+		"/apis/"+v1.SchemeGroupVersion.String(), "/api/v1",
+		"/"+v1.GroupName+"/", "/",
+		v1.SchemeGroupVersion.String()+", Kind=", "/v1, Kind=",
+		v1.SchemeGroupVersion.String(), "v1",
+		"."+v1.GroupName, "",
+		"(tenancy.", "(core.", // Go's name of the internal type
+	)
+	uids             = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	resourceVersions = regexp.MustCompile(`(ResourceVersion in (?:precondition: |object meta: |the precondition \(|record \()|resourceVersion(?:\\?":\\?"|:))\d+`)
+	timesOfDay       = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+)
+
+// recent is how far from now a time is that a server has set.
+const recent = time.Hour
+
+// fold returns the answer without what differs between servers.
+func (v *visit) fold(a answer) answer {
+	for i, warning := range a.Warnings {
+		a.Warnings[i] = v.foldString(warning)
+	}
+	a.Body = v.foldValue(a.Body)
+	if metadata := metadataOf(a.Body); metadata["resourceVersion"] != nil {
+		metadata["resourceVersion"] = "RV"
+		// They are sorted by time.
+		if managed, ok := metadata["managedFields"].([]any); ok {
+			slices.SortFunc(managed, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+	}
+	if details, ok := a.field("details").(map[string]any); ok && details["group"] == v1.GroupName {
+		delete(details, "group")
+	}
+	return a
+}
+
+func (v *visit) foldValue(value any) any {
+	switch value := value.(type) {
+	case string:
+		return v.foldString(value)
+	case []any:
+		for i := range value {
+			value[i] = v.foldValue(value[i])
+		}
+	case map[string]any:
+		for key := range value {
+			value[key] = v.foldValue(value[key])
+		}
+	}
+	return value
+}
+
+func (v *visit) foldString(s string) string {
+	s = timesOfDay.ReplaceAllStringFunc(s, func(s string) string {
+		if at, err := time.Parse(time.RFC3339, s); err == nil && time.Since(at).Abs() < recent {
+			return "TIME"
+		}
+		return s
+	})
+	s = groupNames.Replace(s)
+	s = uids.ReplaceAllString(s, "UID")
+	s = resourceVersions.ReplaceAllString(s, "${1}RV")
+	for name, folded := range v.generated {
+		s = strings.ReplaceAll(s, name, folded)
+	}
+	return s
+}

@@ -1,0 +1,93 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+var limitRangeType = reflect.TypeFor[corev1.LimitRange]()
+
+// TestLimitRanges creates LimitRanges, changes them, and reads what is stored.
+func TestLimitRanges(t *testing.T) {
+	check(t, generate(t, func(r *rand.Rand) scenario {
+		m := newMutator(r)
+		limitRange := object{"metadata": object{"name": "l"}, "spec": object{"limits": randomLimits(r)}}
+		for range r.IntN(3) {
+			m.mutate(limitRange, limitRangeType, "/spec", "/metadata/labels", "/metadata/annotations", "/metadata/name", "/metadata/generateName", "/metadata/finalizers")
+		}
+		s := scenario{Steps: []step{{Do: "POST limitranges", Body: limitRange}, {Do: "GET limitranges/l"}}}
+		if r.IntN(3) == 0 {
+			s.Steps[0].Body = object{"metadata": object{"name": "l"}, "spec": object{"limits": randomLimits(r)}}
+			s.Steps[1] = changeOf(m, "limitranges/l", clone(limitRange), limitRangeType, "/spec", "/metadata")
+			s.Steps = append(s.Steps, step{Do: "GET limitranges/l"})
+		}
+		return s
+	}))
+}
+
+// randomLimits returns limits of which many are valid.
+func randomLimits(r *rand.Rand) []any {
+	limits := []any{}
+	for _, typ := range []string{"Container", "Pod", "PersistentVolumeClaim"} {
+		if r.IntN(2) == 0 {
+			limits = append(limits, randomLimit(r, typ))
+		}
+	}
+	return limits
+}
+
+// randomLimit returns a limit of a few resources. Amounts of a resource mostly
+// rise in the order in which they have to.
+func randomLimit(r *rand.Rand, typ string) object {
+	limit := object{"type": typ}
+	fields := []string{"min", "defaultRequest", "default", "max"}
+	if typ != "Container" {
+		fields = []string{"min", "max"}
+	}
+	names := []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/gpu"}
+	if typ == "PersistentVolumeClaim" {
+		names = []string{"storage"}
+	}
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for _, name := range names[:1+r.IntN(min(2, len(names)))] {
+		amount := 0
+		for _, field := range fields {
+			amount += r.IntN(4)
+			if r.IntN(3) > 0 {
+				list, _ := limit[field].(object)
+				if list == nil {
+					list = object{}
+					limit[field] = list
+				}
+				list[name] = amountOf(r, name, amount)
+			}
+		}
+		if r.IntN(3) == 0 {
+			limit["maxLimitRequestRatio"] = object{name: pick(r, []any{"1", "2", "1.5", "3", "0.5", "2500m", "1000", "1.0001"})}
+		}
+	}
+	return limit
+}
+
+// amountOf writes an amount of a resource in one of many ways, mostly.
+func amountOf(r *rand.Rand, resource string, amount int) any {
+	if r.IntN(12) == 0 {
+		return pick(r, quantities)
+	}
+	switch resource {
+	case "cpu":
+		return pick(r, []any{fmt.Sprintf("%d00m", amount), fmt.Sprintf("0.%d", amount), fmt.Sprintf("%d", amount), amount, fmt.Sprintf("%dm", amount), fmt.Sprintf("%d00000u", amount)})
+	case "hugepages-2Mi":
+		return fmt.Sprintf("%dMi", 2*amount)
+	case "example.com/gpu":
+		return fmt.Sprint(amount)
+	}
+	return pick(r, []any{fmt.Sprintf("%dMi", amount), fmt.Sprintf("%dM", amount), fmt.Sprintf("%d.5Gi", amount), fmt.Sprintf("%de6", amount), fmt.Sprintf("%d000000000m", amount), fmt.Sprintf("%dEi", amount)})
+}

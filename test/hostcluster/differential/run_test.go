@@ -1,0 +1,79 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/borough-io/borough/test/hostcluster/differential/sites"
+)
+
+// runner runs scenarios at both sites.
+type runner struct {
+	kube, borough *sender
+	namespaces    atomic.Int64 // how many names have been given
+	requests      atomic.Int64 // how many went to each site
+}
+
+func newRunner(pair *sites.Pair) (*runner, error) {
+	kube, err := newSender(&pair.Kubernetes)
+	if err != nil {
+		return nil, err
+	}
+	borough, err := newSender(&pair.Borough)
+	return &runner{kube: kube, borough: borough}, err
+}
+
+// run returns the first step of the scenario that the sites do not answer alike,
+// or nil. If the first step fails, the scenario ends there.
+func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
+	namespace := fmt.Sprintf("ns-%d", r.namespaces.Add(1))
+	kube, borough := r.kube.visit(namespace), r.borough.visit(namespace)
+	steps, first := s.Steps, 0
+	if !s.ownsNamespace() {
+		steps = append([]step{{Do: "POST namespaces", Body: map[string]any{"metadata": map[string]any{"name": "$ns"}}}}, steps...)
+		first = 1
+	}
+	for i, step := range steps {
+		r.requests.Add(1)
+		var kubeAnswer, boroughAnswer answer
+		var kubeErr, boroughErr error
+		var asking sync.WaitGroup
+		asking.Go(func() { kubeAnswer, kubeErr = kube.do(ctx, step) })
+		asking.Go(func() { boroughAnswer, boroughErr = borough.do(ctx, step) })
+		asking.Wait()
+		if kubeErr != nil {
+			return nil, kubeErr
+		}
+		if boroughErr != nil {
+			return nil, boroughErr
+		}
+		x := &exchange{step: step, kube: new(kube.fold(kubeAnswer)), borough: new(borough.fold(boroughAnswer))}
+		if found := compare(x); found != nil {
+			found.step = i - first
+			return found, nil
+		}
+		if x.over || i == first && x.kube.Code >= 400 {
+			return nil, nil
+		}
+	}
+	return nil, nil
+}
+
+// clone returns a copy of a value of decoded JSON.
+func clone[T any](value T) T {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // never: it came from JSON, or could go there
+	}
+	var copied T
+	if err := json.Unmarshal(data, &copied); err != nil {
+		panic(err)
+	}
+	return copied
+}

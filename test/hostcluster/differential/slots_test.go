@@ -1,0 +1,141 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// slot is a place in an object, of which the Go type is known, though the object
+// is decoded JSON: a field, an element or an entry.
+type slot struct {
+	// key names the type and the field, as Container.image; elements have that
+	// of their list.
+	key     string
+	typ     reflect.Type
+	pointer string // as in RFC 6901
+	present bool
+	value   any
+	set     func(any)
+	remove  func() // nil for elements
+}
+
+// opaque types are values, not structures, in JSON.
+var opaque = map[reflect.Type]bool{
+	reflect.TypeFor[resource.Quantity]():  true,
+	reflect.TypeFor[metav1.Time]():        true,
+	reflect.TypeFor[metav1.MicroTime]():   true,
+	reflect.TypeFor[intstr.IntOrString](): true,
+	reflect.TypeFor[metav1.FieldsV1]():    true,
+}
+
+// slotsOf returns all places in an object that is there, also those that are
+// empty.
+func slotsOf(value any, typ reflect.Type) (slots []slot) {
+	walk(slot{key: typ.Name(), typ: typ, value: value}, func(s slot) { slots = append(slots, s) })
+	return slots
+}
+
+// walk visits the places in the value of a slot.
+func walk(in slot, visit func(slot)) {
+	typ := in.typ
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if opaque[typ] {
+		return
+	}
+	switch value := in.value.(type) {
+	case map[string]any:
+		switch typ.Kind() {
+		case reflect.Struct:
+			for _, field := range fieldsOf(typ) {
+				s := entry(in, value, field.name, typ.Name()+"."+field.name, field.typ)
+				visit(s)
+				if s.present {
+					walk(s, visit)
+				}
+			}
+		case reflect.Map:
+			for name := range value {
+				s := entry(in, value, name, in.key+"{}", typ.Elem())
+				visit(s)
+				walk(s, visit)
+			}
+			visit(entry(in, value, "example.com/new", in.key+"{}", typ.Elem()))
+		}
+	case []any:
+		if typ.Kind() != reflect.Slice {
+			return
+		}
+		for i, item := range value {
+			s := slot{
+				key: in.key + "[]", typ: typ.Elem(), present: true, value: item,
+				pointer: fmt.Sprintf("%s/%d", in.pointer, i),
+				set:     func(v any) { value[i] = v },
+			}
+			visit(s)
+			walk(s, visit)
+		}
+	}
+}
+
+// entry is the slot of an entry of an object.
+func entry(in slot, object map[string]any, name, key string, typ reflect.Type) slot {
+	item, present := object[name]
+	return slot{
+		key: key, typ: typ, present: present, value: item,
+		pointer: in.pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name),
+		set:     func(v any) { object[name] = v },
+		remove:  func() { delete(object, name) },
+	}
+}
+
+// newerFields are those that Kubernetes 1.36 does not have, or has in another
+// form. They are not generated.
+var newerFields = map[string]bool{
+	"PodSpec.evictionResponders":                     true,
+	"EmptyDirVolumeSource.mode":                      true,
+	"SecretVolumeSource.defaultUser":                 true,
+	"ConfigMapVolumeSource.defaultUser":              true,
+	"DownwardAPIVolumeSource.defaultUser":            true,
+	"ProjectedVolumeSource.defaultUser":              true,
+	"KeyToPath.user":                                 true,
+	"DownwardAPIVolumeFile.user":                     true,
+	"ServiceAccountTokenProjection.user":             true,
+	"ClusterTrustBundleProjection.user":              true,
+	"PodCertificateProjection.user":                  true,
+	"VolumeMount.bindMountOptions":                   true,
+	"HTTPGetAction.protocol":                         true,
+	"GRPCAction.mode":                                true,
+	"PodStatus.volumeHealth":                         true,
+	"PodStatus.nodeAllocatableResourceClaimStatuses": true,
+}
+
+type jsonField struct {
+	name string
+	typ  reflect.Type
+}
+
+// fieldsOf are the fields of a struct as JSON has them.
+func fieldsOf(typ reflect.Type) (fields []jsonField) {
+	for i := range typ.NumField() {
+		field := typ.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-", newerFields[typ.Name()+"."+name]:
+		case name == "" && field.Anonymous:
+			fields = append(fields, fieldsOf(field.Type)...)
+		case name != "":
+			fields = append(fields, jsonField{name, field.Type})
+		}
+	}
+	return fields
+}
