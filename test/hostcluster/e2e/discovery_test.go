@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+
+	"github.com/borough-io/borough/test/e2e/harness"
 )
 
 // TestDiscovery finds our kinds in both forms of the cluster's discovery.
@@ -51,6 +53,42 @@ func TestDiscovery(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s discovery differs (-want +got):\n%s", tc.form, diff)
 		}
+	}
+}
+
+// TestDiscoveryCost counts what we have to do with a client's discovery of the
+// cluster: nothing in the aggregated form, which the host answers by itself, and
+// one request in the other.
+func TestDiscoveryCost(t *testing.T) {
+	t.Parallel()
+	agents := map[bool]string{}
+	for _, legacy := range []bool{false, true} {
+		config := cluster.AdminConfig()
+		agents[legacy] = newName("discoverer")
+		config.UserAgent = agents[legacy]
+		client, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.UseLegacyDiscovery = legacy
+		if _, _, err := client.ServerGroupsAndResourcesWithContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var requests map[string]int
+	harness.Eventually(t, func() string {
+		requests = map[string]int{}
+		_ = findAudit(t, func(event auditEvent) bool {
+			requests[event.UserAgent]++
+			return false
+		})
+		if requests[agents[true]] == 0 {
+			return "nobody has asked us"
+		}
+		return ""
+	})
+	if aggregated, legacy := requests[agents[false]], requests[agents[true]]; aggregated != 0 || legacy != 1 {
+		t.Errorf("for one discovery of the cluster we are asked %d times, %d times for the unaggregated form; want 0 and 1", aggregated, legacy)
 	}
 }
 

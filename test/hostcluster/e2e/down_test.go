@@ -4,8 +4,12 @@
 package e2e
 
 import (
+	"context"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,8 +17,55 @@ import (
 	"k8s.io/client-go/discovery"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/hostcluster"
 )
+
+// etcdHangs looks at what works while the etcd of a deployment hangs, as
+// docs/operations.md says it.
+func etcdHangs(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluster.Borough) {
+	t.Helper()
+	ctx := t.Context()
+	discoverer, err := discovery.NewDiscoveryClientForConfig(cluster.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, legacy := range []bool{false, true} {
+		discoverer.UseLegacyDiscovery = legacy
+		quick, cancel := context.WithTimeout(ctx, 20*time.Second)
+		_, lists, err := discoverer.ServerGroupsAndResourcesWithContext(quick)
+		cancel()
+		if err != nil || !serves(lists) {
+			t.Errorf("with our etcd hanging, discovery (legacy %v) has us: %v, error %v", legacy, serves(lists), err)
+		}
+	}
+	if err := borough.AwaitAPI(ctx); err != nil { // OpenAPI too
+		t.Errorf("with our etcd hanging: %v", err)
+	}
+	config := cluster.AdminConfig()
+	config.Host, config.CAData = "https://127.0.0.1:"+strconv.Itoa(borough.Servers[0].Port), borough.CA()
+	server := harness.NewHTTP(t, config)
+	for _, path := range []string{"/apis", "/apis/tenancy.borough.io/v1", "/openapi/v2", "/openapi/v3/apis/tenancy.borough.io/v1"} {
+		if answer := server.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+			t.Errorf("with our etcd hanging, %s: got %v", path, answer)
+		}
+	}
+	harness.Eventually(t, func() string { // it asks etcd only so often
+		answer := server.Do(t, http.MethodGet, "/readyz?verbose", nil)
+		if answer.Code != http.StatusInternalServerError || !strings.Contains(string(answer.Body), "[-]etcd") {
+			return "with our etcd hanging, /readyz: got " + answer.String()
+		}
+		return ""
+	})
+	create := []byte(`{"apiVersion":"tenancy.borough.io/v1","kind":"Namespace","metadata":{"name":"too-late"}}`)
+	answer := harness.NewHTTP(t, cluster.AdminConfig()).Do(t, http.MethodPost, "/apis/tenancy.borough.io/v1/namespaces?timeout=1s", create, "Content-Type", "application/json")
+	if answer.Code != http.StatusInternalServerError && answer.Code != http.StatusGatewayTimeout {
+		t.Errorf("with our etcd hanging, a write: got %v", answer)
+	}
+	kubectl := cluster.Kubectl(t)
+	kubectl.Run(t, "create", "namespace", "etcd-hangs")
+	kubectl.Run(t, "delete", "namespace", "etcd-hangs", "--timeout=60s")
+}
 
 // serversDown takes all servers away and looks at what the host still does, as
 // docs/operations.md says it. They stay away.
@@ -95,4 +146,13 @@ func serversDown(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluste
 	held("down-2")
 	kubectl.Run(t, "delete", "apiservice", "v1.tenancy.borough.io")
 	kubectl.Run(t, "wait", "namespace/down-2", "--for=delete", "--timeout=90s")
+}
+
+func serves(lists []*metav1.APIResourceList) bool {
+	for _, list := range lists {
+		if list.GroupVersion == v1.SchemeGroupVersion.String() {
+			return len(list.APIResources) > 0
+		}
+	}
+	return false
 }

@@ -4,15 +4,12 @@
 package e2e
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
@@ -101,22 +98,7 @@ func TestOutages(t *testing.T) {
 	if err := member.Process.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	discoverer, err := discovery.NewDiscoveryClientForConfig(cluster.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, legacy := range []bool{false, true} {
-		discoverer.UseLegacyDiscovery = legacy
-		quick, cancel := context.WithTimeout(ctx, 20*time.Second)
-		_, lists, err := discoverer.ServerGroupsAndResourcesWithContext(quick)
-		cancel()
-		if err != nil || !serves(lists) {
-			t.Errorf("with our etcd hanging, discovery (legacy %v) has us: %v, error %v", legacy, serves(lists), err)
-		}
-	}
-	if err := borough.AwaitAPI(ctx); err != nil { // OpenAPI too
-		t.Errorf("with our etcd hanging: %v", err)
-	}
+	etcdHangs(t, cluster, borough)
 	if err := member.Process.Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,15 +111,6 @@ func TestOutages(t *testing.T) {
 	})
 
 	serversDown(t, cluster, borough)
-}
-
-func serves(lists []*metav1.APIResourceList) bool {
-	for _, list := range lists {
-		if list.GroupVersion == v1.SchemeGroupVersion.String() {
-			return len(list.APIResources) > 0
-		}
-	}
-	return false
 }
 
 // TestCoupled has our Namespace go with the host's of the same name.
