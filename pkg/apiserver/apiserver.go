@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -25,6 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
 )
 
@@ -85,7 +87,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	}
 	server.ShutdownTimeout = connectionGrace
 
-	resources, err := c.extra.resources(c.generic.RESTOptionsGetter)
+	resources, err := c.extra.resources(c.generic.RESTOptionsGetter, c.generic.AdmissionControl)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +106,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	return server, nil
 }
 
-func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter) (map[string]rest.Storage, error) {
+func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter, admit admission.Interface) (map[string]rest.Storage, error) {
 	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, c.ShortNames)
 	if err != nil {
 		return nil, err
@@ -117,7 +119,7 @@ func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	return map[string]rest.Storage{
+	resources := map[string]rest.Storage{
 		"namespaces":          namespaces.Namespace,
 		"namespaces/status":   namespaces.Status,
 		"namespaces/finalize": namespaces.Finalize,
@@ -129,11 +131,39 @@ func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter) (map[strin
 		"pods/binding":             pods.Binding,
 		"pods/resize":              pods.Resize,
 		"pods/ephemeralcontainers": pods.EphemeralContainers,
-	}, nil
+	}
+	content, err := c.content(resources)
+	if err != nil {
+		return nil, err
+	}
+	resources["namespacepurges"] = namespacepurge.NewREST(c.Scheme, admit, content)
+	return resources, nil
+}
+
+// content returns how a NamespacePurge clears each of the namespaced resources.
+func (c *ExtraConfig) content(resources map[string]rest.Storage) ([]namespacepurge.Content, error) {
+	var content []namespacepurge.Content
+	for _, gr := range Namespaced() {
+		clearer, ok := resources[gr.Resource].(namespacepurge.Clearer)
+		if !ok {
+			return nil, fmt.Errorf("install namespacepurges: there is no way to clear %s", gr)
+		}
+		kinds, _, err := c.Scheme.ObjectKinds(resources[gr.Resource].New())
+		if err != nil {
+			return nil, fmt.Errorf("install namespacepurges: find the kind of %s: %w", gr, err)
+		}
+		content = append(content, namespacepurge.Content{
+			Clearer:  clearer,
+			Resource: gr.WithVersion(v1.SchemeGroupVersion.Version),
+			Kind:     v1.SchemeGroupVersion.WithKind(kinds[0].Kind),
+		})
+	}
+	return content, nil
 }
 
 // Namespaced are the resources whose objects live in a Namespace. Storage
-// fences them in.
+// fences them in, and a NamespacePurge clears them in this order: Pods first, as
+// the controller does.
 func Namespaced() []schema.GroupResource {
 	return []schema.GroupResource{tenancy.Resource("pods"), tenancy.Resource("limitranges")}
 }
@@ -150,7 +180,8 @@ func checkNamespaced(resources map[string]rest.Storage) error {
 		if _, taken := resources["namespaces/"+name]; taken {
 			return fmt.Errorf("install resource %q: namespaces has a subresource of that name", name)
 		}
-		if !slices.Contains(Namespaced(), tenancy.Resource(name)) {
+		// What can't be got is not stored: namespacepurges have no keys to fence in.
+		if _, stored := storage.(rest.Getter); stored && !slices.Contains(Namespaced(), tenancy.Resource(name)) {
 			return fmt.Errorf("install resource %q: it is not among the namespaced resources that storage fences in", name)
 		}
 	}

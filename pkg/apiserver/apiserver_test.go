@@ -4,11 +4,13 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -21,18 +23,27 @@ func (storage) New() runtime.Object     { return nil }
 func (storage) Destroy()                {}
 func (s storage) NamespaceScoped() bool { return s.namespaced }
 
+// stored is a storage with something in it.
+type stored struct{ storage }
+
+func (stored) Get(context.Context, string, *metav1.GetOptions) (runtime.Object, error) {
+	return nil, nil
+}
+
 func TestCheckNamespaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resource string
 		storage  rest.Storage
 		want     string
 	}{
-		"namespaced":         {"pods", storage{true}, ""},
-		"cluster-scoped":     {"things", storage{false}, ""},
-		"clash":              {"status", storage{true}, "subresource of that name"},
-		"other clash":        {"finalize", storage{true}, "subresource of that name"},
-		"clash without harm": {"status", storage{false}, ""},
-		"not fenced":         {"things", storage{true}, "fences"},
+		"namespaced":         {"pods", stored{storage{true}}, ""},
+		"cluster-scoped":     {"things", stored{storage{false}}, ""},
+		"clash":              {"status", stored{storage{true}}, "subresource of that name"},
+		"other clash":        {"finalize", stored{storage{true}}, "subresource of that name"},
+		"clash without harm": {"status", stored{storage{false}}, ""},
+		"not fenced":         {"things", stored{storage{true}}, "fences"},
+		"not stored":         {"things", storage{true}, ""},
+		"clash, not stored":  {"status", storage{true}, "subresource of that name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checkNamespaced(map[string]rest.Storage{

@@ -89,6 +89,7 @@ func TestKubectlDiscovery(t *testing.T) {
 	resources := rows(borough.Kubectl(t, "api-resources", "--api-group=tenancy.borough.io", "--no-headers"))
 	wantEqual(t, "api-resources", resources, []string{
 		"limitranges limits tenancy.borough.io/v1 true LimitRange",
+		"namespacepurges tenancy.borough.io/v1 true NamespacePurge",
 		"namespaces ns tenancy.borough.io/v1 false Namespace",
 		"pods po tenancy.borough.io/v1 true Pod",
 	})

@@ -97,7 +97,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if a.GetNamespace() == "" {
 		return nil // cluster-scoped
 	}
-	if a.GetOperation() == admission.Delete {
+	if a.GetOperation() == admission.Delete || a.GetResource().GroupResource() == tenancy.Resource("namespacepurges") {
 		return nil // a terminating Namespace has to become empty
 	}
 	if err := boroughadmission.WaitForSync(ctx, a, p.synced); err != nil {

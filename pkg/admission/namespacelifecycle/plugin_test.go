@@ -92,6 +92,7 @@ func TestAdmit(t *testing.T) {
 		"update in a terminating namespace that is not cached": {request: request(update, "Pod", "ns", "status"), stored: terminated, lookups: 1},
 		"update in no namespace":                               {request: request(update, "Pod", "ns", ""), want: notFound, lookups: 1},
 		"delete in a terminating namespace":                    {request: request(remove, "Pod", "ns", ""), cached: terminated, stored: terminated},
+		"purge of a terminating namespace":                     {request: request(create, "NamespacePurge", "ns", ""), cached: terminated, stored: terminated},
 		"delete in no namespace":                               {request: request(remove, "Pod", "ns", "")},
 		"cluster-scoped":                                       {request: request(create, "Cluster", "", "")},
 

@@ -31,6 +31,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&LimitRange{}, &LimitRangeList{},
 		&Pod{}, &PodList{},
 		&Binding{},
+		&NamespacePurge{},
 	)
 	return nil
 }

@@ -6,6 +6,7 @@ package tenancy
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // FinalizerName names an agent that has to agree before a Namespace goes.
@@ -157,4 +158,34 @@ type Binding struct {
 	metav1.ObjectMeta
 
 	Target corev1.ObjectReference
+}
+
+// NamespacePurge removes what is left in a Terminating Namespace, whatever holds
+// it. It is sent to namespacepurges and not stored.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type NamespacePurge struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec   NamespacePurgeSpec
+	Status NamespacePurgeStatus
+}
+
+// NamespacePurgeSpec says which Namespace is meant.
+type NamespacePurgeSpec struct {
+	NamespaceUID types.UID
+}
+
+// NamespacePurgeStatus tells what was removed.
+type NamespacePurgeStatus struct {
+	Purged []PurgedResource
+}
+
+// PurgedResource tells what was removed of one resource.
+type PurgedResource struct {
+	Group    string
+	Resource string
+	Count    int64
+	Held     int64 // of these, the objects that something held
+	Objects  []RemainingObject
 }

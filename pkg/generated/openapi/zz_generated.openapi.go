@@ -28,11 +28,15 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1.Namespace{}.OpenAPIModelName():                              schema_pkg_apis_tenancy_v1_Namespace(ref),
 		v1.NamespaceCondition{}.OpenAPIModelName():                     schema_pkg_apis_tenancy_v1_NamespaceCondition(ref),
 		v1.NamespaceList{}.OpenAPIModelName():                          schema_pkg_apis_tenancy_v1_NamespaceList(ref),
+		v1.NamespacePurge{}.OpenAPIModelName():                         schema_pkg_apis_tenancy_v1_NamespacePurge(ref),
+		v1.NamespacePurgeSpec{}.OpenAPIModelName():                     schema_pkg_apis_tenancy_v1_NamespacePurgeSpec(ref),
+		v1.NamespacePurgeStatus{}.OpenAPIModelName():                   schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref),
 		v1.NamespaceSpec{}.OpenAPIModelName():                          schema_pkg_apis_tenancy_v1_NamespaceSpec(ref),
 		v1.NamespaceStatus{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_NamespaceStatus(ref),
 		v1.NamespaceTermination{}.OpenAPIModelName():                   schema_pkg_apis_tenancy_v1_NamespaceTermination(ref),
 		v1.Pod{}.OpenAPIModelName():                                    schema_pkg_apis_tenancy_v1_Pod(ref),
 		v1.PodList{}.OpenAPIModelName():                                schema_pkg_apis_tenancy_v1_PodList(ref),
+		v1.PurgedResource{}.OpenAPIModelName():                         schema_pkg_apis_tenancy_v1_PurgedResource(ref),
 		v1.RemainingObject{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_RemainingObject(ref),
 		v1.RemainingResource{}.OpenAPIModelName():                      schema_pkg_apis_tenancy_v1_RemainingResource(ref),
 		v1.UndiscoveredGroup{}.OpenAPIModelName():                      schema_pkg_apis_tenancy_v1_UndiscoveredGroup(ref),
@@ -630,6 +634,112 @@ func schema_pkg_apis_tenancy_v1_NamespaceList(ref common.ReferenceCallback) comm
 	}
 }
 
+func schema_pkg_apis_tenancy_v1_NamespacePurge(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespacePurge is the way out of a termination that nobody is left to finish. Creating one removes everything in a Terminating Namespace at once: without waiting for finalizers, or for whoever runs the Pods. What these stood for, such as a volume to give back or a container to stop, may be left behind. The Namespace goes after that as it always does; its own finalizers stay. A NamespacePurge is not stored: the answer is all there is of it. With dryRun the answer tells what would be removed, and nothing is.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The name means nothing; without one it is that of the Namespace.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec says which Namespace is meant.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.NamespacePurgeSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status tells what was removed. It is filled in by the server.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.NamespacePurgeStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1.NamespacePurgeSpec{}.OpenAPIModelName(), v1.NamespacePurgeStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespacePurgeSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespacePurgeSpec says which Namespace is meant.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaceUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "NamespaceUID is the metadata.uid of the Namespace. It is required, so that a purge that was meant for one Namespace never hits the next of its name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespaceUID"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespacePurgeStatus tells what a NamespacePurge has removed or, in a dry run, would remove.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"purged": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Purged tells what was removed, by resource, in the order in which the resources were purged. Resources of which nothing was there are left out.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.PurgedResource{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.PurgedResource{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_tenancy_v1_NamespaceSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -928,6 +1038,71 @@ func schema_pkg_apis_tenancy_v1_PodList(ref common.ReferenceCallback) common.Ope
 		},
 		Dependencies: []string{
 			v1.Pod{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_PurgedResource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PurgedResource tells what a NamespacePurge has removed of one resource.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Group is the API group of the resource.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is the name of the resource, such as \"pods\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Count is the number of objects that were removed.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"held": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Held is how many of these something held: a finalizer, or a grace period that nobody had confirmed the end of. They are the ones that may have left something behind.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects are the objects that something held, as they were when they were removed: up to a hundred of them, in the order of their names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.RemainingObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"resource", "count", "held"},
+			},
+		},
+		Dependencies: []string{
+			v1.RemainingObject{}.OpenAPIModelName()},
 	}
 }
 

@@ -9,7 +9,7 @@
 // was listed. And it knows purges: a deletecollection that is bound to one
 // incarnation of a Namespace, which deletes nothing unless that is the one
 // there is and it is being deleted, and which costs little more than the
-// deletes in etcd.
+// deletes in etcd. A Clear is bound in the same way, and waits for nothing.
 package collection
 
 import (
@@ -76,17 +76,9 @@ func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.Va
 	var first runtime.Object
 	var items []runtime.Object
 	for {
-		list, err := d.store.List(ctx, listOptions)
+		list, page, next, err := d.list(ctx, listOptions)
 		if err != nil {
 			return nil, err
-		}
-		page, err := meta.ExtractList(list)
-		if err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("read the list of objects to delete: %w", err))
-		}
-		listMeta, err := meta.ListAccessor(list)
-		if err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("read the list of objects to delete: %w", err))
 		}
 		if purging {
 			// After the list: what it has shown is then of this Namespace, or
@@ -98,7 +90,6 @@ func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.Va
 		if err := forEach(ctx, d.store.DeleteCollectionWorkers, page, del.delete); err != nil {
 			return nil, err
 		}
-		next := listMeta.GetContinue()
 		switch {
 		case purging && next == "":
 			if purge.Done != nil {
@@ -122,6 +113,23 @@ func (d *Deleter) DeleteCollection(ctx context.Context, deleteValidation rest.Va
 	}
 }
 
+// list returns one page of the objects: as the list that it is, taken apart, and
+// with what the next page continues, if there is one.
+func (d *Deleter) list(ctx context.Context, options *metainternalversion.ListOptions) (list runtime.Object, page []runtime.Object, next string, err error) {
+	if list, err = d.store.List(ctx, options); err != nil {
+		return nil, nil, "", err
+	}
+	page, err = meta.ExtractList(list)
+	if err != nil {
+		return nil, nil, "", apierrors.NewInternalError(fmt.Errorf("read the list of objects to delete: %w", err))
+	}
+	listMeta, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, nil, "", apierrors.NewInternalError(fmt.Errorf("read the list of objects to delete: %w", err))
+	}
+	return list, page, listMeta.GetContinue(), nil
+}
+
 // listOf makes the first page the whole list.
 func listOf(first runtime.Object, items []runtime.Object) (runtime.Object, error) {
 	listMeta, err := meta.ListAccessor(first)
@@ -141,6 +149,10 @@ func listOf(first runtime.Object, items []runtime.Object) (runtime.Object, error
 func (d *Deleter) checkNamespace(ctx context.Context, uid types.UID) error {
 	name := request.NamespaceValue(ctx)
 	obj, err := d.namespaces.Get(ctx, name, &metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		// The store names the resource of the request, which is another one.
+		return apierrors.NewNotFound(tenancy.Resource("namespaces"), name)
+	}
 	if err != nil {
 		return err
 	}
@@ -154,7 +166,7 @@ func (d *Deleter) checkNamespace(ctx context.Context, uid types.UID) error {
 			fmt.Errorf("the request is for the content of a namespace with UID %s, this one has UID %s; it might have been deleted and created again", uid, ns.GetUID()))
 	case ns.GetDeletionTimestamp() == nil:
 		return apierrors.NewConflict(tenancy.Resource("namespaces"), name,
-			errors.New("the request is for the content of a namespace that is being deleted, this one is not"))
+			errors.New("the request is for the content of a namespace that is being deleted, this one is not; delete it first"))
 	}
 	return nil
 }

@@ -91,14 +91,8 @@ func (d *deletion) remove(ctx context.Context, obj runtime.Object, listed metav1
 	if d.remover == nil || d.options.Preconditions != nil || len(d.options.DryRun) > 0 ||
 		//lint:ignore SA1019 deprecated, but clients send it
 		d.options.OrphanDependents != nil || ptr.Deref(d.options.PropagationPolicy, "") != metav1.DeletePropagationBackground ||
-		listed.GetDeletionTimestamp() != nil || len(listed.GetFinalizers()) > 0 {
+		listed.GetDeletionTimestamp() != nil || len(listed.GetFinalizers()) > 0 || d.graceful(ctx, obj, *d.options) {
 		return false, nil
-	}
-	if strategy, ok := d.store.DeleteStrategy.(rest.RESTGracefulDeleteStrategy); ok {
-		options := *d.options // the strategy sets the period
-		if strategy.CheckGracefulDelete(ctx, obj, &options) && ptr.Deref(options.GracePeriodSeconds, 1) > 0 {
-			return false, nil
-		}
 	}
 	key, err := d.store.KeyFunc(ctx, listed.GetName())
 	if err != nil {
@@ -112,4 +106,10 @@ func (d *deletion) remove(ctx context.Context, obj runtime.Object, listed metav1
 		return false, err
 	}
 	return d.remover.Remove(ctx, key, revision)
+}
+
+// graceful tells whether the object is given time to end.
+func (d *Deleter) graceful(ctx context.Context, obj runtime.Object, options metav1.DeleteOptions) bool {
+	strategy, ok := d.store.DeleteStrategy.(rest.RESTGracefulDeleteStrategy)
+	return ok && strategy.CheckGracefulDelete(ctx, obj, &options) && ptr.Deref(options.GracePeriodSeconds, 1) > 0
 }

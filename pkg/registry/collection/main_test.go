@@ -37,6 +37,7 @@ func TestMain(m *testing.M) { storagetest.Main(m) }
 // namespace is that of the test.
 type registry struct {
 	namespaces  *namespace.REST
+	finalize    *namespace.FinalizeREST
 	pods        *pod.REST
 	limitRanges *limitrange.REST
 	ctx         context.Context
@@ -75,7 +76,7 @@ func newRegistry(t testing.TB, member *embedded.Server, change ...func(*storage.
 	storagetest.WaitReady(t, pods.Pod.Store)
 	storagetest.WaitReady(t, limitRanges.LimitRange.Store)
 
-	r := &registry{namespaces: ns.Namespace, pods: pods.Pod, limitRanges: limitRanges.LimitRange}
+	r := &registry{namespaces: ns.Namespace, finalize: ns.Finalize, pods: pods.Pod, limitRanges: limitRanges.LimitRange}
 	r.name = fmt.Sprintf("ns-%d", namespaces.Add(1))
 	r.ctx = request.WithNamespace(t.Context(), r.name)
 	r.createNamespace(t)
@@ -109,6 +110,20 @@ func (r *registry) terminate(t testing.TB) types.UID {
 		t.Fatal(err)
 	}
 	return uid
+}
+
+// removeNamespace takes the finalizers away from the Namespace, which is being
+// deleted and empty.
+func (r *registry) removeNamespace(t testing.TB) {
+	t.Helper()
+	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		ns := old.DeepCopyObject().(*tenancy.Namespace)
+		ns.Spec.Finalizers = nil
+		return ns, nil
+	})
+	if _, _, err := r.finalize.Update(requestIn(t, ""), r.name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // createPod creates a Pod with a grace period of 30 seconds.

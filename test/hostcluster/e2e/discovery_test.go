@@ -41,6 +41,7 @@ func TestDiscovery(t *testing.T) {
 		}
 		want := map[string]string{
 			"limitranges":              "LimitRange, namespaced: create delete deletecollection get list patch update watch",
+			"namespacepurges":          "NamespacePurge, namespaced: create",
 			"namespaces":               "Namespace: create delete get list patch update watch",
 			"namespaces/finalize":      "Namespace: create update",
 			"namespaces/status":        "Namespace: get patch update",
@@ -136,6 +137,7 @@ func TestAPIResources(t *testing.T) {
 	}
 	want := [][]string{
 		{"limitranges", "tenancy.borough.io/v1", "true", "LimitRange"},
+		{"namespacepurges", "tenancy.borough.io/v1", "true", "NamespacePurge"},
 		{"namespaces", "tenancy.borough.io/v1", "false", "Namespace"},
 		{"pods", "tenancy.borough.io/v1", "true", "Pod"},
 	}
@@ -151,6 +153,7 @@ func TestExplain(t *testing.T) {
 	for _, tc := range []struct{ field, want string }{
 		{"namespaces", "status\t<NamespaceStatus>"},
 		{"namespaces.spec.finalizers", "FIELD: finalizers <[]string>"},
+		{"namespacepurges.spec", "namespaceUID\t<string> -required-"},
 		{"limitranges.spec.limits.maxLimitRequestRatio", "FIELD: maxLimitRequestRatio <map[string]Quantity>"},
 		{"pods.spec.containers.resources.limits", "FIELD: limits <map[string]Quantity>"},
 	} {

@@ -42,6 +42,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&LimitRange{}, &LimitRangeList{},
 		&Pod{}, &PodList{},
 		&Binding{},
+		&NamespacePurge{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -39,6 +39,21 @@ func (in NamespaceList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespacePurge) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespacePurge"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespacePurgeSpec) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespacePurgeSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespacePurgeStatus) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespacePurgeStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespaceSpec) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceSpec"
 }
@@ -61,6 +76,11 @@ func (in Pod) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PodList) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.PodList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PurgedResource) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.PurgedResource"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

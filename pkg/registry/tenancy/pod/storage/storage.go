@@ -120,3 +120,9 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
 	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
 }
+
+// Clear removes all Pods of the Namespace of the request, whatever they wait
+// for.
+func (r *REST) Clear(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options collection.ClearOptions) error {
+	return r.collection.Clear(ctx, deleteValidation, options)
+}

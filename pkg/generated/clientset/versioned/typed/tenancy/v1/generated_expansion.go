@@ -9,4 +9,6 @@ type LimitRangeExpansion interface{}
 
 type NamespaceExpansion interface{}
 
+type NamespacePurgeExpansion interface{}
+
 type PodExpansion interface{}

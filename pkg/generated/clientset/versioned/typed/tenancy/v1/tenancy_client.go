@@ -17,6 +17,7 @@ type TenancyV1Interface interface {
 	RESTClient() rest.Interface
 	LimitRangesGetter
 	NamespacesGetter
+	NamespacePurgesGetter
 	PodsGetter
 }
 
@@ -31,6 +32,10 @@ func (c *TenancyV1Client) LimitRanges(namespace string) LimitRangeInterface {
 
 func (c *TenancyV1Client) Namespaces() NamespaceInterface {
 	return newNamespaces(c)
+}
+
+func (c *TenancyV1Client) NamespacePurges(namespace string) NamespacePurgeInterface {
+	return newNamespacePurges(c, namespace)
 }
 
 func (c *TenancyV1Client) Pods(namespace string) PodInterface {

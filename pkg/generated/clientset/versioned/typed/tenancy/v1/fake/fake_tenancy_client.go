@@ -23,6 +23,10 @@ func (c *FakeTenancyV1) Namespaces() v1.NamespaceInterface {
 	return newFakeNamespaces(c)
 }
 
+func (c *FakeTenancyV1) NamespacePurges(namespace string) v1.NamespacePurgeInterface {
+	return newFakeNamespacePurges(c, namespace)
+}
+
 func (c *FakeTenancyV1) Pods(namespace string) v1.PodInterface {
 	return newFakePods(c, namespace)
 }
