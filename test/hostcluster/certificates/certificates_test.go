@@ -6,24 +6,21 @@ package certificates
 import (
 	"context"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
 // TestCertificates follows two servers with certificates that live a minute,
-// through rotations and damages, while clients read, write and watch.
+// through damages and a rotation until the first CA has left, while clients
+// read, write and watch.
 func TestCertificates(t *testing.T) {
 	cluster := hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}})
 	d := deploy(t, cluster, 2, "--serving-cert-lifetime=60s")
@@ -45,11 +42,8 @@ func TestCertificates(t *testing.T) {
 		}
 		await(t, "Secret to be repaired", d.inStep)
 	})
-	t.Run("files replaced", func(t *testing.T) { testFiles(t, d) })
-	t.Run("rotated twice", func(t *testing.T) {
-		for range 2 {
-			look.awaitCert(t)
-		}
+	t.Run("rotated", func(t *testing.T) {
+		look.awaitCert(t)
 		await(t, "CA that expired to leave", func(ctx context.Context) error {
 			trusted, err := d.trusted(ctx)
 			if err == nil && slices.ContainsFunc(trusted, func(ca *x509.Certificate) bool { return first.CheckSignatureFrom(ca) == nil }) {
@@ -161,57 +155,6 @@ func (l *look) stop(t *testing.T) {
 	l.cancel()
 	l.done.Wait()
 	l.failures.report(t)
-}
-
-// testFiles replaces the files that a server has its certificate from, as the
-// kubelet does when a Secret changes.
-func testFiles(t *testing.T, d *deployment) {
-	ca := newCA(t)
-	dir := t.TempDir()
-	issue := func(version string) {
-		cert, key, err := ca.Issue(pkix.Name{CommonName: version}, hostName)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files := filepath.Join(dir, version)
-		next := filepath.Join(dir, "..data_tmp")
-		for _, err := range []error{
-			os.Mkdir(files, 0o700),
-			os.WriteFile(filepath.Join(files, corev1.TLSCertKey), cert, 0o600),
-			os.WriteFile(filepath.Join(files, corev1.TLSPrivateKeyKey), key, 0o600),
-			os.Symlink(version, next),
-			os.Rename(next, filepath.Join(dir, "..data")),
-		} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, name := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	issue("..1")
-	port := d.startServer(t, "files",
-		"--tls-cert-file="+filepath.Join(dir, corev1.TLSCertKey),
-		"--tls-private-key-file="+filepath.Join(dir, corev1.TLSPrivateKeyKey))
-	awaitServed := func(name string) {
-		t.Helper()
-		await(t, "certificate "+name, func(ctx context.Context) error {
-			served, err := presented(ctx, address(port))
-			if err == nil && served.Subject.CommonName != name {
-				err = fmt.Errorf("presented is %s", served.Subject.CommonName)
-			}
-			return err
-		})
-	}
-	awaitServed("..1")
-	issue("..2")
-	if err := os.RemoveAll(filepath.Join(dir, "..1")); err != nil {
-		t.Fatal(err)
-	}
-	awaitServed("..2")
 }
 
 func newCA(t *testing.T) *hostcluster.CA {

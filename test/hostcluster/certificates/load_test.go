@@ -23,7 +23,7 @@ import (
 
 // pause is what each client waits between two requests, so that it is the
 // certificates and not the machine that are tested.
-const pause = 100 * time.Millisecond
+const pause = 200 * time.Millisecond
 
 // load is what clients do all the time.
 type load struct {

@@ -21,10 +21,6 @@ func TestMain(m *testing.M) {
 		fmt.Println("The tests on a host cluster are no short ones.")
 		return
 	}
-	if os.Getenv("BOROUGH_CERTIFICATES") == "" {
-		fmt.Println("Certificates are rotated only with BOROUGH_CERTIFICATES=1: it takes minutes, and a machine with time to spare.")
-		return
-	}
 	code := m.Run()
 	if err := harness.Cleanup(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

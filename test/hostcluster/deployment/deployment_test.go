@@ -5,8 +5,6 @@ package deployment
 
 import (
 	"crypto/ecdsa"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +22,8 @@ import (
 // what docs/deploy.md says; everything else goes on from there.
 func TestDeployment(t *testing.T) {
 	s := newSite(t)
+	s.kubectl.RunWith(t, keepPolicy, "apply", "-f", "-") // before there is a server that could miss it
+	s.deploy(t)
 	for _, step := range []struct {
 		name string
 		do   func(*testing.T)
@@ -140,7 +140,7 @@ func (s *site) awaitPurge(t *testing.T) {
 // are on a host that has them turned off.
 func (s *site) testNewCertificate(t *testing.T) {
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
-	before := s.presented(t)
+	before := s.servers[0].presented(t)
 	scale := func(replicas int) {
 		s.run(t, "scale", "--namespace="+hostcluster.SystemNamespace, "deployment", serverName, fmt.Sprintf("--replicas=%d", replicas))
 	}
@@ -159,7 +159,7 @@ func (s *site) testNewCertificate(t *testing.T) {
 	}
 	s.awaitAnswer(t)
 	s.awaitAPI(t)
-	after := s.presented(t)
+	after := s.servers[0].presented(t)
 	if after.PublicKey.(*ecdsa.PublicKey).Equal(before.PublicKey) {
 		t.Error("the servers serve with the same key as before")
 	}
@@ -188,18 +188,6 @@ func (s *site) awaitAnswer(t *testing.T) {
 		}
 		return ""
 	})
-}
-
-// presented is the certificate that a server serves with.
-func (s *site) presented(t *testing.T) *x509.Certificate {
-	t.Helper()
-	address := fmt.Sprintf("127.0.0.1:%d", s.servers[0].port(t, "https"))
-	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // to see it is all we want
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	return conn.ConnectionState().PeerCertificates[0]
 }
 
 // testRest does what remains to be done for every right to be of use.

@@ -6,6 +6,7 @@ package deployment
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"os"
@@ -99,7 +100,8 @@ func (p *pod) binary() (string, error) {
 	return harness.Binary(name)
 }
 
-// mount puts the content of the volumes where the container has them.
+// mount puts the content of the volumes where the container has them, and what
+// they contain now in the place of what they contained before.
 func (p *pod) mount(t *testing.T) {
 	t.Helper()
 	volumes := map[string]corev1.Volume{}
@@ -119,12 +121,38 @@ func (p *pod) mount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, data := range content.Data {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		if err := project(dir, ".."+content.ResourceVersion, content.Data); err != nil {
+			t.Fatal(err)
 		}
 	}
+}
+
+// project puts files into a directory, all at once, as a kubelet does: they are
+// links to a link to what is changed.
+func project(dir, version string, files map[string][]byte) error {
+	const data, next = "..data", "..data_tmp"
+	if err := os.MkdirAll(filepath.Join(dir, version), 0o700); err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, version, name), content, 0o600); err != nil {
+			return err
+		}
+		if err := os.Symlink(filepath.Join(data, name), filepath.Join(dir, name)); err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	before, _ := os.Readlink(filepath.Join(dir, data)) // none the first time
+	if before == version {
+		return nil
+	}
+	if err := os.Symlink(version, filepath.Join(dir, next)); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(dir, next), filepath.Join(dir, data)); err != nil || before == "" {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(dir, before))
 }
 
 // arguments are those of the container, on this machine.
@@ -151,7 +179,7 @@ func (p *pod) arguments(t *testing.T) []string {
 			fmt.Sprintf("://0.0.0.0:%d", port), fmt.Sprintf("://127.0.0.1:%d", local))
 	}
 	local := strings.NewReplacer(replace...).Replace(strings.Join(args, "\n"))
-	for _, elsewhere := range []string{".svc:", "0.0.0.0"} {
+	for _, elsewhere := range []string{".svc:", "example.com", "0.0.0.0"} {
 		if strings.Contains(local, elsewhere) {
 			t.Fatalf("%s: the arguments have %q, which is not on this machine:\n%s", p.name, elsewhere, local)
 		}
@@ -214,6 +242,18 @@ func (p *pod) port(t *testing.T, name string) int {
 	}
 	t.Fatalf("%s has no port %q", p.name, name)
 	return 0
+}
+
+// presented is the certificate that a server serves with.
+func (p *pod) presented(t *testing.T) *x509.Certificate {
+	t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", p.port(t, "https"))
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // to see it is all we want
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0]
 }
 
 // kill ends the process at once, and fails the test if it had a data race or a

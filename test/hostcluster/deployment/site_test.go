@@ -50,7 +50,7 @@ type site struct {
 	purged []string
 }
 
-// newSite starts a cluster and deploys Borough's default into it.
+// newSite starts a cluster, into which nothing is deployed yet.
 func newSite(t *testing.T) *site {
 	t.Helper()
 	// Whatever has to be built is built before anything waits for a process.
@@ -63,15 +63,19 @@ func newSite(t *testing.T) *site {
 		APIServerFlags: s.audit.flags(),
 	})
 	s.client, s.kubectl = s.cluster.Client(t), s.cluster.Kubectl(t)
+	return s
+}
+
+// deploy deploys Borough's default.
+func (s *site) deploy(t *testing.T) {
+	t.Helper()
 	s.installCertManager(t)
-	apply := []string{"apply", "--server-side", "--validate=strict"}
-	s.run(t, append(apply, "--kustomize="+filepath.Join(harness.Root, "artifacts", "deploy"))...)
+	s.apply(t, filepath.Join(harness.Root, "artifacts", "deploy"))
 	// The cluster would take the other ways to deploy it, too.
 	for _, other := range []string{"cert-manager", "own-certificates-and-etcd"} {
-		s.kubectl.Run(t, append(apply, "--dry-run=server", "--kustomize="+filepath.Join(harness.Root, "test", "manifests", "testdata", other))...)
+		s.apply(t, filepath.Join(harness.Root, "test", "manifests", "testdata", other), "--dry-run=server")
 	}
 	s.makeCerts(t)
-	s.kubectl.RunWith(t, keepPolicy, "apply", "-f", "-") // before there is a server that could miss it
 
 	var members []*pod
 	stateful := s.statefulSet(t, "borough-etcd")
@@ -83,10 +87,23 @@ func newSite(t *testing.T) *site {
 		}
 		members = append(members, member)
 	}
+	s.startPods(t, members...)
+}
+
+// apply applies a kustomization.
+func (s *site) apply(t *testing.T, kustomization string, flags ...string) {
+	t.Helper()
+	s.run(t, append([]string{"apply", "--server-side", "--validate=strict", "--kustomize=" + kustomization}, flags...)...)
+}
+
+// startPods starts servers and controllers, with others that they need, and
+// returns once the host serves the API.
+func (s *site) startPods(t *testing.T, others ...*pod) {
+	t.Helper()
 	s.servers, s.controllers = s.pods(t, serverName), s.pods(t, controllerName)
 	// Whoever came too early would be refused.
 	s.awaitMay(t, slices.DeleteFunc(s.grants(t), func(g grant) bool { return g.user == viewer || g.user == editor }), true)
-	all := slices.Concat(members, s.servers, s.controllers)
+	all := slices.Concat(others, s.servers, s.controllers)
 	for _, p := range all {
 		p.start(t)
 	}
@@ -97,7 +114,6 @@ func newSite(t *testing.T) *site {
 		p.awaitProbes(t)
 	}
 	s.awaitAPI(t)
-	return s
 }
 
 // run runs kubectl as the cluster's administrator and logs what an administrator
