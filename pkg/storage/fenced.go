@@ -26,6 +26,7 @@ func newFence(getter generic.RESTOptionsGetter, config Config) (*fence.Fence, er
 		Namespaces:  namespaces,
 		Decoder:     storageConfig.Codec,
 		Transformer: transformerOf(storageConfig),
+		EpochKey:    path.Join("/", storageConfig.Prefix, "borough-epoch"),
 	}
 	servers := storageConfig.Transport.ServerList
 	for _, gr := range config.Namespaced {

@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,7 +43,10 @@ func (g *restOptionsGetter) newStore(
 		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Kubernetes = decided{g.fence.Wrap(config.GroupResource, client)}
+	client.Kubernetes = decided{
+		Interface: g.fence.Wrap(config.GroupResource, client),
+		endEpoch:  func(ctx context.Context) error { return g.fence.EndEpoch(ctx, client.KV) },
+	}
 
 	transformer := transformerOf(config)
 	versioner := storage.APIObjectVersioner{}

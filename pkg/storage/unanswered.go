@@ -30,13 +30,21 @@ const unansweredPatience = 20 * time.Second
 // one try of it can succeed, and if one did, that shows in what is there then.
 type decided struct {
 	kubernetes.Interface
+	// endEpoch keeps earlier tries of a create, of which the revision is 0 and
+	// may return, from being carried out later.
+	endEpoch func(context.Context) error
 }
 
 // OptimisticPut puts, and if need be again. That a try fails because the value
 // is there already means that an earlier one succeeded.
 func (d decided) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	opts.GetOnFailure = true
-	response, unanswered, err := retryUnanswered(ctx, key, func() (kubernetes.PutResponse, error) {
+	response, unanswered, err := retryUnanswered(ctx, key, func(again bool) (kubernetes.PutResponse, error) {
+		if again && expectedRevision == 0 {
+			if err := d.endEpoch(ctx); err != nil {
+				return kubernetes.PutResponse{}, err
+			}
+		}
 		return d.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 	})
 	if err != nil || unanswered == nil || response.Succeeded {
@@ -54,7 +62,7 @@ func (d decided) OptimisticPut(ctx context.Context, key string, value []byte, ex
 // comes to the same. The revision may then be later than that of the deletion.
 func (d decided) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	opts.GetOnFailure = true
-	response, unanswered, err := retryUnanswered(ctx, key, func() (kubernetes.DeleteResponse, error) {
+	response, unanswered, err := retryUnanswered(ctx, key, func(bool) (kubernetes.DeleteResponse, error) {
 		return d.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	})
 	if err == nil && unanswered != nil && response.KV == nil {
@@ -65,11 +73,11 @@ func (d decided) OptimisticDelete(ctx context.Context, key string, expectedRevis
 
 // retryUnanswered calls write until it is answered. It returns with the answer
 // the error of the last call that was not, nil if there was none.
-func retryUnanswered[R any](ctx context.Context, key string, write func() (R, error)) (response R, unanswered, err error) {
+func retryUnanswered[R any](ctx context.Context, key string, write func(again bool) (R, error)) (response R, unanswered, err error) {
 	began := time.Now()
 	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: time.Second}
 	for {
-		response, err = write()
+		response, err = write(unanswered != nil)
 		if !isUnanswered(err) || time.Since(began) > unansweredPatience {
 			return response, unanswered, err
 		}

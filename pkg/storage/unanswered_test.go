@@ -115,16 +115,37 @@ func TestDecided(t *testing.T) {
 				return &flaky{revision: expected, kv: &mvccpb.KeyValue{Value: []byte("before"), ModRevision: expected}, outages: test.outages}
 			}
 			inner := start()
-			put, err := decided{inner}.OptimisticPut(t.Context(), "key", []byte("value"), expected, kubernetes.PutOptions{})
+			put, err := decided{Interface: inner}.OptimisticPut(t.Context(), "key", []byte("value"), expected, kubernetes.PutOptions{})
 			if got := (result{put.Succeeded, put.Revision, err, inner.writes}); got != test.put {
 				t.Errorf("put: got %+v, want %+v", got, test.put)
 			}
 			inner = start()
-			deleted, err := decided{inner}.OptimisticDelete(t.Context(), "key", expected, kubernetes.DeleteOptions{})
+			deleted, err := decided{Interface: inner}.OptimisticDelete(t.Context(), "key", expected, kubernetes.DeleteOptions{})
 			if got := (result{deleted.Succeeded, deleted.Revision, err, inner.writes}); got != test.delete {
 				t.Errorf("delete: got %+v, want %+v", got, test.delete)
 			}
 		})
+	}
+}
+
+// TestDecidedEndsEpoch before it tries a create again, and not for anything else.
+func TestDecidedEndsEpoch(t *testing.T) {
+	for expected, want := range map[int64]int{0: 3, 7: 0} {
+		inner := &flaky{outages: []outage{{err: rpctypes.ErrNoLeader}, {err: rpctypes.ErrNoLeader}}}
+		if expected != 0 {
+			inner.kv = &mvccpb.KeyValue{ModRevision: expected}
+		}
+		ended := 0
+		client := decided{inner, func(context.Context) error {
+			if ended++; ended == 1 {
+				return rpctypes.ErrNoLeader // then it has to be tried again too
+			}
+			return nil
+		}}
+		response, err := client.OptimisticPut(t.Context(), "key", []byte("value"), expected, kubernetes.PutOptions{})
+		if err != nil || !response.Succeeded || ended != want {
+			t.Errorf("revision %d: got %+v, %v, and the epoch ended %d times, want %d", expected, response, err, ended, want)
+		}
 	}
 }
 
@@ -133,7 +154,7 @@ func TestDecidedGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	unanswered := outage{err: rpctypes.ErrNoLeader, meanwhile: func(*flaky) { cancel() }}
 	inner := &flaky{outages: []outage{unanswered, unanswered}}
-	if _, err := (decided{inner}).OptimisticPut(ctx, "key", nil, 0, kubernetes.PutOptions{}); !errors.Is(err, rpctypes.ErrNoLeader) || inner.writes != 1 {
+	if _, err := (decided{Interface: inner}).OptimisticPut(ctx, "key", nil, 0, kubernetes.PutOptions{}); !errors.Is(err, rpctypes.ErrNoLeader) || inner.writes != 1 {
 		t.Errorf("got %v after %d writes", err, inner.writes)
 	}
 }

@@ -37,7 +37,7 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 	}
 	namespaceKey := c.fence.config.Namespaces.Prefix + namespace
 	put := clientv3.OpPut(key, string(value), clientv3.WithLease(opts.LeaseID))
-	read := []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(namespaceKey)}
+	read := []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(namespaceKey), c.fence.epoch.read()}
 
 	revision, known := c.fence.known(namespace)
 	for {
@@ -47,6 +47,7 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 				clientv3.Compare(clientv3.ModRevision(key), "=", 0),
 				clientv3.Compare(clientv3.ModRevision(namespaceKey), "=", revision),
 				clientv3.Compare(clientv3.CreateRevision(namespaceKey), ">", 0),
+				c.fence.epoch.unchanged(),
 			).Then(put).Else(read...)
 		} else {
 			txn = txn.Then(read...)
@@ -65,8 +66,9 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 			}
 			return conflict, nil
 		}
-		// The Namespace has not been seen before, or has changed since: this is
-		// how it stands now.
+		// The Namespace has not been seen before, or it or the epoch has changed
+		// since: this is how they stand now.
+		c.fence.epoch.learn(got(response, 2))
 		revision, err = c.fence.admit(ctx, c.resource.GroupResource, namespace, name, got(response, 1))
 		if err != nil {
 			return kubernetes.PutResponse{}, err

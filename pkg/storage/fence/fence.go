@@ -16,6 +16,7 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -61,6 +62,9 @@ type Config struct {
 	// are, at most MaxNamespaced, and on the same etcd. Their keys are the
 	// resource's prefix, the Namespace's name, a slash and a name.
 	Namespaced []Resource
+	// EpochKey is a key, outside of all prefixes, by which creates that were
+	// not answered are kept from being carried out later.
+	EpochKey string
 	// Decoder decodes a stored Namespace.
 	Decoder runtime.Decoder
 	// Transformer turns a stored value into what Decoder takes.
@@ -70,6 +74,7 @@ type Config struct {
 // Fence holds what the stores on both sides of the fence share.
 type Fence struct {
 	config Config
+	epoch  epoch
 	// revisions holds, by name, the revision of a Namespace that was not being
 	// deleted then. As long as the Namespace has that revision, it is not being
 	// deleted now.
@@ -86,7 +91,10 @@ func New(config Config) (*Fence, error) {
 			return nil, fmt.Errorf("resource %q needs a prefix that ends in a slash, not %q", r.GroupResource, r.Prefix)
 		}
 	}
-	return &Fence{config: config, revisions: lru.New(rememberedNamespaces)}, nil
+	if config.EpochKey == "" {
+		return nil, errors.New("the key of the epoch is missing")
+	}
+	return &Fence{config: config, epoch: epoch{key: config.EpochKey}, revisions: lru.New(rememberedNamespaces)}, nil
 }
 
 // Wrap returns how the store of a resource is to use the client. Resources that

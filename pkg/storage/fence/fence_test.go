@@ -56,6 +56,7 @@ func config() fence.Config {
 			{GroupResource: tenancy.Resource("limitranges"), Prefix: limitRangesPrefix},
 			{GroupResource: tenancy.Resource("pods"), Prefix: podsPrefix},
 		},
+		EpochKey:    "/registry/epoch",
 		Decoder:     codec,
 		Transformer: identity.NewEncryptCheckTransformer(),
 	}
@@ -369,6 +370,7 @@ func TestConfig(t *testing.T) {
 		"no slash":        {func(c *fence.Config) { c.Namespaced[0].Prefix = "/registry/pods" }, "needs a prefix"},
 		"root":            {func(c *fence.Config) { c.Namespaced[0].Prefix = "/" }, "needs a prefix"},
 		"too many":        {func(c *fence.Config) { c.Namespaced = make([]fence.Resource, fence.MaxNamespaced+1) }, "more than the 127"},
+		"no epoch":        {func(c *fence.Config) { c.EpochKey = "" }, "epoch"},
 		"none is allowed": {func(c *fence.Config) { c.Namespaced = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,15 +22,43 @@ type namespaces struct {
 	fence *Fence
 }
 
-// OptimisticPut writes as ever, but not with a lease: etcd would remove the
+// OptimisticPut writes as ever, a new one in its epoch, but not with a lease: etcd would remove the
 // Namespace when it expires, and ask nobody.
 func (n *namespaces) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	if opts.LeaseID != clientv3.NoLease {
 		return kubernetes.PutResponse{}, apierrors.NewInternalError(errors.New("a namespace cannot be stored with a time to live"))
 	}
-	response, err := n.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
+	put := n.create
+	if expectedRevision != 0 {
+		put = n.Interface.OptimisticPut
+	}
+	response, err := put(ctx, key, value, expectedRevision, opts)
 	n.fence.forget(n.name(key))
 	return response, err
+}
+
+// create writes a Namespace that does not exist.
+func (n *namespaces) create(ctx context.Context, key string, value []byte, _ int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	for {
+		response, err := n.kv.Txn(ctx).If(
+			clientv3.Compare(clientv3.ModRevision(key), "=", 0),
+			n.fence.epoch.unchanged(),
+		).Then(clientv3.OpPut(key, string(value))).Else(clientv3.OpGet(key), n.fence.epoch.read()).Commit()
+		if err != nil {
+			return kubernetes.PutResponse{}, err
+		}
+		if response.Succeeded {
+			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
+		}
+		if existing := got(response, 0); existing != nil {
+			conflict := kubernetes.PutResponse{Revision: response.Header.Revision}
+			if opts.GetOnFailure {
+				conflict.KV = existing
+			}
+			return conflict, nil
+		}
+		n.fence.epoch.learn(got(response, 1))
+	}
 }
 
 // OptimisticDelete removes a Namespace only if nothing is left in it. Otherwise
