@@ -24,6 +24,15 @@ type EtcdOptions struct {
 	// Unsafe acknowledges writes that are not on disk yet. It is for tests that
 	// nothing but speed matters to.
 	Unsafe bool
+	// Restore, unless it is nil, makes the data of each member before it starts.
+	Restore func(EtcdRestore) error
+}
+
+// EtcdRestore is what a member is to be restored as.
+type EtcdRestore struct {
+	Name, PeerURL, DataDir string
+	// Cluster is all members' names and URLs, as --initial-cluster has it.
+	Cluster string
 }
 
 // Etcd is an etcd cluster of which every connection is TLS with a client
@@ -56,7 +65,7 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 		return nil, e.pki.err
 	}
 
-	var cluster []string
+	var cluster, peers []string
 	for i := range max(options.Members, 1) {
 		ports, err := freePorts(2)
 		if err != nil {
@@ -64,7 +73,7 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 		}
 		client, peer := localURL(ports[0]), localURL(ports[1])
 		member := &EtcdMember{Endpoint: client, etcd: e, name: fmt.Sprintf("etcd-%d", i)}
-		cluster = append(cluster, member.name+"="+peer)
+		cluster, peers = append(cluster, member.name+"="+peer), append(peers, peer)
 		member.args = []string{
 			"--name=" + member.name,
 			"--data-dir=" + filepath.Join(dir, member.name),
@@ -85,6 +94,14 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 			member.args = append(member.args, "--unsafe-no-fsync")
 		}
 		e.Members = append(e.Members, member)
+	}
+	if options.Restore != nil {
+		for i, member := range e.Members {
+			restore := EtcdRestore{member.name, peers[i], filepath.Join(dir, member.name), strings.Join(cluster, ",")}
+			if err := options.Restore(restore); err != nil {
+				return nil, fmt.Errorf("restore %s: %w", member.name, err)
+			}
+		}
 	}
 	defer func() {
 		if err != nil {
