@@ -22,6 +22,7 @@ type size struct {
 	empties    int // empty Namespaces deleted, one every stagger
 	together   int // Namespaces deleted at once
 	others     []int
+	limited    int // Namespaces with LimitRanges
 	keys       int // of the raw etcd
 	idle       time.Duration
 }
@@ -29,11 +30,11 @@ type size struct {
 var (
 	full = size{
 		create: 1000, gets: 3000, lists: 20, watched: 200, fill: 2000, many: 10000, empties: 20, together: 300,
-		others: []int{1000, 10000, 50000}, keys: 30000, idle: 10 * time.Second,
+		others: []int{1000, 10000, 50000}, limited: 50000, keys: 30000, idle: 10 * time.Second,
 	}
 	small = size{
 		create: 300, gets: 1000, lists: 5, watched: 100, fill: 500, many: 2000, empties: 5, together: 50,
-		others: []int{100, 1000}, keys: 10000, idle: 5 * time.Second,
+		others: []int{100, 1000}, limited: 1000, keys: 10000, idle: 5 * time.Second,
 	}
 )
 
@@ -55,10 +56,12 @@ type benchCase struct {
 // the end, so that they do not weigh on the others.
 var cases = []benchCase{
 	{name: "start", about: "start to ready, on new and on existing state", before: true, together: (*bench).measureStarts},
+	{name: "limitranger", about: "what LimitRanger costs a Pod, by itself", before: true, together: (*bench).measureLimitRanger},
 	{name: "idle", about: "resident memory and CPU with nothing to do", rounds: 1, together: (*bench).measureIdle},
 	{name: "namespaces", about: "create Namespaces", run: createNamespaces},
 	{name: "limitranges", about: "create LimitRanges", run: createLimitRanges},
 	{name: "pods", about: "create Pods that a LimitRange gives defaults", run: createPods},
+	{name: "share", about: "what part of the creation of a Pod is LimitRanger's", run: shareOfLimitRanger},
 	{name: "get", about: "read a Pod", run: getPods},
 	{name: "watch", about: "100 watchers of the same Pods", run: watchPods},
 	{name: "empty", about: "delete empty Namespaces", run: deleteEmpty},
@@ -76,7 +79,9 @@ type bench struct {
 	rounds int
 	wanted *regexp.Regexp
 	report *report
-	sides  []*side
+	// limitRanger is of the plugin by itself.
+	limitRanger *report
+	sides       []*side
 }
 
 func (b *bench) run(ctx context.Context) error {

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"k8s.io/client-go/rest"
 )
@@ -84,6 +86,32 @@ func (c *client) get(ctx context.Context, path, accept string) error {
 
 func (c *client) delete(ctx context.Context, path string) error {
 	return c.do(ctx, http.MethodDelete, path, jsonType, nil)
+}
+
+// metrics reads what the server has measured, and calls seen with each value.
+func (c *client) metrics(ctx context.Context, seen func(name, labels string, value float64)) error {
+	response, err := c.send(ctx, http.MethodGet, "/metrics", "text/plain", nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		series, text, _ := strings.Cut(lines.Text(), "} ")
+		name, labels, labelled := strings.Cut(series, "{")
+		if strings.HasPrefix(name, "#") || !labelled {
+			continue
+		}
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("read the metrics: %w", err)
+		}
+		seen(name, labels, value)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the metrics: %w", err)
+	}
+	return nil
 }
 
 // watch opens a watch and calls seen with the type of each event and the name of

@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{size: size, rounds: *rounds, wanted: wanted, report: &report{}}
+	b := &bench{size: size, rounds: *rounds, wanted: wanted, report: &report{aims: aims}, limitRanger: &report{aims: limitRangerAims}}
 	defer b.stop()
 	if err := b.run(ctx); err != nil {
 		return err
@@ -77,6 +77,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	text += b.report.String()
+	if len(b.limitRanger.rows) > 0 {
+		text += "\nLimitRanger by itself, for each Pod:\n\n" + b.limitRanger.String()
+	}
 	fmt.Print(text)
 	if *out == "" {
 		return nil
