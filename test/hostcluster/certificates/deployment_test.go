@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,7 @@ func deploy(t *testing.T, cluster *hostcluster.Cluster, servers int, flags ...st
 	t.Helper()
 	d := &deployment{cluster: cluster, client: cluster.Client(t)}
 	d.apply(t)
+	await(t, "rights of the servers", d.granted)
 	for i := range servers {
 		port := d.startServer(t, fmt.Sprintf("%s-%d", serverName, i), append(flags,
 			"--serving-cert-secret="+hostcluster.SystemNamespace+"/"+certSecret,
@@ -94,6 +96,30 @@ func (d *deployment) apply(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.cluster.Kubectl(t).Run(t, "apply", "--server-side", "--kustomize="+dir)
+}
+
+// granted returns why a server that starts now would be refused: the host acts by
+// a role a moment after it was applied.
+func (d *deployment) granted(ctx context.Context) error {
+	for _, needed := range []authorizationv1.ResourceAttributes{
+		{Verb: "get", Resource: "secrets", Namespace: hostcluster.SystemNamespace, Name: certSecret},
+		{Verb: "get", Resource: "configmaps", Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"},
+		{Verb: "patch", Group: "apiregistration.k8s.io", Resource: "apiservices", Name: "v1.tenancy.borough.io"},
+	} {
+		review, err := d.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               "system:serviceaccount:" + hostcluster.SystemNamespace + ":" + serverName,
+				ResourceAttributes: &needed,
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("the servers may not %s %s yet", needed.Verb, needed.Resource)
+		}
+	}
+	return nil
 }
 
 // startServer starts a server, with the identity of its service account, that
