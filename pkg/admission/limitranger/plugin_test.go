@@ -148,7 +148,9 @@ func TestWhatIsLimited(t *testing.T) {
 		"update ephemeral containers": {func(p *tenancy.Pod) admission.Attributes {
 			return podRequest(admission.Update, "ephemeralcontainers", p, newPod())
 		}, no},
-		"resize": {func(p *tenancy.Pod) admission.Attributes { return podRequest(admission.Update, "resize", p, newPod("9")) }, yes},
+		"resize": {func(p *tenancy.Pod) admission.Attributes {
+			return podRequest(admission.Update, "resize", p, newPod("9"))
+		}, yes},
 		"resize that changes nothing": {func(p *tenancy.Pod) admission.Attributes {
 			return podRequest(admission.Update, "resize", p, newPod())
 		}, no},
