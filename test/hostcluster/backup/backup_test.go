@@ -32,7 +32,10 @@ const finalizer = "example.com/hold"
 // nothing.
 func TestBackup(t *testing.T) {
 	ctx := t.Context()
-	cluster := hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}})
+	cluster := hostcluster.New(t, hostcluster.Options{
+		Etcd:                hostcluster.EtcdOptions{Unsafe: true},
+		NoControllerManager: true, // nothing here is its business
+	})
 	etcd := startEtcd(t, cluster, "before", nil)
 	before := cluster.NewBorough(t, hostcluster.BoroughOptions{Etcd: etcd})
 	client := cluster.BoroughClient(t).TenancyV1()

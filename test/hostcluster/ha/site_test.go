@@ -1,0 +1,173 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ha
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/borough-io/borough/test/hostcluster"
+)
+
+// timeout is how long anything may take to come about. Usual are seconds.
+const timeout = 3 * time.Minute
+
+// gracefully are the flags by which the manifests have a server end, with
+// shorter times: nothing here takes as long to spread as in a cluster of many
+// nodes.
+var gracefully = []string{
+	"--shutdown-delay-duration=2s",
+	"--shutdown-send-retry-after=true",
+	"--shutdown-watch-termination-grace-period=2s",
+}
+
+// site is two servers and two controllers on an etcd of three members, in a
+// cluster.
+type site struct {
+	cluster *hostcluster.Cluster
+	borough *hostcluster.Borough
+	etcd    *hostcluster.Etcd
+	tls     *tls.Config // for etcd
+	leases  *leases
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	ctx := t.Context()
+	s := &site{cluster: hostcluster.New(t, hostcluster.Options{
+		Etcd:                hostcluster.EtcdOptions{Unsafe: true},
+		NoControllerManager: true, // nothing here is its business
+	})}
+	var err error
+	// Nothing here takes the page cache away.
+	s.etcd, err = hostcluster.StartEtcd(ctx, filepath.Join(s.cluster.Dir, "borough-etcd"), hostcluster.EtcdOptions{Members: 3, Unsafe: true})
+	if err != nil {
+		t.Fatalf("start etcd: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, member := range s.etcd.Members {
+				t.Log(member.Process.Tail(20))
+			}
+		}
+		s.etcd.Kill()
+	})
+	s.tls, err = transport.TLSInfo{CertFile: s.etcd.CertFile(), KeyFile: s.etcd.KeyFile(), TrustedCAFile: s.etcd.CAFile()}.ClientConfig()
+	if err != nil {
+		t.Fatalf("read the TLS files for etcd: %v", err)
+	}
+	s.borough = s.cluster.NewBorough(t, hostcluster.BoroughOptions{
+		Etcd:            s.etcd,
+		ServerFlags:     gracefully,
+		ControllerFlags: leaseFlags,
+	})
+	if _, err := s.borough.AddServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.borough.AddController(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.leases = watchLeases(t, s.cluster)
+	return s
+}
+
+// leader returns the member of etcd that leads, once there is one, and another.
+func (s *site) leader(ctx context.Context) (leader, follower *hostcluster.EtcdMember, err error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(s.etcd.Endpoints(), ","), TLS: s.tls})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a client of etcd: %w", err)
+	}
+	defer client.Close()
+	err = await(ctx, func(ctx context.Context) error {
+		leader, follower = nil, nil
+		for _, member := range s.etcd.Members {
+			asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+			status, err := client.Status(asking, member.Endpoint)
+			cancel()
+			switch {
+			case err != nil:
+				return fmt.Errorf("ask %s for its status: %w", member.Endpoint, err)
+			case status.Leader == status.Header.MemberId:
+				leader = member
+			default:
+				follower = member
+			}
+		}
+		if leader == nil {
+			return errors.New("etcd has no leader")
+		}
+		return nil
+	})
+	return leader, follower, err
+}
+
+// restartServer does what a rollout does to one of the servers: its end is asked
+// for, and at the same time the Service stops sending it new requests.
+func restartServer(ctx context.Context, server *hostcluster.BoroughServer) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Process.Stop() }()
+	return errors.Join(server.SetReady(ctx, false), <-stopped, startServer(ctx, server))
+}
+
+// killServer ends a server as a crash does, which the kubelet notices a little
+// later.
+func killServer(ctx context.Context, server *hostcluster.BoroughServer) error {
+	server.Process.Kill()
+	return errors.Join(server.Process.Flaws(), server.SetReady(ctx, false))
+}
+
+func startServer(ctx context.Context, server *hostcluster.BoroughServer) error {
+	if err := server.Start(ctx); err != nil {
+		return err
+	}
+	return server.SetReady(ctx, true)
+}
+
+// restartMember stops a member of etcd, in good order, and starts it.
+func restartMember(ctx context.Context, member *hostcluster.EtcdMember) error {
+	// It ends by the signal, so it never exits with 0.
+	if err := syscall.Kill(member.Process.PID(), syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop a member of etcd: %w", err)
+	}
+	select {
+	case <-member.Process.Done():
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a member of etcd to end: %w", context.Cause(ctx))
+	}
+	return member.Start(ctx)
+}
+
+// await asks, every now and then, until there is no reason to go on. It takes
+// at most the timeout.
+func await(ctx context.Context, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		reason := condition(ctx)
+		if reason == nil {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = reason // and not that time is up
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waited for %s: %w", timeout, last)
+		case <-tick.C:
+		}
+	}
+}
