@@ -48,11 +48,7 @@ func (s *site) newPod(t *testing.T, name string, template *corev1.PodTemplateSpe
 	}
 	p := &pod{site: s, name: name, template: template, dir: filepath.Join(s.cluster.Dir, "pods", name), ports: map[int32]int{}}
 	for _, port := range p.container().Ports {
-		local, err := harness.FreePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.ports[port.ContainerPort] = local
+		p.ports[port.ContainerPort] = s.newPort(t)
 	}
 	t.Cleanup(func() {
 		if t.Failed() && p.process != nil {

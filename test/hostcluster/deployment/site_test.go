@@ -44,6 +44,7 @@ type site struct {
 	// addresses leads each address that a Pod has to the port of this machine,
 	// as pairs for a strings.Replacer.
 	addresses []string
+	ports     []int // that are given away, though nobody may listen yet
 
 	servers, controllers []*pod
 	// purged are the Namespaces that are to go.
@@ -156,6 +157,21 @@ func (s *site) pods(t *testing.T, deployment string) []*pod {
 		pods = append(pods, s.newPod(t, fmt.Sprintf("%s-%d", d.Name, i), &d.Spec.Template))
 	}
 	return pods
+}
+
+// newPort returns a port of this machine that no Pod has.
+func (s *site) newPort(t *testing.T) int {
+	t.Helper()
+	for {
+		port, err := harness.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(s.ports, port) {
+			s.ports = append(s.ports, port)
+			return port
+		}
+	}
 }
 
 // makeEndpoint makes a Pod a backend of the Service that the APIService leads to,
