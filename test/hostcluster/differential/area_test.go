@@ -24,8 +24,8 @@ const (
 var areas []area
 
 type area struct {
-	name                        string
-	scenarios, requests, differ int64
+	name                                  string
+	scenarios, requests, accepted, differ int64
 }
 
 // newRand returns the source of a test's random choices, which do not depend on
@@ -40,7 +40,7 @@ func newRand(t *testing.T) *rand.Rand {
 // small as it can make them.
 func check(t *testing.T, scenarios []scenario) {
 	t.Helper()
-	before := both.requests.Load()
+	requests, accepted := both.requests.Load(), both.accepted.Load()
 	queue := make(chan scenario)
 	var mu sync.Mutex
 	var differ int64
@@ -76,7 +76,10 @@ func check(t *testing.T, scenarios []scenario) {
 	if differ > maxShown {
 		t.Errorf("%d more of %d scenarios differ", differ-maxShown, len(scenarios))
 	}
-	areas = append(areas, area{strings.TrimPrefix(t.Name(), "Test"), int64(len(scenarios)), both.requests.Load() - before, differ})
+	areas = append(areas, area{
+		strings.TrimPrefix(t.Name(), "Test"),
+		int64(len(scenarios)), both.requests.Load() - requests, both.accepted.Load() - accepted, differ,
+	})
 }
 
 var keeping sync.Mutex
@@ -114,16 +117,20 @@ func generate(t *testing.T, make func(*rand.Rand) scenario) []scenario {
 
 // summarize prints what has been compared.
 func summarize() {
-	fmt.Printf("seed %d\n%-24s %10s %10s %8s\n", *seed, "area", "scenarios", "requests", "differ")
+	fmt.Printf("seed %d\n%-18s%10s%10s%10s%10s\n", *seed, "area", "scenarios", "requests", "accepted", "differ")
 	sum := area{name: "all"}
+	show := func(a area) {
+		fmt.Printf("%-18s%10d%10d%10d%10d\n", a.name, a.scenarios, a.requests, a.accepted, a.differ)
+	}
 	for _, a := range areas {
-		fmt.Printf("%-24s %10d %10d %8d\n", a.name, a.scenarios, a.requests, a.differ)
+		show(a)
 		sum.scenarios += a.scenarios
 		sum.requests += a.requests
+		sum.accepted += a.accepted
 		sum.differ += a.differ
 	}
-	fmt.Printf("%-24s %10d %10d %8d\n", sum.name, sum.scenarios, sum.requests, sum.differ)
+	show(sum)
 	for _, difference := range known {
-		fmt.Printf("known: %-32s %8d\n", difference.id, difference.met.Load())
+		fmt.Printf("known: %-22s%8d\n", difference.id, difference.met.Load())
 	}
 }

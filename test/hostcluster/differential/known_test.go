@@ -58,7 +58,7 @@ var known = []*difference{
 		return head
 	})},
 	{id: "values-in-messages", fold: foldMessages(foldValues)},
-	{id: "owner-references", fold: foldOwnerReferences},
+	{id: "newer-libraries", fold: foldNewerLibraries},
 	{id: "repeated-violations", fold: foldRepeated},
 	{id: "random-order", fold: foldOrder, illegible: true},
 }
@@ -182,10 +182,16 @@ func foldClientErrors(x *exchange) {
 	}
 }
 
-// foldOwnerReferences takes out what is wrong with references to owners, and
-// with managed fields, where something is to both. The library of Kubernetes is
-// older than Borough's and says it in other words.
-func foldOwnerReferences(x *exchange) {
+// foldNewerLibraries takes out in what the libraries of the two differ: those of
+// Kubernetes are older. They have other words for what is wrong with references
+// to owners and with managed fields, and an apply that creates an object may say
+// when it is deleted.
+func foldNewerLibraries(x *exchange) {
+	if x.step.As == "apply" && x.kube.Code == 201 {
+		delete(metadataOf(x.kube.Body), "deletionGracePeriodSeconds")
+		delete(metadataOf(x.kube.Body), "deletionTimestamp")
+		x.over = true
+	}
 	older, newer := x.kube.causes(), x.borough.causes()
 	reworded := func(cause any) bool {
 		field := fmt.Sprint(cause.(map[string]any)["field"])

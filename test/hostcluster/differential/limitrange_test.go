@@ -19,7 +19,7 @@ func TestLimitRanges(t *testing.T) {
 	check(t, generate(t, func(r *rand.Rand) scenario {
 		m := newMutator(r)
 		limitRange := object{"metadata": object{"name": "l"}, "spec": object{"limits": randomLimits(r)}}
-		for range r.IntN(3) {
+		for range max(0, r.IntN(4)-1) {
 			m.mutate(limitRange, limitRangeType, "/spec", "/metadata/labels", "/metadata/annotations", "/metadata/name", "/metadata/generateName", "/metadata/finalizers")
 		}
 		s := scenario{Steps: []step{{Do: "POST limitranges", Body: limitRange}, {Do: "GET limitranges/l"}}}
@@ -69,25 +69,26 @@ func randomLimit(r *rand.Rand, typ string) object {
 				list[name] = amountOf(r, name, amount)
 			}
 		}
-		if r.IntN(3) == 0 {
-			limit["maxLimitRequestRatio"] = object{name: pick(r, []any{"1", "2", "1.5", "3", "0.5", "2500m", "1000", "1.0001"})}
+		if r.IntN(4) == 0 {
+			limit["maxLimitRequestRatio"] = object{name: pick(r, []any{"1", "1", "2", "1.5", "3", "0.5", "2500m", "1000", "1.0001"})}
 		}
 	}
 	return limit
 }
 
-// amountOf writes an amount of a resource in one of many ways, mostly.
+// amountOf writes an amount of a resource in one of many ways; sometimes it is
+// quite another.
 func amountOf(r *rand.Rand, resource string, amount int) any {
-	if r.IntN(12) == 0 {
+	if r.IntN(20) == 0 {
 		return pick(r, quantities)
 	}
 	switch resource {
 	case "cpu":
-		return pick(r, []any{fmt.Sprintf("%d00m", amount), fmt.Sprintf("0.%d", amount), fmt.Sprintf("%d", amount), amount, fmt.Sprintf("%dm", amount), fmt.Sprintf("%d00000u", amount)})
+		return pick(r, []any{fmt.Sprintf("%d00m", amount), fmt.Sprint(float64(amount) / 10), float64(amount) / 10, fmt.Sprintf("%d00000u", amount), fmt.Sprintf("%de-1", amount)})
 	case "hugepages-2Mi":
 		return fmt.Sprintf("%dMi", 2*amount)
 	case "example.com/gpu":
 		return fmt.Sprint(amount)
 	}
-	return pick(r, []any{fmt.Sprintf("%dMi", amount), fmt.Sprintf("%dM", amount), fmt.Sprintf("%d.5Gi", amount), fmt.Sprintf("%de6", amount), fmt.Sprintf("%d000000000m", amount), fmt.Sprintf("%dEi", amount)})
+	return pick(r, []any{fmt.Sprintf("%dMi", amount), amount << 20, fmt.Sprintf("%dKi", amount<<10), fmt.Sprintf("%d.0Mi", amount), fmt.Sprintf("%d000m", amount<<20)})
 }

@@ -18,6 +18,7 @@ type runner struct {
 	kube, borough *sender
 	namespaces    atomic.Int64 // how many names have been given
 	requests      atomic.Int64 // how many went to each site
+	accepted      atomic.Int64 // how many of them did not fail
 }
 
 func newRunner(pair *sites.Pair) (*runner, error) {
@@ -29,14 +30,20 @@ func newRunner(pair *sites.Pair) (*runner, error) {
 	return &runner{kube: kube, borough: borough}, err
 }
 
+// makeNamespace is what comes before the first step of most scenarios.
+var makeNamespace = step{Do: "POST namespaces", Body: object{"metadata": object{"name": "$ns"}}}
+
+// newNamespace returns a name that was not given before.
+func (r *runner) newNamespace() string { return fmt.Sprintf("ns-%d", r.namespaces.Add(1)) }
+
 // run returns the first step of the scenario that the sites do not answer alike,
 // or nil. If the first step fails, the scenario ends there.
 func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
-	namespace := fmt.Sprintf("ns-%d", r.namespaces.Add(1))
+	namespace := r.newNamespace()
 	kube, borough := r.kube.visit(namespace), r.borough.visit(namespace)
 	steps, first := s.Steps, 0
 	if !s.ownsNamespace() {
-		steps = append([]step{{Do: "POST namespaces", Body: map[string]any{"metadata": map[string]any{"name": "$ns"}}}}, steps...)
+		steps = append([]step{makeNamespace}, steps...)
 		first = 1
 	}
 	for i, step := range steps {
@@ -57,6 +64,9 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 		if found := compare(x); found != nil {
 			found.step = i - first
 			return found, nil
+		}
+		if x.kube.Code < 400 {
+			r.accepted.Add(1)
 		}
 		if x.over || i == first && x.kube.Code >= 400 {
 			return nil, nil

@@ -25,7 +25,7 @@ func (w *warnings) add(path *field.Path, format string, args ...any) {
 }
 
 // warningsForPod returns what is valid in a new Pod, but will not do what it
-// seems to say. The texts are those of kube-apiserver.
+// seems to say. The texts and their order are those of kube-apiserver.
 func warningsForPod(pod *tenancy.Pod) []string {
 	var w warnings
 	spec, path := &pod.Spec, field.NewPath("spec")
@@ -35,20 +35,37 @@ func warningsForPod(pod *tenancy.Pod) []string {
 	w.addScheduling(spec)
 	w.addAnnotations(pod)
 	w.addVolumes(spec.Volumes)
+	w.addRepeated(path.Child("hostAliases"), "ip", len(spec.HostAliases), func(i int) string { return spec.HostAliases[i].IP })
+	w.addRepeated(path.Child("imagePullSecrets"), "name", len(spec.ImagePullSecrets), func(i int) string { return spec.ImagePullSecrets[i].Name })
 	for i, secret := range spec.ImagePullSecrets {
 		if secret.Name == "" {
 			w.add(path.Child("imagePullSecrets").Index(i).Child("name"), "invalid empty name %q", secret.Name)
 		}
 	}
-	w.addRepeated(path.Child("imagePullSecrets"), "name", len(spec.ImagePullSecrets), func(i int) string { return spec.ImagePullSecrets[i].Name })
-	w.addRepeated(path.Child("hostAliases"), "ip", len(spec.HostAliases), func(i int) string { return spec.HostAliases[i].IP })
 	w.addFractions(path.Child("overhead"), spec.Overhead, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
+	if sc := spec.SecurityContext; sc == nil || sc.SeccompProfile == nil {
+		w.addSeccomp(pod, corev1.SeccompPodAnnotationKey)
+	}
 	for path, container := range containers(spec) {
-		w.addFractions(path.Child("resources", "limits"), container.Resources.Limits, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
-		w.addFractions(path.Child("resources", "requests"), container.Resources.Requests, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
+		if sc := container.SecurityContext; sc == nil || sc.SeccompProfile == nil {
+			w.addSeccomp(pod, corev1.SeccompContainerAnnotationKeyPrefix+container.Name)
+		}
+		for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+			w.addFractions(path.Child("resources", "limits"), container.Resources.Limits, name)
+			w.addFractions(path.Child("resources", "requests"), container.Resources.Requests, name)
+		}
 		w.addHiddenVariables(path.Child("env"), container.Env)
 	}
 	w.addPorts(spec)
+	w.addPortNames(spec)
+	if period := spec.TerminationGracePeriodSeconds; period != nil && *period < 0 {
+		w.add(path.Child("terminationGracePeriodSeconds"), "must be >= 0; negative values are invalid and will be treated as 1")
+	}
+	for term, path := range affinityTerms(spec.Affinity) {
+		if term.LabelSelector == nil {
+			w.add(path.Child("labelSelector"), "a null labelSelector results in matching no pod")
+		}
+	}
 	if spec.DNSConfig != nil {
 		for i, ip := range spec.DNSConfig.Nameservers {
 			w = append(w, utilvalidation.GetWarningsForIP(path.Child("dnsConfig", "nameservers").Index(i), ip)...)
@@ -100,11 +117,6 @@ func (w *warnings) addScheduling(spec *corev1.PodSpec) {
 			w.add(path.Child("labelSelector"), "a null labelSelector results in matching no pod")
 		}
 	}
-	for term, path := range affinityTerms(spec.Affinity) {
-		if term.LabelSelector == nil {
-			w.add(path.Child("labelSelector"), "a null labelSelector results in matching no pod")
-		}
-	}
 }
 
 // addNodeSelectorTerm looks at values only where validation lets any through.
@@ -137,15 +149,11 @@ func (w *warnings) addAnnotations(pod *tenancy.Pod) {
 			w.add(path.Key(key), `non-functional in v1.11+; use the "sysctls" field instead`)
 		}
 	}
-	const useSeccompField = `non-functional in v1.27+; use the "seccompProfile" field instead`
-	if sc := pod.Spec.SecurityContext; has(corev1.SeccompPodAnnotationKey) && (sc == nil || sc.SeccompProfile == nil) {
-		w.add(path.Key(corev1.SeccompPodAnnotationKey), useSeccompField)
-	}
-	for _, container := range containers(&pod.Spec) {
-		key := corev1.SeccompContainerAnnotationKeyPrefix + container.Name
-		if sc := container.SecurityContext; has(key) && (sc == nil || sc.SeccompProfile == nil) {
-			w.add(path.Key(key), useSeccompField)
-		}
+}
+
+func (w *warnings) addSeccomp(pod *tenancy.Pod, annotation string) {
+	if _, found := pod.Annotations[annotation]; found {
+		w.add(field.NewPath("metadata", "annotations").Key(annotation), `non-functional in v1.27+; use the "seccompProfile" field instead`)
 	}
 }
 
@@ -186,7 +194,8 @@ func (w *warnings) addHiddenVariables(path *field.Path, env []corev1.EnvVar) {
 	}
 }
 
-// addPorts warns of ports that can't be told apart, in any two containers.
+// addPorts warns of ports whose numbers can't be told apart, in any two
+// containers.
 func (w *warnings) addPorts(spec *corev1.PodSpec) {
 	type place struct {
 		path *field.Path
@@ -196,7 +205,7 @@ func (w *warnings) addPorts(spec *corev1.PodSpec) {
 		port     int32
 		protocol corev1.Protocol
 	}
-	byNumber, byName := map[number][]place{}, map[string]*field.Path{}
+	byNumber := map[number][]place{}
 	for path, container := range containers(spec) {
 		for i := range container.Ports {
 			here := place{path.Child("ports").Index(i), &container.Ports[i]}
@@ -216,14 +225,20 @@ func (w *warnings) addPorts(spec *corev1.PodSpec) {
 				}
 			}
 			byNumber[key] = append(byNumber[key], here)
+		}
+	}
+}
 
-			if port.Name == "" {
-				continue
-			}
+// addPortNames warns of names that more than one port has.
+func (w *warnings) addPortNames(spec *corev1.PodSpec) {
+	byName := map[string]*field.Path{}
+	for path, container := range containers(spec) {
+		for i, port := range container.Ports {
+			here := path.Child("ports").Index(i)
 			if other, found := byName[port.Name]; found {
-				w.add(here.path, "duplicate port name %q with %s, services and probes that select ports by name will use %s", port.Name, other, other)
-			} else {
-				byName[port.Name] = here.path
+				w.add(here, "duplicate port name %q with %s, services and probes that select ports by name will use %s", port.Name, other, other)
+			} else if port.Name != "" {
+				byName[port.Name] = here
 			}
 		}
 	}

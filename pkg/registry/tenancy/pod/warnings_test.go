@@ -99,8 +99,8 @@ func TestWarningsOnCreate(t *testing.T) {
 		{"image pull secrets", func(p *tenancy.Pod) {
 			p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}, {}, {Name: "s"}}
 		}, []string{
-			`spec.imagePullSecrets[1].name: invalid empty name ""`,
 			`spec.imagePullSecrets[2].name: duplicate name "s"`,
+			`spec.imagePullSecrets[1].name: invalid empty name ""`,
 		}},
 		{"host aliases and nameservers", func(p *tenancy.Pod) {
 			p.Spec.HostAliases = []corev1.HostAlias{{IP: "1.2.3.4"}, {IP: "1.2.3.4"}, {IP: "::ffff:1.2.3.4"}}
@@ -117,8 +117,8 @@ func TestWarningsOnCreate(t *testing.T) {
 			`spec.overhead[memory]: fractional byte value "100m" is invalid, must be an integer`,
 			`spec.overhead[ephemeral-storage]: fractional byte value "1500m" is invalid, must be an integer`,
 			`spec.containers[0].resources.limits[memory]: fractional byte value "100m" is invalid, must be an integer`,
-			`spec.containers[0].resources.limits[ephemeral-storage]: fractional byte value "1500m" is invalid, must be an integer`,
 			`spec.containers[0].resources.requests[memory]: fractional byte value "100m" is invalid, must be an integer`,
+			`spec.containers[0].resources.limits[ephemeral-storage]: fractional byte value "1500m" is invalid, must be an integer`,
 			`spec.containers[0].resources.requests[ephemeral-storage]: fractional byte value "1500m" is invalid, must be an integer`,
 		}},
 		{"a variable defined again", env(corev1.EnvVar{Value: "a"}, corev1.EnvVar{Value: "b"}), hides},
@@ -141,6 +141,9 @@ func TestWarningsOnCreate(t *testing.T) {
 		{"ports on other host ports", ports(corev1.ContainerPort{ContainerPort: 80, HostPort: 80}, corev1.ContainerPort{ContainerPort: 80, HostPort: 81}), nil},
 		{"the same port name", ports(corev1.ContainerPort{Name: "http", ContainerPort: 80}, corev1.ContainerPort{Name: "http", ContainerPort: 81}), []string{
 			`spec.containers[0].ports[0]: duplicate port name "http" with spec.initContainers[0].ports[0], services and probes that select ports by name will use spec.initContainers[0].ports[0]`,
+		}},
+		{"less than no time to end", func(p *tenancy.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(-1)) }, []string{
+			"spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1",
 		}},
 		{"an old volume", volume(corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{}}), []string{
 			"spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+",

@@ -37,7 +37,9 @@ func (w *warnings) addVolumes(volumes []corev1.Volume) {
 			w.addFractions(path.Child("requests"), resources.Requests, corev1.ResourceStorage)
 			w.addFractions(path.Child("limits"), resources.Limits, corev1.ResourceStorage)
 		}
-		w.addOverlaps(volume)
+	}
+	for i := range volumes {
+		w.addOverlaps(&volumes[i])
 	}
 }
 
