@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -22,9 +21,6 @@ import (
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
 )
-
-// timeout is how long anything may take to come about. Usual are seconds.
-const timeout = 3 * time.Minute
 
 func createNamespace(t *testing.T, client tenancyv1.TenancyV1Interface, name string) *v1.Namespace {
 	t.Helper()
