@@ -42,9 +42,10 @@ type ExtraConfig struct {
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
 
-	// ShortNames gives the kinds their usual short names (ns, limits, po) and
-	// the category all. In a host cluster these are core's.
-	ShortNames bool
+	// Standalone says that there is no core group beside ours: the kinds have its
+	// short names (ns, limits, po) and the category all, and what clients ask of
+	// its Namespaces is answered from ours.
+	Standalone bool
 
 	// HostNamespaces is the rule for the host's namespace controller.
 	HostNamespaces HostNamespaces
@@ -107,15 +108,15 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 }
 
 func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter, admit admission.Interface) (map[string]rest.Storage, error) {
-	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, c.ShortNames)
+	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, c.Standalone)
 	if err != nil {
 		return nil, err
 	}
-	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.ShortNames)
+	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.Standalone)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := pod.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.ShortNames)
+	pods, err := pod.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.Standalone)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver
 		Extra: apiserver.ExtraConfig{
 			Scheme:         o.scheme,
 			Codecs:         o.codecs,
-			ShortNames:     o.Standalone,
+			Standalone:     o.Standalone,
 			HostNamespaces: o.Hosted.Namespaces,
 			Client:         client,
 			Informers:      informers,
