@@ -1,0 +1,98 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSameOutput runs each script of testdata on both sites.
+func TestSameOutput(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("testdata", "*.sh"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	var commands, scripts atomic.Int64
+	t.Run("scripts", func(t *testing.T) {
+		for _, path := range paths {
+			name := strings.TrimSuffix(filepath.Base(path), ".sh")
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				data, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := exec.LookPath("diff"); err != nil && strings.Contains(string(data), "kubectl diff") {
+					t.Skip("kubectl diff needs diff, which this machine does not have")
+				}
+				commands.Add(int64(compare(t, name, parse(string(data)))))
+				scripts.Add(1)
+			})
+		}
+	})
+	if t.Failed() || int(scripts.Load()) != len(paths) {
+		return // not everything ran
+	}
+	t.Logf("%d scripts, %d commands on each site", len(paths), commands.Load())
+	for _, difference := range known {
+		if difference.met.Load() == 0 && !difference.sometimes {
+			t.Errorf("nothing differs by this any more: %s", difference.said)
+		}
+	}
+}
+
+// parse returns the steps of a script: its paragraphs that are more than
+// comments.
+func parse(script string) []string {
+	var steps []string
+	for paragraph := range strings.SplitSeq(script, "\n\n") {
+		lines := strings.Split(strings.TrimSpace(paragraph), "\n")
+		for len(lines) > 0 && strings.HasPrefix(lines[0], "#") {
+			lines = lines[1:]
+		}
+		if step := strings.Join(lines, "\n"); step != "" {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}
+
+// compare runs the steps on both sites, each step on both at once, and fails the
+// test for each that does not end alike. It returns how many there were.
+func compare(t *testing.T, name string, steps []string) int {
+	kube, err := newShell(t, &pair.Kubernetes, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	borough, err := newShell(t, &pair.Borough, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var transcript strings.Builder
+	for _, step := range steps {
+		var kubeOutput, boroughOutput output
+		var running sync.WaitGroup
+		running.Go(func() { kubeOutput = kube.run(t.Context(), step) })
+		running.Go(func() { boroughOutput = borough.run(t.Context(), step) })
+		running.Wait()
+		for _, difference := range known {
+			difference.apply(step, &kubeOutput, &boroughOutput)
+		}
+		if diff := cmp.Diff(kubeOutput, boroughOutput); diff != "" {
+			t.Errorf("(-Kubernetes +Borough)\n$ %s\n%s", step, diff)
+		}
+		fmt.Fprintf(&transcript, "$ %s\n%s", step, kubeOutput)
+	}
+	t.Logf("both:\n%s", transcript.String())
+	return len(steps)
+}

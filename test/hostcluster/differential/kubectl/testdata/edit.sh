@@ -1,0 +1,42 @@
+# An editor that is a script.
+
+kubectl create -f pod.yaml
+
+KUBE_EDITOR="sed -i s/1.29/1.30/" kubectl edit pod web
+
+KUBE_EDITOR=true kubectl edit pod web
+
+KUBE_EDITOR="sed -i s/1.30/1.31/" kubectl edit pod web -o yaml
+
+KUBE_EDITOR="sed -i s/1.31/1.32/" kubectl edit pod web -o json --save-config --output-patch
+
+# What cannot be is shown again, with why; the second time nothing changes.
+
+cat >editor <<'END'
+#!/bin/sh
+if grep -q '^# pods\|^# error\|^# The' "$1"; then cp "$1" reopened; else sed -i "$CHANGE" "$1"; fi
+END
+chmod +x editor
+CHANGE='s/containerPort: 80/containerPort: 0/' KUBE_EDITOR=./editor kubectl edit pod web; code=$?
+cat reopened; exit $code
+
+CHANGE='s/containers:/containers/' KUBE_EDITOR=./editor kubectl edit pod web; code=$?
+cat reopened; exit $code
+
+KUBE_EDITOR="sed -i d" kubectl edit pod web
+
+KUBE_EDITOR="sed -i s/.*name:.web/__name:_other/" kubectl edit pod web
+
+KUBE_EDITOR=false kubectl edit pod web
+
+KUBE_EDITOR=true kubectl edit pod nothing
+
+kubectl create -f limitrange.yaml
+
+KUBE_EDITOR="sed -i s/100m/200m/" kubectl edit limits limits
+
+KUBE_EDITOR="sed -i s/100m/200m/" kubectl edit -f pods.yaml
+
+KUBE_EDITOR="sed -i s/app:/App:/" kubectl edit ns "$NS"
+
+kubectl get pod/web limits/limits -o yaml
