@@ -65,5 +65,3 @@ case $API in v1) kind=core/v1/Pod ;; *) kind=$API/Pod ;; esac
 kubectl apply -f pods.yaml --prune -l app=web --prune-allowlist="$kind"
 
 kubectl get pods -o name
-
-kubectl create -f pod.yaml --dry-run=server -o yaml

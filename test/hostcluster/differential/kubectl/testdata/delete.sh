@@ -26,8 +26,6 @@ kubectl get pod web-1 -o 'jsonpath={.metadata.deletionGracePeriodSeconds}'
 
 kubectl delete pod web-1 --grace-period=5 --wait=false
 
-kubectl delete pod web-1 --timeout=1s
-
 kubectl delete pod web-1 --grace-period=0 --wait=false
 
 kubectl delete pod web-1 --now --wait=false

@@ -66,7 +66,7 @@ kubectl delete ns "$NS-other" --wait=false
 
 kubectl delete ns "$NS-other" --wait=false
 
-kubectl delete ns "$NS-other" --timeout=1s
+kubectl delete ns "$NS-other" --timeout=2s
 
 kubectl get ns "$NS-other"
 
@@ -83,8 +83,6 @@ kubectl label pod web late=yes -n "$NS-other"
 kubectl delete pod web -n "$NS-other" --wait=false
 
 kubectl patch pod web -n "$NS-other" --type=json -p '[{"op": "remove", "path": "/metadata/finalizers"}]'
-
-kubectl wait --for=delete ns "$NS-other" --timeout=1s
 
 echo "{\"apiVersion\": \"$API\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"$NS-other\"}}" |
     kubectl replace --raw "$PREFIX/namespaces/$NS-other/finalize" -f - >removed.json

@@ -1,5 +1,9 @@
 # Creating and replacing.
 
+kubectl create -f pod.yaml --dry-run=server -o yaml
+
+kubectl create -f pod.yaml --dry-run=client -o yaml
+
 kubectl create -f pod.yaml --save-config
 
 kubectl create -f pod.yaml

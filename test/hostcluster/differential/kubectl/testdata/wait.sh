@@ -2,7 +2,7 @@
 
 kubectl create -f pods.yaml
 
-kubectl wait --for=condition=Ready pod/web-1 --timeout=1s
+kubectl wait --for=condition=Ready pod/web-1 --timeout=2s
 
 kubectl wait --for=condition=Ready pod/web-1 >waited &
 kubectl patch pod web-1 --subresource=status --type=merge -p "$(cat status.json)"
@@ -15,11 +15,9 @@ kubectl wait --for=jsonpath='{.status.podIP}' pod web-1
 
 kubectl wait --for=jsonpath='{.status.podIP}'=10.0.0.7 pod -l tier=front
 
-kubectl wait --for=jsonpath='{.spec.nodeName}'=other pod web-1 --timeout=1s
-
 kubectl wait --for=create pod/web-2
 
-kubectl wait --for=delete pod/web-1 --timeout=1s
+kubectl wait --for=delete pod/web-1 --timeout=2s
 
 kubectl wait --for=delete pod/nothing
 

@@ -12,5 +12,3 @@ read -r second <&3; echo "$second"
 kubectl delete pod web
 until case $line in DELETED*) true ;; *) false ;; esac; do read -r line <&3; echo "$line"; done
 kill $!
-
-kubectl get pods --watch-only -l app=web --request-timeout=1s -o name
