@@ -135,15 +135,12 @@ func tails(processes ...*harness.Process) string {
 // freePorts returns TCP ports that were free on 127.0.0.1 a moment ago, all
 // different.
 func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
+	ports := make([]int, n)
+	for i := range ports {
+		var err error
+		if ports[i], err = harness.FreePort(); err != nil {
+			return nil, err
 		}
-		// Only now, so that the next one differs.
-		defer listener.Close()
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
 }

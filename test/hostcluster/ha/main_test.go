@@ -24,6 +24,11 @@ func TestMain(m *testing.M) {
 		fmt.Println("The tests on a host cluster are no short ones.")
 		return
 	}
+	// They wait more than they work, also where there are few processors.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
