@@ -28,6 +28,13 @@ type area struct {
 	scenarios, requests, accepted, differ int64
 }
 
+func (a *area) add(other area) {
+	a.scenarios += other.scenarios
+	a.requests += other.requests
+	a.accepted += other.accepted
+	a.differ += other.differ
+}
+
 // newRand returns the source of a test's random choices, which do not depend on
 // those of other tests.
 func newRand(t *testing.T) *rand.Rand {
@@ -76,10 +83,15 @@ func check(t *testing.T, scenarios []scenario) {
 	if differ > maxShown {
 		t.Errorf("%d more of %d scenarios differ", differ-maxShown, len(scenarios))
 	}
-	areas = append(areas, area{
+	done := area{
 		strings.TrimPrefix(t.Name(), "Test"),
 		int64(len(scenarios)), both.requests.Load() - requests, both.accepted.Load() - accepted, differ,
-	})
+	}
+	if last := len(areas) - 1; last >= 0 && areas[last].name == done.name {
+		areas[last].add(done)
+		return
+	}
+	areas = append(areas, done)
 }
 
 var keeping sync.Mutex
@@ -124,10 +136,7 @@ func summarize() {
 	}
 	for _, a := range areas {
 		show(a)
-		sum.scenarios += a.scenarios
-		sum.requests += a.requests
-		sum.accepted += a.accepted
-		sum.differ += a.differ
+		sum.add(a)
 	}
 	show(sum)
 	for _, difference := range known {

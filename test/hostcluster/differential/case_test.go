@@ -4,7 +4,7 @@
 package differential
 
 import (
-	"fmt"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,11 +100,14 @@ func (s step) object() any {
 	return typed
 }
 
-// String is the scenario as YAML.
+// String is the scenario as YAML, or as JSON where that has keys that are too long
+// for YAML.
 func (s scenario) String() string {
 	data, err := yaml.Marshal([]scenario{s})
 	if err != nil {
-		return fmt.Sprintf("%#v: %v", s, err)
+		if data, err = json.Marshal(s); err != nil {
+			return err.Error()
+		}
 	}
 	return string(data)
 }

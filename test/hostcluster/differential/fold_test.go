@@ -40,17 +40,26 @@ func (v *visit) fold(a answer) answer {
 		a.Warnings[i] = v.foldString(warning)
 	}
 	a.Body = v.foldValue(a.Body)
-	if metadata := metadataOf(a.Body); metadata["resourceVersion"] != nil {
-		metadata["resourceVersion"] = "RV"
-		// They are sorted by time.
-		if managed, ok := metadata["managedFields"].([]any); ok {
-			slices.SortFunc(managed, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-		}
+	foldMetadata(a.Body)
+	items, _ := a.field("items").([]any)
+	for _, item := range items {
+		foldMetadata(item)
 	}
 	if details, ok := a.field("details").(map[string]any); ok && details["group"] == v1.GroupName {
 		delete(details, "group")
 	}
 	return a
+}
+
+// foldMetadata folds what depends on when an object was written.
+func foldMetadata(object any) {
+	metadata := metadataOf(object)
+	if metadata["resourceVersion"] != nil {
+		metadata["resourceVersion"] = "RV"
+	}
+	if managed, ok := metadata["managedFields"].([]any); ok { // sorted by time
+		slices.SortFunc(managed, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
 }
 
 func (v *visit) foldValue(value any) any {

@@ -122,12 +122,12 @@ func (v *visit) request(ctx context.Context, s step) (answer, error) {
 	if err := json.Unmarshal(data, &a.Body); err != nil {
 		a.Body = string(data)
 	}
-	v.remember(a)
+	v.remember(s, a)
 	return a, nil
 }
 
-// remember keeps what later requests refer to.
-func (v *visit) remember(a answer) {
+// remember keeps what later requests refer to, and what name was generated.
+func (v *visit) remember(s step, a answer) {
 	metadata := metadataOf(a.Body)
 	if uid, ok := metadata["uid"].(string); ok {
 		v.uid = uid
@@ -135,11 +135,17 @@ func (v *visit) remember(a answer) {
 	if resourceVersion, ok := metadata["resourceVersion"].(string); ok {
 		v.resourceVersion = resourceVersion
 	}
-	name, _ := metadata["name"].(string)
-	if prefix, ok := metadata["generateName"].(string); ok && len(name) > 5 && strings.HasPrefix(name, prefix[:min(len(prefix), len(name)-5)]) {
-		v.generated[name] = name[:len(name)-5] + "XXXXX"
+	prefix, _ := metadataOf(v.expand(s.Body, false))["generateName"].(string)
+	details, _ := a.field("details").(map[string]any)
+	for _, name := range []any{metadata["name"], details["name"]} {
+		if name, ok := name.(string); ok && prefix != "" && len(name) > generated && strings.HasPrefix(prefix, name[:len(name)-generated]) {
+			v.generated[name] = name[:len(name)-generated] + "XXXXX"
+		}
 	}
 }
+
+// generated is how long the random part of a generated name is.
+const generated = 5
 
 // expand replaces what stands for something, and in the object itself the
 // version by the site's.

@@ -25,7 +25,7 @@ import (
 
 // ValidatePodCreate checks a Pod that is to be created.
 func ValidatePodCreate(pod *tenancy.Pod) field.ErrorList {
-	errs := validatePod(pod)
+	errs := validatePod(pod, nil)
 
 	path := field.NewPath("spec")
 	if len(pod.Spec.EphemeralContainers) > 0 {
@@ -49,11 +49,12 @@ func ValidatePodBinding(binding *tenancy.Binding) field.ErrorList {
 	return append(errs, required(path.Child("name"), binding.Target.Name)...)
 }
 
-// validatePod checks what holds for a Pod at any time.
-func validatePod(pod *tenancy.Pod) field.ErrorList {
+// validatePod checks what holds for a Pod at any time. The old Pod is nil if there
+// was none.
+func validatePod(pod, old *tenancy.Pod) field.ErrorList {
 	metaPath, path := field.NewPath("metadata"), field.NewPath("spec")
 	errs := validateObjectMeta(&pod.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, metaPath)
-	errs = append(errs, validatePodAnnotations(pod, metaPath.Child("annotations"))...)
+	errs = append(errs, validatePodAnnotations(pod, old, metaPath.Child("annotations"))...)
 	errs = append(errs, validatePodSpec(&pod.Spec, &pod.ObjectMeta, path)...)
 	errs = append(errs, validateServiceAccountTokens(&pod.Spec, path.Child("volumes"))...)
 	errs = append(errs, validateImagesNotPadded(pod.Spec.Containers, path.Child("containers"))...)

@@ -19,8 +19,10 @@ import (
 
 const appArmorAnnotationPrefix = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 
-// validatePodAnnotations checks the annotations that mean something in a Pod.
-func validatePodAnnotations(pod *tenancy.Pod, path *field.Path) field.ErrorList {
+// validatePodAnnotations checks the annotations that mean something in a Pod. A
+// cost of deletion that has been wrong before, as a Binding can set it, is let
+// pass.
+func validatePodAnnotations(pod, old *tenancy.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	annotations := pod.Annotations
 	if value, mirror := annotations[corev1.MirrorPodAnnotationKey]; mirror && pod.Spec.NodeName == "" {
@@ -34,17 +36,19 @@ func validatePodAnnotations(pod *tenancy.Pod, path *field.Path) field.ErrorList 
 			errs = append(errs, validateTolerations(tolerations, path.Child(corev1.TolerationsAnnotationKey))...)
 		}
 	}
-	if value, set := annotations[corev1.PodDeletionCost]; set && !isDeletionCost(value) {
+	if value := annotations[corev1.PodDeletionCost]; !validDeletionCost(pod) && (old == nil || validDeletionCost(old)) {
 		errs = append(errs, field.Invalid(path.Key(corev1.PodDeletionCost), value, "must be a 32bit integer"))
 	}
 	errs = append(errs, validateSeccompAnnotations(annotations, path)...)
 	return append(errs, validateAppArmorAnnotations(pod, path)...)
 }
 
-// isDeletionCost takes a 32-bit integer without a plus sign or leading zeros.
-func isDeletionCost(value string) bool {
+// validDeletionCost says whether the cost of deletion, if there is one, is a 32-bit
+// integer without a plus sign or leading zeros.
+func validDeletionCost(pod *tenancy.Pod) bool {
+	value, set := pod.Annotations[corev1.PodDeletionCost]
 	_, err := strconv.ParseInt(value, 10, 32)
-	return err == nil && deletionCostStart.MatchString(value)
+	return !set || err == nil && deletionCostStart.MatchString(value)
 }
 
 var deletionCostStart = regexp.MustCompile(`^(-|[1-9]|0$)`)

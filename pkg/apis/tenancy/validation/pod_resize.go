@@ -25,7 +25,7 @@ func ValidatePodResize(newPod, oldPod *tenancy.Pod) field.ErrorList {
 	}
 	path := field.NewPath("spec")
 	errs := validateObjectMetaUpdate(&newPod.ObjectMeta, &oldPod.ObjectMeta, field.NewPath("metadata"))
-	errs = append(errs, validatePod(newPod)...)
+	errs = append(errs, validatePod(newPod, oldPod)...)
 
 	class := oldPod.Status.QOSClass
 	if class == "" {

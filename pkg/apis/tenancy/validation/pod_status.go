@@ -21,7 +21,7 @@ func ValidatePodStatusUpdate(newPod, oldPod *tenancy.Pod) field.ErrorList {
 	metaPath, path := field.NewPath("metadata"), field.NewPath("status")
 	errs := validateObjectMetaUpdate(&newPod.ObjectMeta, &oldPod.ObjectMeta, metaPath)
 	errs = append(errs, validatePodAnnotationUpdates(newPod, oldPod, metaPath.Child("annotations"))...)
-	errs = append(errs, validatePodAnnotations(newPod, metaPath.Child("annotations"))...)
+	errs = append(errs, validatePodAnnotations(newPod, oldPod, metaPath.Child("annotations"))...)
 
 	status, old := &newPod.Status, &oldPod.Status
 	errs = append(errs, validatePodConditions(status.Conditions, path.Child("conditions"))...)

@@ -31,7 +31,7 @@ const updatableFields = "`spec.containers[*].image`," +
 func ValidatePodUpdate(newPod, oldPod *tenancy.Pod) field.ErrorList {
 	metaPath, path := field.NewPath("metadata"), field.NewPath("spec")
 	errs := validateObjectMetaUpdate(&newPod.ObjectMeta, &oldPod.ObjectMeta, metaPath)
-	errs = append(errs, validatePod(newPod)...)
+	errs = append(errs, validatePod(newPod, oldPod)...)
 	errs = append(errs, validatePodAnnotationUpdates(newPod, oldPod, metaPath.Child("annotations"))...)
 
 	newSpec, oldSpec := &newPod.Spec, &oldPod.Spec
@@ -206,7 +206,7 @@ func ValidatePodEphemeralContainersUpdate(newPod, oldPod *tenancy.Pod) field.Err
 	}
 	metaPath, path := field.NewPath("metadata"), field.NewPath("spec", "ephemeralContainers")
 	errs := validateObjectMetaUpdate(&newPod.ObjectMeta, &oldPod.ObjectMeta, metaPath)
-	errs = append(errs, validatePod(newPod)...)
+	errs = append(errs, validatePod(newPod, oldPod)...)
 	errs = append(errs, validatePodAnnotationUpdates(newPod, oldPod, metaPath.Child("annotations"))...)
 
 	byName := make(map[string]*corev1.EphemeralContainer, len(newPod.Spec.EphemeralContainers))
