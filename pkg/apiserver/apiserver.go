@@ -100,6 +100,9 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	if err := server.InstallAPIGroup(&group); err != nil {
 		return nil, fmt.Errorf("install %s: %w", v1.SchemeGroupVersion, err)
 	}
+	if c.extra.Standalone {
+		installEmptyCore(server, c.generic.DiscoveryAddresses, c.extra.Codecs)
+	}
 
 	if err := addHooks(server, c.extra); err != nil {
 		return nil, err

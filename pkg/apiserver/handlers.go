@@ -5,14 +5,11 @@ package apiserver
 
 import (
 	"net/http"
-	"net/url"
-	"strings"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // handlerChain is the library's, with ours innermost: they come after
@@ -26,25 +23,6 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 		chain = withCoreNamespaces(chain)
 	}
 	return chain
-}
-
-// withCoreNamespaces takes GET /api/v1/namespaces/NAME for a request for our
-// Namespace. When an object of whatever group is not found, kubectl asks this to
-// tell whether its Namespace is not there either, and shows the 404 that it gets.
-func withCoreNamespaces(next http.Handler) http.Handler {
-	const core = "/api/v1/namespaces/"
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		name, ok := strings.CutPrefix(req.URL.Path, core)
-		if ok && req.Method == http.MethodGet && name != "" && !strings.Contains(name, "/") {
-			ours := *req
-			ours.URL = &url.URL{
-				Path:     "/apis/" + v1.SchemeGroupVersion.String() + "/namespaces/" + name,
-				RawQuery: req.URL.RawQuery,
-			}
-			req = &ours
-		}
-		next.ServeHTTP(w, req)
-	})
 }
 
 // withClusterScopedNamespaces takes the namespace out of requests for Namespace

@@ -25,3 +25,5 @@ kubectl explain pod.metadata.ownerReferences
 kubectl explain pod.spec.container
 
 kubectl explain things
+
+kubectl explain pod.spec.tolerations --output=plaintext-openapiv2

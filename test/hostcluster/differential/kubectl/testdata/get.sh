@@ -83,3 +83,7 @@ kubectl get pod/web-1 pod/db-1
 kubectl get things
 
 kubectl get pods -o nonsense
+
+kubectl get pods --server-print=false
+
+kubectl get pods --field-selector metadata.name=web-1 -o name
