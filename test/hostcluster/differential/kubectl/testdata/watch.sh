@@ -10,5 +10,5 @@ read -r first <&3; echo "$first"
 kubectl patch pod web --subresource=status --type=merge -p '{"status": {"phase": "Succeeded"}}'
 read -r second <&3; echo "$second"
 kubectl delete pod web
-until case $line in DELETED*) true ;; *) false ;; esac; do read -r line <&3; echo "$line"; done
+until case $line in DELETED*) true ;; *) false ;; esac; do read -r line <&3 || break; echo "$line"; done
 kill $!
