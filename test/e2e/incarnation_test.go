@@ -154,12 +154,20 @@ func TestIncarnation(t *testing.T) {
 				gates.Store(name, gate)
 
 				var modify []func(*v1.Pod)
-				if test.step == "status" { // which is written only if something holds
+				switch test.step {
+				case "list pods", "list limitranges", "status": // which come only if something holds
 					modify = append(modify, func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 				}
 				old := newIncarnation(t, b, name, modify...)
 				deleteNamespace(t, b, name)
-				wait(t.Context(), h.reached)
+				harness.Eventually(t, func() string {
+					select {
+					case <-h.reached:
+						return ""
+					default:
+						return "the controller has not come to this step"
+					}
+				})
 				if modify != nil {
 					for i := range 3 {
 						patch := []byte(`{"metadata":{"finalizers":null}}`)
