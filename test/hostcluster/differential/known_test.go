@@ -52,12 +52,12 @@ var known = []*difference{
 	{id: "unchanged-by-resize", fold: foldUnchangedByResize},
 	{id: "qos-class", fold: foldQOSClass},
 	{id: "newer-fields", fold: foldNewerFields},
-	{id: "errors-of-clients", fold: foldClientErrors},
 	{id: "diffs-in-messages", fold: foldMessages(func(message string) string {
 		head, _, _ := strings.Cut(message, "\n")
 		return head
 	})},
 	{id: "values-in-messages", fold: foldMessages(foldValues)},
+	{id: "errors-of-clients", fold: foldClientErrors},
 	{id: "newer-libraries", fold: foldNewerLibraries},
 	{id: "repeated-violations", fold: foldRepeated},
 	{id: "random-order", fold: foldOrder, illegible: true},
@@ -207,9 +207,17 @@ func foldClientErrors(x *exchange) {
 
 // foldNewerLibraries takes out in what the libraries of the two differ: those of
 // Kubernetes are older. They have other words for what is wrong with references
-// to owners, with managed fields and with YAML, and an apply that creates an object
-// may say when it is deleted.
+// to owners, with managed fields and with YAML, an apply that creates an object may
+// say when it is deleted, and one list of a Pod's status is owned as a whole.
 func foldNewerLibraries(x *exchange) {
+	for _, a := range []*answer{x.kube, x.borough} {
+		managed, _ := metadataOf(a.Body)["managedFields"].([]any)
+		for _, entry := range managed {
+			fields, _ := entry.(map[string]any)["fieldsV1"].(map[string]any)
+			status, _ := fields["f:status"].(map[string]any)
+			delete(status, "f:nodeAllocatableResourceClaimStatuses")
+		}
+	}
 	if message, ok := x.kube.field("message").(string); ok && x.kube.Code == 400 {
 		x.kube.Body.(map[string]any)["message"] = strings.Replace(message, "error decoding YAML: ", "error decoding patch: ", 1)
 	}

@@ -116,7 +116,6 @@ func TestPodSubresources(t *testing.T) {
 func (p *pods) statuses(t *testing.T) (statuses []any) {
 	for _, c := range readCorpus(t) {
 		if status, ok := c.Pod["status"].(object); ok {
-			delete(status, "nodeAllocatableResourceClaimStatuses") // see newerFields
 			statuses = append(statuses, status)
 		}
 	}

@@ -98,25 +98,24 @@ func entry(in slot, object map[string]any, name, key string, typ reflect.Type) s
 	}
 }
 
-// newerFields are those that Kubernetes 1.36 does not have, or has in another
-// form. They are not generated.
+// newerFields are those that Kubernetes 1.36 does not have. They are not
+// generated.
 var newerFields = map[string]bool{
-	"PodSpec.evictionResponders":                     true,
-	"EmptyDirVolumeSource.mode":                      true,
-	"SecretVolumeSource.defaultUser":                 true,
-	"ConfigMapVolumeSource.defaultUser":              true,
-	"DownwardAPIVolumeSource.defaultUser":            true,
-	"ProjectedVolumeSource.defaultUser":              true,
-	"KeyToPath.user":                                 true,
-	"DownwardAPIVolumeFile.user":                     true,
-	"ServiceAccountTokenProjection.user":             true,
-	"ClusterTrustBundleProjection.user":              true,
-	"PodCertificateProjection.user":                  true,
-	"VolumeMount.bindMountOptions":                   true,
-	"HTTPGetAction.protocol":                         true,
-	"GRPCAction.mode":                                true,
-	"PodStatus.volumeHealth":                         true,
-	"PodStatus.nodeAllocatableResourceClaimStatuses": true,
+	"PodSpec.evictionResponders":          true,
+	"EmptyDirVolumeSource.mode":           true,
+	"SecretVolumeSource.defaultUser":      true,
+	"ConfigMapVolumeSource.defaultUser":   true,
+	"DownwardAPIVolumeSource.defaultUser": true,
+	"ProjectedVolumeSource.defaultUser":   true,
+	"KeyToPath.user":                      true,
+	"DownwardAPIVolumeFile.user":          true,
+	"ServiceAccountTokenProjection.user":  true,
+	"ClusterTrustBundleProjection.user":   true,
+	"PodCertificateProjection.user":       true,
+	"VolumeMount.bindMountOptions":        true,
+	"HTTPGetAction.protocol":              true,
+	"GRPCAction.mode":                     true,
+	"PodStatus.volumeHealth":              true,
 }
 
 type jsonField struct {

@@ -62,8 +62,17 @@ func ValidatePodResize(newPod, oldPod *tenancy.Pod) field.ErrorList {
 		}
 	}
 	for i := range rest.InitContainers {
-		if setBackResources(&rest.InitContainers[i], &oldSpec.InitContainers[i]) {
-			errs = append(errs, field.Forbidden(path.Child("initContainers").Index(i), "only cpu and memory resources for init or sidecar containers are mutable"))
+		container, old, path := &rest.InitContainers[i], &oldSpec.InitContainers[i], path.Child("initContainers").Index(i)
+		resized := !apiequality.Semantic.DeepEqual(container, old)
+		if setBackResources(container, old) {
+			errs = append(errs, field.Forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable"))
+		}
+		if resized && !isSidecar(container) {
+			for _, policy := range container.ResizePolicy {
+				if policy.RestartPolicy == corev1.RestartContainer {
+					errs = append(errs, field.Forbidden(path, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
+				}
+			}
 		}
 	}
 	if len(errs) == 0 && !apiequality.Semantic.DeepEqual(rest, oldSpec) {
