@@ -24,7 +24,6 @@ import (
 // all is not tried for each.
 func TestErrors(t *testing.T) {
 	member := storagetest.StartEmbedded(t)
-	forbidden := apierrors.NewForbidden(tenancy.Resource("pods"), "x", errors.New("not this one"))
 	for _, purge := range []bool{false, true} {
 		t.Run(fmt.Sprintf("refused/purge=%t", purge), func(t *testing.T) {
 			r := newRegistry(t, member)
@@ -35,13 +34,14 @@ func TestErrors(t *testing.T) {
 				ctx = purging(ctx, r.terminate(t))
 			}
 			validate := func(_ context.Context, obj runtime.Object) error {
-				if slices.Contains(protected, obj.(*tenancy.Pod).Name) {
-					return forbidden
+				if name := obj.(*tenancy.Pod).Name; slices.Contains(protected, name) {
+					return apierrors.NewForbidden(tenancy.Resource("pods"), name, errors.New("not this one"))
 				}
 				return nil
 			}
-			if _, err := r.pods.DeleteCollection(ctx, validate, background(), nil); !apierrors.IsForbidden(err) {
-				t.Errorf("got the error %v", err)
+			_, err := r.pods.DeleteCollection(ctx, validate, background(), nil)
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"p00"`) {
+				t.Errorf("got the error %v, want that of the first Pod", err)
 			}
 			if diff := cmp.Diff(protected, r.podNames(t)); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)

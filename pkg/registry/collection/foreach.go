@@ -17,20 +17,27 @@ import (
 )
 
 // forEach calls f for the objects, by that many workers side by side, and
-// returns the first error. What is refused for one object says nothing about
-// the others. Any other error ends the worker that it happened to, so that a
+// returns the error of the object that comes first. What is refused for one
+// object says nothing about the others. Any other error ends the worker that it happened to, so that a
 // storage or a webhook that does not answer is not asked for each object.
 func forEach(ctx context.Context, workers int, objects []runtime.Object, f func(context.Context, runtime.Object) error) error {
 	var (
 		wg    sync.WaitGroup
-		once  sync.Once
+		mu    sync.Mutex
 		first error
+		index int // of the object that first is about
 		next  atomic.Int64
 		// panicked is what a worker has panicked with. The server survives the
 		// panic of a request only where the request is served.
 		panicked atomic.Pointer[string]
 	)
-	fail := func(err error) { once.Do(func() { first = err }) }
+	fail := func(i int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first == nil || i < index {
+			first, index = err, i
+		}
+	}
 	for range max(1, min(workers, len(objects))) {
 		wg.Go(func() {
 			defer func() {
@@ -48,7 +55,7 @@ func forEach(ctx context.Context, workers int, objects []runtime.Object, f func(
 					err = f(ctx, objects[i])
 				}
 				if err != nil {
-					fail(err)
+					fail(i, err)
 				}
 				if err != nil && !refused(err) {
 					return
