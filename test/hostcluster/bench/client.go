@@ -7,12 +7,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -114,11 +116,15 @@ func (c *client) metrics(ctx context.Context, seen func(name, labels string, val
 	return nil
 }
 
-// watch opens a watch and calls seen with the type of each event and the name of
-// its object, until the context ends or seen returns false. What it returns then
-// waits for that and says what went wrong.
+// watch opens a watch for what happens from now on and calls seen with the type
+// of each event and the name of its object, until the context ends or seen
+// returns false. What it returns then waits for that and says what went wrong.
 func (c *client) watch(ctx context.Context, path string, seen func(event, name string) bool) (func() error, error) {
-	response, err := c.send(ctx, http.MethodGet, path+"?watch=1", jsonType, nil)
+	now, err := c.resourceVersion(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.send(ctx, http.MethodGet, path+"?watch=1&resourceVersion="+now, jsonType, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +145,20 @@ func (c *client) watch(ctx context.Context, path string, seen func(event, name s
 		}
 	}()
 	return func() error { return <-done }, nil
+}
+
+// resourceVersion returns that of a collection.
+func (c *client) resourceVersion(ctx context.Context, path string) (string, error) {
+	response, err := c.send(ctx, http.MethodGet, path+"?limit=1", jsonType, nil)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	var list metav1.PartialObjectMetadataList
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		return "", fmt.Errorf("list %s: %w", path, err)
+	}
+	return list.ResourceVersion, nil
 }
 
 // field is the string that follows the key. Decoding each event for each watcher
