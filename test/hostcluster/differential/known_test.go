@@ -23,6 +23,7 @@ import (
 type exchange struct {
 	step          step
 	kube, borough *answer
+	after         *exchange // the one before, if there is one
 	// over says that the scenario ends here: the sites' objects differ from now
 	// on.
 	over bool
@@ -49,6 +50,7 @@ var known = []*difference{
 	{id: "garbage-collection"},
 
 	{id: "finalizers-first", fold: foldFinalizersFirst},
+	{id: "collections-go-on", fold: foldCollection},
 	{id: "unchanged-by-resize", fold: foldUnchangedByResize},
 	{id: "qos-class", fold: foldQOSClass},
 	{id: "newer-fields", fold: foldNewerFields},
@@ -160,6 +162,19 @@ func foldFinalizersFirst(x *exchange) {
 	metadata := metadataOf(x.kube.Body)
 	if metadata["deletionTimestamp"] != nil && metadata["finalizers"] == nil && spec["finalizers"] == nil {
 		*x.kube, x.over = *x.borough, true
+	}
+}
+
+// foldCollection takes for deleted what Kubernetes has left when the deletion of a
+// collection failed for another object.
+func foldCollection(x *exchange) {
+	if x.after == nil || x.step.Do != "GET pods" || x.after.step.Do != "DELETE pods" || x.after.kube.Code < 400 {
+		return
+	}
+	left, _ := x.kube.field("items").([]any)
+	fewer, _ := x.borough.field("items").([]any)
+	if len(fewer) < len(left) {
+		x.kube.Body.(map[string]any)["items"], x.over = fewer, true
 	}
 }
 

@@ -42,6 +42,7 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 	namespace := r.newNamespace()
 	kube, borough := r.kube.visit(namespace), r.borough.visit(namespace)
 	steps, first := s.Steps, 0
+	var last *exchange
 	if !s.ownsNamespace() {
 		steps = append([]step{makeNamespace}, steps...)
 		first = 1
@@ -60,11 +61,12 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 		if boroughErr != nil {
 			return nil, boroughErr
 		}
-		x := &exchange{step: step, kube: new(kube.fold(kubeAnswer)), borough: new(borough.fold(boroughAnswer))}
+		x := &exchange{step: step, after: last, kube: new(kube.fold(kubeAnswer)), borough: new(borough.fold(boroughAnswer))}
 		if found := compare(x); found != nil {
 			found.step = i - first
 			return found, nil
 		}
+		last = x
 		if x.kube.Code < 400 {
 			r.accepted.Add(1)
 		}
