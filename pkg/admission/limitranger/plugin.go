@@ -171,13 +171,16 @@ func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	if !ok || a.GetOperation() == admission.Delete {
 		return
 	}
-	known, _, err := p.source.known(ctx, a.GetNamespace())
-	if err != nil {
-		klog.FromContext(ctx).Info("Could not compare a limit range with the others of its namespace", "limitRange", klog.KObj(limitRange), "reason", err)
-		return
+	others := p.source.delivered.in(a.GetNamespace())
+	if len(others.limitRanges) < maxCompared { // otherwise there are enough, whatever else was written
+		var err error
+		if others, _, err = p.source.known(ctx, a.GetNamespace()); err != nil {
+			klog.FromContext(ctx).Info("Could not compare a limit range with the others of its namespace", "limitRange", klog.KObj(limitRange), "reason", err)
+			return
+		}
 	}
 	written := &v1.LimitRange{ObjectMeta: limitRange.ObjectMeta, Spec: limitRange.Spec}
-	for _, contradiction := range limits.Contradictions(written, known.limitRanges[:min(len(known.limitRanges), maxCompared)]) {
+	for _, contradiction := range limits.Contradictions(written, others.limitRanges[:min(len(others.limitRanges), maxCompared)]) {
 		warning.AddWarning(ctx, "", contradiction)
 	}
 }
