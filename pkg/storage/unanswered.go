@@ -26,8 +26,10 @@ const unansweredPatience = 20 * time.Second
 // decided is a client whose writes end with an answer. etcd's own client makes
 // no write again that a member has taken and not answered, as happens to those
 // under way when the member ends or the leader changes: the write may have been
-// carried out. Here every write names the revision that it changes, so at most
-// one try of it can succeed, and if one did, that shows in what is there then.
+// carried out. A write of what exists names the revision that it changes, so at
+// most one try of it can succeed, and if one did, that shows in what is there
+// then. A create names none: when one try succeeds and somebody deletes the object
+// before the next, the next creates it once more.
 type decided struct {
 	kubernetes.Interface
 	// endEpoch keeps earlier tries of a create, of which the revision is 0 and

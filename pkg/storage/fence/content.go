@@ -60,11 +60,7 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
 		if existing := got(response, 0); existing != nil {
-			conflict := kubernetes.PutResponse{Revision: response.Header.Revision}
-			if opts.GetOnFailure {
-				conflict.KV = existing
-			}
-			return conflict, nil
+			return conflict(response, existing, opts), nil
 		}
 		// The Namespace has not been seen before, or it or the epoch has changed
 		// since: this is how they stand now.

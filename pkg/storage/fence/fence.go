@@ -171,3 +171,12 @@ func got(response *clientv3.TxnResponse, i int) *mvccpb.KeyValue {
 	}
 	return nil
 }
+
+// conflict is the answer to a put of an object that exists.
+func conflict(response *clientv3.TxnResponse, existing *mvccpb.KeyValue, opts kubernetes.PutOptions) kubernetes.PutResponse {
+	answer := kubernetes.PutResponse{Revision: response.Header.Revision}
+	if opts.GetOnFailure {
+		answer.KV = existing
+	}
+	return answer
+}

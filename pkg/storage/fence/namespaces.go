@@ -22,23 +22,21 @@ type namespaces struct {
 	fence *Fence
 }
 
-// OptimisticPut writes as ever, a new one in its epoch, but not with a lease: etcd would remove the
-// Namespace when it expires, and ask nobody.
+// OptimisticPut writes as ever, a new Namespace in its epoch, but not with a lease:
+// etcd would remove the Namespace when it expires, and ask nobody.
 func (n *namespaces) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	if opts.LeaseID != clientv3.NoLease {
 		return kubernetes.PutResponse{}, apierrors.NewInternalError(errors.New("a namespace cannot be stored with a time to live"))
 	}
-	put := n.create
-	if expectedRevision != 0 {
-		put = n.Interface.OptimisticPut
+	defer n.fence.forget(n.name(key))
+	if expectedRevision == 0 {
+		return n.create(ctx, key, value, opts)
 	}
-	response, err := put(ctx, key, value, expectedRevision, opts)
-	n.fence.forget(n.name(key))
-	return response, err
+	return n.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 }
 
 // create writes a Namespace that does not exist.
-func (n *namespaces) create(ctx context.Context, key string, value []byte, _ int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+func (n *namespaces) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	for {
 		response, err := n.kv.Txn(ctx).If(
 			clientv3.Compare(clientv3.ModRevision(key), "=", 0),
@@ -51,11 +49,7 @@ func (n *namespaces) create(ctx context.Context, key string, value []byte, _ int
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
 		if existing := got(response, 0); existing != nil {
-			conflict := kubernetes.PutResponse{Revision: response.Header.Revision}
-			if opts.GetOnFailure {
-				conflict.KV = existing
-			}
-			return conflict, nil
+			return conflict(response, existing, opts), nil
 		}
 		n.fence.epoch.learn(got(response, 1))
 	}
