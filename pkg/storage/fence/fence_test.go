@@ -264,68 +264,6 @@ func TestUpdateIsNotFenced(t *testing.T) {
 	}
 }
 
-func TestRemove(t *testing.T) {
-	const key = namespacesPrefix + "town"
-	for name, test := range map[string]struct {
-		// content is what is there besides the namespace.
-		content []string
-		// left are the resources that the error names.
-		left string
-		// stale asks for a revision that the namespace does not have any more.
-		stale bool
-	}{
-		"empty":                      {},
-		"pod":                        {content: []string{podsPrefix + "town/p"}, left: "pods.tenancy.borough.io"},
-		"several":                    {content: []string{podsPrefix + "town/p", podsPrefix + "town/q", limitRangesPrefix + "town/l"}, left: "limitranges.tenancy.borough.io, pods.tenancy.borough.io"},
-		"content of others":          {content: []string{podsPrefix + "townhall/p", podsPrefix + "tow/p", podsPrefix + "town0/p", podsPrefix + "a/town"}},
-		"changed":                    {stale: true},
-		"changed and there is a pod": {stale: true, content: []string{podsPrefix + "town/p"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			revision := f.write(key, terminating(t))
-			for _, key := range test.content {
-				f.write(key, "content")
-			}
-			if test.stale {
-				f.write(key, "changed")
-			}
-			response, err := f.namespaces.OptimisticDelete(t.Context(), key, revision, kubernetes.DeleteOptions{GetOnFailure: true})
-			switch {
-			case test.stale:
-				if err != nil || response.Succeeded || string(response.KV.GetValue()) != "changed" {
-					t.Errorf("got %v, %v; want a conflict with the changed value", response, err)
-				}
-			case test.left != "":
-				cause, ok := apierrors.StatusCause(err, v1.NamespaceNotEmptyCause)
-				if !apierrors.IsConflict(err) || !ok {
-					t.Fatalf("got %v, want Conflict with cause %s", err, v1.NamespaceNotEmptyCause)
-				}
-				text := "there is content left in it: " + test.left
-				if want := `Operation cannot be fulfilled on namespaces.tenancy.borough.io "town": ` + text; err.Error() != want {
-					t.Errorf("got %q, want %q", err, want)
-				}
-				if cause.Message != text {
-					t.Errorf("got cause %q, want %q", cause.Message, text)
-				}
-			case err != nil || !response.Succeeded:
-				t.Errorf("got %v, %v; want success", response, err)
-			}
-			if gone := !f.exists(key); gone != (test.left == "" && !test.stale) {
-				t.Errorf("the namespace is gone: %t", gone)
-			}
-		})
-	}
-}
-
-func TestRemoveAbsent(t *testing.T) {
-	f := newFixture(t)
-	response, err := f.namespaces.OptimisticDelete(t.Context(), namespacesPrefix+"town", 7, kubernetes.DeleteOptions{GetOnFailure: true})
-	if err != nil || response.Succeeded || response.KV != nil {
-		t.Errorf("got %v, %v; want a conflict without a value", response, err)
-	}
-}
-
 func TestMalformedKey(t *testing.T) {
 	f := newFixture(t)
 	for _, key := range []string{podsPrefix, podsPrefix + "p", podsPrefix + "town/", podsPrefix + "/p", podsPrefix + "town/p/q", "/elsewhere/town/p"} {
