@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -157,15 +156,5 @@ func toJSON(t testing.TB, value any) []byte {
 
 // gone is a condition: the Namespace can't be got any more.
 func gone(t *testing.T, b *harness.Borough, name string) func() string {
-	client := b.Client(t)
-	return func() string {
-		ns, err := client.TenancyV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return ""
-		case err != nil:
-			return err.Error()
-		}
-		return fmt.Sprintf("Namespace %s is still there: finalizers %v, status %+v", name, ns.Spec.Finalizers, ns.Status)
-	}
+	return harness.Gone(t, b.Client(t).TenancyV1().Namespaces(), name)
 }

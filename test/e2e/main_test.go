@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -25,22 +24,9 @@ var (
 	alone *harness.Borough
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("The end-to-end tests are no short ones.")
-		return
-	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
-	defer func() { err = errors.Join(err, harness.Cleanup()) }()
 	dir, err := os.MkdirTemp("", "borough-e2e-data-")
 	if err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ func (b *Borough) AwaitAPI(ctx context.Context) error {
 		return fmt.Errorf("make a discovery client: %w", err)
 	}
 	gv := v1.SchemeGroupVersion
-	err = await(ctx, func(ctx context.Context) error {
+	err = Await(ctx, startTimeout, func(ctx context.Context) error {
 		if err := available(ctx, client, config.Host+"/apis/apiregistration.k8s.io/v1/apiservices/"+gv.Version+"."+gv.Group); err != nil {
 			return err
 		}

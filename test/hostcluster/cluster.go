@@ -111,7 +111,7 @@ func (c *Cluster) awaitSystem(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	err = await(ctx, func(ctx context.Context) error {
+	err = Await(ctx, startTimeout, func(ctx context.Context) error {
 		if _, err := client.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{}); err != nil {
 			return err
 		}

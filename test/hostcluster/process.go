@@ -50,21 +50,25 @@ func startReady(ctx context.Context, config *rest.Config, path, program string, 
 	return process, nil
 }
 
-// await calls condition, every now and then, until it returns nil, for at most
-// startTimeout. It returns the last reason if that never happens.
-func await(ctx context.Context, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+// Await calls condition, every now and then, until it returns nil, for at most
+// the timeout. It returns the last reason if that never happens.
+func Await(ctx context.Context, timeout time.Duration, condition func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	var last error
 	for {
 		reason := condition(ctx)
 		if reason == nil {
 			return nil
 		}
+		if ctx.Err() == nil || last == nil {
+			last = reason // and not that time is up
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), reason)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		case <-tick.C:
 		}
 	}

@@ -4,8 +4,14 @@
 package harness
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 )
 
 // waitTimeout is how long a test waits for a state. Nothing asserts on how long
@@ -30,5 +36,19 @@ func Eventually(t testing.TB, condition func() (reason string)) {
 			t.Fatalf("waited for %s: %s", waitTimeout, reason)
 		case <-tick.C:
 		}
+	}
+}
+
+// Gone is a condition for Eventually: the Namespace can't be got any more.
+func Gone(t testing.TB, namespaces tenancyv1.NamespaceInterface, name string) func() (reason string) {
+	return func() string {
+		ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return ""
+		case err != nil:
+			return err.Error()
+		}
+		return fmt.Sprintf("Namespace %s is still there: finalizers %v, status %+v", name, ns.Spec.Finalizers, ns.Status)
 	}
 }

@@ -146,15 +146,6 @@ func wantFenced(t *testing.T, client tenancyv1.TenancyV1Interface, live, termina
 func awaitGone(t *testing.T, client tenancyv1.TenancyV1Interface, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		harness.Eventually(t, func() string {
-			ns, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
-			switch {
-			case apierrors.IsNotFound(err):
-				return ""
-			case err != nil:
-				return err.Error()
-			}
-			return fmt.Sprintf("Namespace %s is still there: %+v", name, ns.Status)
-		})
+		harness.Eventually(t, harness.Gone(t, client.Namespaces(), name))
 	}
 }

@@ -4,7 +4,6 @@
 package deployment
 
 import (
-	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -143,15 +142,5 @@ func (s *site) awaitPurged(t *testing.T) {
 
 func (s *site) awaitGone(t *testing.T, name string) {
 	t.Helper()
-	client := s.tenancy(t).Namespaces()
-	harness.Eventually(t, func() string {
-		ns, err := client.Get(t.Context(), name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return ""
-		case err != nil:
-			return err.Error()
-		}
-		return fmt.Sprintf("Namespace %s is still there: %+v", name, ns.Status)
-	})
+	harness.Eventually(t, harness.Gone(t, s.tenancy(t).Namespaces(), name))
 }

@@ -8,24 +8,9 @@
 package deployment
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"testing"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/hostcluster"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("The tests on a host cluster are no short ones.")
-		return
-	}
-	code := m.Run()
-	if err := harness.Cleanup(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { hostcluster.Main(m) }

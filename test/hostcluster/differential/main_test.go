@@ -32,22 +32,9 @@ var (
 // both run the scenarios of all tests.
 var both *runner
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("The tests beside a kube-apiserver are no short ones.")
-		return
-	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
-	defer func() { err = errors.Join(err, harness.Cleanup()) }()
 	pair, err := sites.Start(context.Background())
 	if err != nil {
 		return 0, err

@@ -4,16 +4,15 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
@@ -76,17 +75,7 @@ func gone(t *testing.T, name string) func() string { return goneFrom(t, cluster,
 
 // goneFrom is gone in a cluster of the test's own.
 func goneFrom(t *testing.T, cluster *hostcluster.Cluster, name string) func() string {
-	client := cluster.BoroughClient(t).TenancyV1().Namespaces()
-	return func() string {
-		ns, err := client.Get(t.Context(), name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return ""
-		case err != nil:
-			return err.Error()
-		}
-		return fmt.Sprintf("Namespace %s is still there: finalizers %v, status %+v", name, ns.Spec.Finalizers, ns.Status)
-	}
+	return harness.Gone(t, cluster.BoroughClient(t).TenancyV1().Namespaces(), name)
 }
 
 // wantContains fails the test unless text contains all parts.

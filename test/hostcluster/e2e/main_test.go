@@ -9,7 +9,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,22 +28,9 @@ var (
 	spans *collector
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("The tests on a host cluster are no short ones.")
-		return
-	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
-	defer func() { err = errors.Join(err, harness.Cleanup()) }()
 	// Whatever has to be built is built before anything waits for a process.
 	if _, err := harness.Binary("borough-apiserver"); err != nil {
 		return 0, err

@@ -148,26 +148,7 @@ func restartMember(ctx context.Context, member *hostcluster.EtcdMember) error {
 	return member.Start(ctx)
 }
 
-// await asks, every now and then, until there is no reason to go on. It takes
-// at most the timeout.
+// await asks until there is no reason to go on, for at most the timeout.
 func await(ctx context.Context, condition func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		reason := condition(ctx)
-		if reason == nil {
-			return nil
-		}
-		if ctx.Err() == nil || last == nil {
-			last = reason // and not that time is up
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waited for %s: %w", timeout, last)
-		case <-tick.C:
-		}
-	}
+	return hostcluster.Await(ctx, timeout, condition)
 }

@@ -10,15 +10,11 @@ package storm
 
 import (
 	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
@@ -29,31 +25,7 @@ var (
 	seed = flag.Uint64("seed", rand.Uint64(), "what the random choices begin with")
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("The storm is no short test.")
-		return
-	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	defer func() { err = errors.Join(err, harness.Cleanup()) }()
-	// Whatever has to be built is built before anything waits for a process.
-	if _, err := harness.Binary("borough-apiserver"); err != nil {
-		return 0, err
-	}
-	if _, err := hostcluster.Binary("etcd"); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
-}
+func TestMain(m *testing.M) { hostcluster.Main(m) }
 
 // pause returns after a time, or with an error when the context ends before.
 func pause(ctx context.Context, d time.Duration) error {

@@ -10,7 +10,6 @@ package kubectl
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -22,22 +21,9 @@ import (
 // pair is what the scripts of all tests run against.
 var pair *sites.Pair
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() {
-		fmt.Println("The tests beside a kube-apiserver are no short ones.")
-		return
-	}
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
-	defer func() { err = errors.Join(err, harness.Cleanup()) }()
 	if pair, err = sites.Start(context.Background()); err != nil {
 		return 0, err
 	}
