@@ -1,8 +1,7 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# The image of each binary holds nothing but the binary, and runs as a user
-# without rights:
+# Each image contains only its binary and runs as an unprivileged user:
 #   docker build --target borough-apiserver .
 #   docker build --target borough-controller-manager .
 FROM golang:1.26 AS build
@@ -10,14 +9,14 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-# hack/version.sh prints this; hack/images.sh hands it in.
+# The output of hack/version.sh, which hack/images.sh passes.
 ARG LDFLAGS=""
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w ${LDFLAGS}" -o /out/ ./cmd/... \
     && mkdir /out/data && chmod 0700 /out/data
 
 FROM scratch AS borough-apiserver
 COPY --from=build /out/borough-apiserver /
-# For --data-dir, which a volume should be mounted over.
+# The default of --data-dir; mount a volume here.
 COPY --from=build --chown=65532:65532 /out/data /var/lib/borough
 USER 65532:65532
 WORKDIR /var/lib/borough

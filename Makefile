@@ -4,7 +4,7 @@
 # The port that `make run` serves on.
 PORT ?= 6443
 
-# RACE=1 turns the race detector on in tests. It needs a C compiler.
+# RACE=1 turns the race detector on in tests, which needs a C compiler.
 RACE ?= 0
 
 .DEFAULT_GOAL := help
@@ -16,12 +16,12 @@ build: ## Build the server and the controller into bin/.
 	hack/build.sh
 
 .PHONY: run
-run: build ## Run both with their state under .borough/ (PORT=6443).
+run: build ## Run both, with their state in .borough/ (PORT=6443).
 	go build -o .cache/tools/run ./hack/run
 	exec .cache/tools/run --bin bin --state .borough --port $(PORT)
 
 .PHONY: kubectl
-kubectl: ## Build bin/kubectl, for those who have none.
+kubectl: ## Build bin/kubectl, if you have no kubectl.
 	hack/kubectl.sh
 
 .PHONY: images
@@ -29,38 +29,50 @@ images: ## Build the container images (needs Docker).
 	hack/images.sh
 
 .PHONY: clean
-clean: ## Remove what the other targets built; keeps the data under .borough/.
+clean: ## Remove build output; keeps the data in .borough/.
 	rm -rf bin .cache
 
-##@ Change
+##@ Develop
 
 .PHONY: test
-test: kubectl ## Run all tests, the end-to-end tests too (RACE=0).
+test: kubectl ## Run the unit, storage and end-to-end tests (RACE=0).
 	RACE=$(RACE) hack/test.sh
 
+.PHONY: test-kubernetes
+test-kubernetes: ## Run the tests that need a Kubernetes control plane (RACE=0).
+	RACE=$(RACE) hack/test-kubernetes.sh
+
 .PHONY: storm
-storm: ## Look for orphans for 200 rounds, and as many with faults (RACE=0).
+storm: ## Look for orphans for 200 rounds, and 200 with faults (RACE=0).
 	RACE=$(RACE) hack/storm.sh
 
 .PHONY: differential
-differential: ## Send a kube-apiserver and Borough the same requests, thousands.
+differential: ## Send the same requests to a kube-apiserver and to Borough.
 	hack/differential.sh
+
+.PHONY: attack
+attack: ## Send a running server hostile requests, tens of thousands.
+	hack/attack.sh
+
+.PHONY: fuzz
+fuzz: ## Run the fuzz targets (FUZZ=1000, a multiple of the inputs).
+	hack/fuzz.sh $(FUZZ)
 
 .PHONY: bench
 bench: ## Compare with Kubernetes into docs/benchmarks.md (BENCH=-short).
 	hack/bench.sh $(BENCH)
 
-checks := codegen docs tidy format headers scripts vet lint manifests
+checks := codegen docs tidy format headers scripts words vet lint manifests
 
 .PHONY: verify
-verify: $(checks:%=verify-%) ## Check all that a landing must meet, save the tests.
+verify: $(checks:%=verify-%) ## Run every check that a change must pass, except the tests.
 
 .PHONY: $(checks:%=verify-%)
 $(checks:%=verify-%): verify-%:
 	hack/verify-$*.sh
 
 .PHONY: update
-update: update-codegen update-format update-docs update-tidy ## Bring up to date all that verify compares.
+update: update-codegen update-format update-docs update-tidy ## Regenerate everything that verify compares.
 
 .PHONY: update-codegen update-format update-docs update-tidy
 update-codegen update-format update-docs update-tidy: update-%:
@@ -71,5 +83,5 @@ verify-docs update-docs: build
 .PHONY: help
 help: ## Show this.
 	@awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '\nmake verify is all of: %s\n' '$(checks:%=verify-%)'
+		/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nmake verify runs: %s\n' '$(checks:%=verify-%)'

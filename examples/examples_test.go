@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples holds manifests and a program that show how Borough is used.
+// Package examples has manifests and a program that show how to use Borough.
 package examples
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 )
 
-// TestManifests checks that every manifest decodes into the API's types with no
-// field unknown and none given twice.
+// TestManifests checks that every manifest decodes into the API's types without
+// unknown or duplicate fields.
 func TestManifests(t *testing.T) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -27,7 +27,7 @@ func TestManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Fatal("there are no manifests")
+		t.Fatal("found no manifests")
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {

@@ -2,10 +2,10 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Compares Borough with Kubernetes on this machine and writes the outcome to
-# docs/benchmarks.md. Arguments are handed to the program: -short for a look,
-# -run to choose cases (-run 'limitranger|share'), -list to see them, -help for
-# the rest.
+# Compares Borough with Kubernetes on this machine and writes the results to
+# docs/benchmarks.md. Arguments are passed to the program: -short for a quick run,
+# -run to select cases (-run 'limitranger|share'), -list to list them, -help for
+# the others.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,8 +14,8 @@ BOROUGH_HOSTCLUSTER_BIN=$(hack/hostcluster.sh)
 export BOROUGH_HOSTCLUSTER_BIN BOROUGH_BIN=$PWD/bin
 mkdir -p .cache/tools
 go -C test/hostcluster build -o "$PWD/.cache/tools/bench" ./bench
-# What measures the LimitRanger of each by itself. Kubernetes' is built as the host
-# cluster is, of which most of it has been built.
+# Programs that measure each LimitRanger alone. The one of Kubernetes has the same
+# build flags as the control plane, so most of it is in the build cache.
 go build -o .cache/tools/limitranger-borough ./test/limitranger
 CGO_ENABLED=0 go -C test/hostcluster/kube build -trimpath -o "$PWD/.cache/tools/limitranger-kubernetes" ./limitranger
 exec .cache/tools/bench "$@"

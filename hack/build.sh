@@ -2,8 +2,8 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the binaries into bin/. What is given as arguments is handed to go
-# build: `hack/build.sh -race`.
+# Builds the binaries into bin/. Arguments are passed to go build:
+# `hack/build.sh -race`.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,11 +2,11 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Sends thousands of requests to a kube-apiserver and to Borough and compares the
-# answers. Scenarios that show a difference are made small and added to
-# test/hostcluster/differential/testdata/found.yaml, where make test runs them
-# from then on. Arguments are handed to the test: -seed repeats a run, -cases says
-# how many scenarios are generated in each area.
+# Sends the same thousands of requests to a kube-apiserver and to Borough and
+# compares the responses. Scenarios that show a difference are minimized and added
+# to test/hostcluster/differential/testdata/found.yaml, which make test-kubernetes
+# runs. Arguments are passed to the test: -seed repeats a run, -cases sets the
+# number of scenarios in each area.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

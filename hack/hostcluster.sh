@@ -2,22 +2,22 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the programs of the host cluster that tests run against: etcd, etcdctl,
+# Builds the Kubernetes control plane that tests run against: etcd, etcdctl,
 # etcdutl, kube-apiserver, kube-controller-manager and kubectl, at the versions
-# that test/hostcluster/kube pins. Prints the directory that holds them. It takes
-# minutes the first time, then nothing until the pins or the compiler change.
+# pinned in test/hostcluster/kube. Prints the directory of the binaries. The first
+# build takes minutes; it is repeated only when the pins or the compiler change.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=test/hostcluster/kube
 cache=$PWD/.cache/hostcluster
 
-# What goes into the programs names the directory.
+# The name of the directory is a hash of the inputs of the build.
 key=$({ go env GOVERSION GOOS GOARCH; cat hack/hostcluster.sh "$module"/go.{mod,sum}; } | sha256sum)
 bin=$cache/${key:0:12}
 
 mkdir -p "$cache"
 exec 9>"$cache/lock"
-flock 9 # one build at a time; the others wait for it
+flock 9 # one build at a time
 if [[ ! -d $bin ]]; then
     rm -rf "$cache"/*.new
     mkdir "$bin.new"
@@ -31,7 +31,7 @@ if [[ ! -d $bin ]]; then
     CGO_ENABLED=0 nice go -C "$module" build -trimpath -ldflags "${flags[*]}" -o "$bin.new/" tool >&2
     mv "$bin.new"/{server,etcd} # the package's path ends in server/v3
     mv "$bin.new" "$bin"
-    # Older ones are of no use to anyone.
+    # Remove the builds of earlier pins.
     find "$cache" -mindepth 1 -maxdepth 1 -type d ! -path "$bin" -exec rm -rf {} +
 fi
 echo "$bin"

@@ -2,8 +2,8 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds an image of each binary with Docker, named after it and tagged with
-# $TAG (latest if not set).
+# Builds an image of each binary with Docker. The image has the name of the binary
+# and the tag $TAG (default: latest).
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,10 +2,10 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Looks for orphans at length: what `make test` does for some rounds, for 200 in
-# the calm and as many among faults. RACE=1 turns the race detector on; arguments
-# are handed to the test: -rounds N for how many, -seed N for the choices of a
-# run that went before.
+# Runs the storm, which looks for orphans, for 200 rounds without faults and 200
+# with them; `make test-kubernetes` runs a few. RACE=1 turns the race detector on.
+# Arguments are passed to the test: -rounds N sets the number of rounds, -seed N
+# repeats the choices of an earlier run.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -5,7 +5,7 @@
 # Regenerates everything that is generated from the API types: protobuf,
 # deepcopy, defaults, conversions, OpenAPI, apply configurations, clientset,
 # listers and informers. The generators are pinned in hack/tools/go.mod; protoc
-# has to be on the PATH.
+# must be on the PATH.
 set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -24,8 +24,8 @@ command -v protoc >/dev/null || {
 hack/tools.sh
 export PATH=$root/.cache/tools:$PATH
 
-# The generators lay out files by import path, so they see the modules through
-# a tree of links.
+# The generators write files by import path, so they run in a tree of links to the
+# modules.
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 link() { mkdir -p "$tree/$(dirname "$1")" && ln -s "$2" "$tree/$1"; }
@@ -78,7 +78,7 @@ openapi-gen \
     k8s.io/apimachinery/pkg/version \
     $v1
 if grep "$v1" "$tree/violations"; then
-    echo "update-codegen: the API types break the rules above" >&2
+    echo "update-codegen: the API types violate the rules above" >&2
     exit 1
 fi
 

@@ -2,8 +2,8 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes the reference of the flags, from what the binaries in bin/ say of
-# themselves, into docs/reference or the directory that is given.
+# Writes the reference of the flags from the --help output of the binaries in bin/,
+# into docs/reference or the given directory.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-docs/reference}

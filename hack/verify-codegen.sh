@@ -2,9 +2,8 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that everything generated is what the generators make of the tree as it
-# stands. It generates into a copy, so it changes nothing, and uncommitted
-# changes neither help nor harm.
+# Checks that generated files are up to date with the working tree. It generates
+# into a copy and changes nothing.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,11 +13,11 @@ mkdir "$scratch"/{is,should}
 
 git ls-files -z --cached --others --exclude-standard --deduplicate |
     while read -r -d '' file; do
-        [[ ! -e $file ]] || printf '%s\0' "$file" # removed, yet still in the index
+        [[ ! -e $file ]] || printf '%s\0' "$file" # removed, but still in the index
     done |
     tar --create --null --files-from=- | tar --extract --directory="$scratch/is"
 cp -R "$scratch/is/." "$scratch/should"
-# The tools are as pinned in both; a link saves building them twice.
+# Both use the same pinned tools; a link avoids building them twice.
 mkdir -p .cache
 ln -s "$PWD/.cache" "$scratch/should/.cache"
 
@@ -26,7 +25,7 @@ ln -s "$PWD/.cache" "$scratch/should/.cache"
     cat "$scratch/log" >&2
     exit 1
 }
-# Both ways: what differs, what is missing, and what should no longer be there.
+# This also finds files that are missing and files that should not exist.
 if ! (cd "$scratch" && diff --recursive --unified --new-file is/pkg should/pkg); then
     echo "verify-codegen: run make update-codegen" >&2
     exit 1

@@ -2,8 +2,8 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that the reference of the flags is what the binaries in bin/ say, and
-# that the links of the documents lead to files that exist.
+# Checks that the reference of the flags matches the binaries in bin/, and that the
+# links in the documents refer to files that exist.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

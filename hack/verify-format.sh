@@ -6,7 +6,7 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# gofmt fails when it finds a difference, and when it can't read a file.
+# gofmt fails if it finds a difference or cannot read a file.
 if ! git ls-files -z --cached --others --exclude-standard --deduplicate '*.go' | xargs -0 gofmt -s -d; then
     echo "verify-format: run make update-format" >&2
     exit 1

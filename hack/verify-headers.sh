@@ -2,14 +2,14 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that source files begin with the copyright and licence lines. Only an
-# interpreter line or a build constraint may stand before them.
+# Checks that source files begin with the copyright and license lines. Only an
+# interpreter line or a build constraint may precede them.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
 while read -r file; do
-    [[ -s $file ]] || continue # removed, or with nothing to protect
+    [[ -s $file ]] || continue # removed, or empty
     want=$'# Copyright The Borough Authors.\n# SPDX-License-Identifier: Apache-2.0'
     [[ $file != *.go ]] || want=${want//#/\/\/}
     if [[ $(grep -vE '^(#!|//go:build |// \+build |$)' "$file" | head -n 2) != "$want" ]]; then

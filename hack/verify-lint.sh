@@ -2,8 +2,8 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs staticcheck, as staticcheck.conf says, over all but the generated
-# packages (in others it leaves generated files alone by itself).
+# Runs staticcheck, configured in staticcheck.conf, on all packages except the
+# generated ones (staticcheck ignores generated files in other packages).
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -2,14 +2,14 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that every shell script parses and may be executed. Those of a test's
-# data are only parsed: the test hands them to a shell.
+# Checks that every shell script parses and is executable. Scripts in testdata are
+# only parsed: the test passes them to a shell.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
 while read -r file; do
-    [[ -f $file ]] || continue # removed, yet still in the index
+    [[ -f $file ]] || continue # removed, but still in the index
     bash -n "$file" || failed=1
     if [[ ! -x $file && $file != */testdata/* ]]; then
         echo "verify-scripts: $file is not executable" >&2

@@ -2,9 +2,10 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that the go.mod of every module is tidy, that every k8s.io library is
-# at one version in all of them, and that k8s.io/kubernetes is in none. The last
-# two do not hold for test/hostcluster, which builds a cluster of another release.
+# Checks that the go.mod of every module is tidy, that all of them require the same
+# version of the k8s.io libraries, and that none requires k8s.io/kubernetes. The
+# last two do not apply to test/hostcluster/kube, which builds the control plane of
+# another release.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +26,7 @@ if [[ $(wc -l <<<"$versions") != 1 ]]; then
     failed=1
 fi
 if grep -nE 'k8s.io/kubernetes ' $product; then
-    echo "verify-tidy: k8s.io/kubernetes is not for import" >&2
+    echo "verify-tidy: k8s.io/kubernetes must not be required" >&2
     failed=1
 fi
 exit $failed

@@ -4,7 +4,7 @@
 
 # Prints the linker flags that put the version into a binary, where
 # k8s.io/component-base/version reads it: --version and GET /version show it.
-# Everything comes from the commit, so the same commit gives the same binary.
+# All of it derives from the commit, so builds of one commit are identical.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

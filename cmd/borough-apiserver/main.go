@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // borough-apiserver serves Namespaces, LimitRanges and Pods in the group
-// tenancy.borough.io, behind the API server of a cluster or on its own.
+// tenancy.borough.io, behind a cluster's kube-apiserver or standalone.
 package main
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/borough-io/borough/cmd/borough-apiserver/app"
 )
 
-// gcPercent is how far the heap may grow between two collections, in per cent of
-// what lives in it. Go's default is 100; with it collecting was a seventh of the
-// CPU time that creates cost. The environment variable GOGC has the last word.
+// gcPercent is the growth of the heap, in percent of the live heap, that starts a
+// garbage collection. With Go's default of 100, garbage collection took a seventh
+// of the CPU time of creates. The environment variable GOGC overrides it.
 const gcPercent = 200
 
 func main() {

@@ -19,8 +19,8 @@ import (
 
 func main() {
 	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A context of our own, because the libraries take any cause but
-	// context.Canceled for a failure.
+	// Not signalled itself: the libraries treat any cause except context.Canceled
+	// as a failure.
 	ctx, cancel := context.WithCancel(context.Background())
 	context.AfterFunc(signalled, func() {
 		stop() // a second signal ends the process at once

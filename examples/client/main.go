@@ -1,10 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// client shows the typed clients and informers: it creates a Namespace with a
-// LimitRange and a Pod in it, shows what the Pod was given, deletes the
-// Namespace, and returns when it is gone. It talks to the server that
-// $KUBECONFIG names.
+// client demonstrates the typed clients and informers. It creates a Namespace with
+// a LimitRange and a Pod, prints the defaults that the Pod got, deletes the
+// Namespace, and waits until it is removed. It uses the server in $KUBECONFIG.
 package main
 
 import (
@@ -65,8 +64,8 @@ func run(ctx context.Context, client versioned.Interface) error {
 	}
 	fmt.Printf("The Pod may use %s of memory.\n", pod.Spec.Containers[0].Resources.Limits.Memory())
 
-	// The informer is there before the Namespace is deleted, so it can't miss
-	// that it goes.
+	// The informer starts before the Namespace is deleted, so it cannot miss the
+	// event.
 	gone := make(chan struct{})
 	informers := externalversions.NewSharedInformerFactory(client, 0)
 	namespaces := informers.Tenancy().V1().Namespaces().Informer()

@@ -7,9 +7,9 @@ package main
 
 import "syscall"
 
-// attributes puts a process into a group of its own: Ctrl-C goes to every
-// process of the terminal's foreground group, and the two are to get one signal,
-// from here, in order.
+// attributes puts a process into a separate process group. Ctrl-C signals every
+// process of the foreground group, but the two have to stop in order, on signals
+// from this program.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// run is what `make run` runs: the API server and the controller manager as one
-// foreground job. It says what to type once the server is ready, shows the
-// errors that either logs, and ends both when one ends or when it is told to.
+// run implements `make run`: it runs the API server and the controller manager as
+// one foreground job. When the server is ready it prints what to type next. It
+// shows the errors that either logs, and stops both when one exits or on a signal.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run returns nil when ctx ended it, and an error when anything else did.
+// run returns nil when ctx ends, and an error when a process exits by itself.
 func run(ctx context.Context, bin, state string, port int) error {
 	state, err := filepath.Abs(state)
 	if err != nil {
@@ -62,15 +62,15 @@ func run(ctx context.Context, bin, state string, port int) error {
 		return err
 	}
 
-	// Health and metrics of the controller are off: they would want a second
-	// port, which two clones on one machine would fight for.
+	// Health and metrics of the controller are off: they would need a second
+	// port, on which two clones on one machine would conflict.
 	controller, err := start(filepath.Join(bin, "borough-controller-manager"), filepath.Join(state, "controller-manager.log"),
 		"--kubeconfig="+filepath.Join(state, "controller.kubeconfig"), "--leader-elect=false", "--http-bind-address=")
 	if err != nil {
 		return err
 	}
-	// Deferred last, so stopped first: the controller would log that the
-	// server has gone.
+	// Deferred last, so that it stops first: otherwise the controller would log
+	// connection errors.
 	defer controller.stop()
 
 	greet(state, port, time.Since(began))
@@ -85,12 +85,12 @@ func run(ctx context.Context, bin, state string, port int) error {
 	}
 }
 
-// checkFree gives the usual mistake a helpful answer. The server binds the port
-// for itself, and fails if it was taken in between.
+// checkFree returns a helpful error for the most common mistake. The server binds
+// the port itself, and fails if another process takes it in between.
 func checkFree(port int) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d is taken; choose another one: make run PORT=%d", port, port+1)
+		return fmt.Errorf("port %d is in use; choose another one: make run PORT=%d", port, port+1)
 	}
 	if err != nil {
 		return fmt.Errorf("try port %d: %w", port, err)
@@ -110,6 +110,6 @@ Borough is ready at https://127.0.0.1:%d after %.1f s. In another terminal, type
 	fmt.Printf(`  kubectl apply -f examples/1-namespace.yaml
   kubectl get namespaces
 
-Data and logs are in %s. Ctrl-C stops; the next make run goes on with the same data.
+Data and logs are in %s. Ctrl-C stops; the next make run continues with the same data.
 `, state)
 }

@@ -22,16 +22,16 @@ import (
 const (
 	// grace is how long a process may take to end after SIGTERM.
 	grace = 10 * time.Second
-	// readyInterval is the time between two questions whether the server is
-	// ready; it ends no wait that an event could end.
+	// readyInterval is the interval of the readiness probe. No event reports
+	// that another process is ready.
 	readyInterval = 50 * time.Millisecond
 )
 
-// process is one of the two binaries, running.
+// process is one of the two binaries while it runs.
 type process struct {
 	name, log string
 	cmd       *exec.Cmd
-	exited    chan struct{} // closed once err holds what Wait said
+	exited    chan struct{} // closed after err holds the result of Wait
 	err       error
 }
 
@@ -60,29 +60,29 @@ func start(path, logPath string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the process and returns when it has ended.
+// stop stops the process and returns when it has exited.
 func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has exited
 	select {
 	case <-p.exited:
 	case <-time.After(grace):
-		fmt.Fprintf(os.Stderr, "make run: %s did not end within %s, killing it\n", p.name, grace)
+		fmt.Fprintf(os.Stderr, "make run: %s did not exit within %s; killing it\n", p.name, grace)
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
 }
 
-// failure says how the process ended; call it once exited is closed.
+// failure reports how the process exited. It may be called after exited is closed.
 func (p *process) failure() error {
 	how := "exit status 0"
 	if p.err != nil {
 		how = p.err.Error()
 	}
-	return fmt.Errorf("%s ended (%s); all that it said is in %s", p.name, how, p.log)
+	return fmt.Errorf("%s exited (%s); its log is %s", p.name, how, p.log)
 }
 
-// waitReady returns nil when the server is ready, and an error when it ends
-// before or ctx does.
+// waitReady returns nil when the server is ready, and an error when it exits or
+// ctx ends before that.
 func (p *process) waitReady(ctx context.Context, port int, caFile string) error {
 	tick := time.NewTicker(readyInterval)
 	defer tick.Stop()
@@ -100,7 +100,7 @@ func (p *process) waitReady(ctx context.Context, port int, caFile string) error 
 	}
 }
 
-// ready reads the CA each time: the server mints it when it starts first.
+// ready reads the CA each time, because the server creates it on its first start.
 func ready(ctx context.Context, port int, caFile string) bool {
 	ca, err := os.ReadFile(caFile)
 	if err != nil {
@@ -124,16 +124,15 @@ func ready(ctx context.Context, port int, caFile string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// quiet matches the log lines that are no errors: klog's informational ones and
-// warnings.
+// quiet matches log lines that are not errors: informational ones and warnings of
+// klog.
 var quiet = regexp.MustCompile(`^[IW]\d{4} `)
 
-// output writes everything to the log and, line by line, what is not quiet to
-// the terminal.
+// output writes everything to the log and, line by line, errors to the terminal.
 type output struct {
 	log, terminal io.Writer
 	name          string
-	rest          []byte // the beginning of a line whose end is yet to come
+	rest          []byte // the beginning of an incomplete line
 }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -161,7 +160,7 @@ func (o *output) show(line []byte) {
 	if quiet.Match(line) {
 		return
 	}
-	// What it says before it logs begins with its name already.
+	// Errors before logging is set up already begin with the name.
 	line = bytes.TrimPrefix(line, []byte(o.name+": "))
 	fmt.Fprintf(o.terminal, "%s: %s\n", o.name, line)
 }

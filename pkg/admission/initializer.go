@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission gives Borough's admission plugins what they work with: the
-// informers and the client of the server's own API.
+// Package admission initializes Borough's admission plugins with the informers and
+// the client of the server's own API.
 package admission
 
 import (
@@ -16,7 +16,7 @@ import (
 // cache.
 type WantsTenancyInformers interface {
 	// SetTenancyInformers is called once, before the informers start. The plugin
-	// asks the factory for the informers that it reads from, so that they do.
+	// gets the informers that it needs from the factory, which then starts them.
 	SetTenancyInformers(externalversions.SharedInformerFactory)
 }
 
@@ -27,7 +27,7 @@ type WantsTenancyClient interface {
 	SetTenancyClient(versioned.Interface)
 }
 
-// Initializer hands out the informers and the client.
+// Initializer sets the informers and the client of the plugins.
 type Initializer struct {
 	informers externalversions.SharedInformerFactory
 	client    versioned.Interface
@@ -35,13 +35,13 @@ type Initializer struct {
 
 var _ admission.PluginInitializer = &Initializer{}
 
-// NewInitializer returns an Initializer of what its plugins read through. The
+// NewInitializer returns an Initializer with the informers and the client. The
 // caller starts the informers after all plugins are initialized.
 func NewInitializer(informers externalversions.SharedInformerFactory, client versioned.Interface) *Initializer {
 	return &Initializer{informers: informers, client: client}
 }
 
-// Initialize gives the plugin what it wants.
+// Initialize sets the informers and the client if the plugin wants them.
 func (i *Initializer) Initialize(plugin admission.Interface) {
 	if wants, ok := plugin.(WantsTenancyInformers); ok {
 		wants.SetTenancyInformers(i.informers)

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// syncTimeout is how long a request waits for a cache to fill when the server
-// has just started. It is that of the library's admission.Handler, which polls.
+// syncTimeout is how long a request waits for a cache to sync after the server has
+// started. It is the same as in the library's admission.Handler, which polls.
 const syncTimeout = 10 * time.Second
 
-// WaitForSync returns as soon as the cache is filled. If it is not after 10
-// seconds, or when ctx ends, it returns the 403 that Kubernetes answers with.
+// WaitForSync returns as soon as the cache has synced. After 10 seconds, or when ctx
+// ends, it returns the same 403 as Kubernetes.
 func WaitForSync(ctx context.Context, a admission.Attributes, synced cache.DoneChecker) error {
 	if cache.IsDone(synced) {
 		return nil

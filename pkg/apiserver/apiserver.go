@@ -1,11 +1,12 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiserver puts the registries of the tenancy.borough.io group
-// together into a generic API server.
+// Package apiserver assembles the registries, admission and storage of the
+// tenancy.borough.io group into a generic API server.
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,22 +16,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	"github.com/borough-io/borough/pkg/storage/precondition"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
-// Config is all that a server is made from.
+// Config is the configuration of a server.
 type Config struct {
 	Generic *genericapiserver.RecommendedConfig
 	Extra   ExtraConfig
@@ -38,30 +42,37 @@ type Config struct {
 
 // ExtraConfig is what Borough adds to the generic configuration.
 type ExtraConfig struct {
-	// Scheme and Codecs are those that Generic was made with.
+	// Scheme and Codecs are those of Generic.
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
 
-	// Standalone says that there is no core group beside ours: the kinds have its
-	// short names (ns, limits, po) and the category all, and what clients ask of
-	// its Namespaces is answered from ours.
+	// Standalone means that no other server serves the core group: our resources
+	// have its short names (ns, limits, po) and the category all, and requests for
+	// its namespaces are served from ours.
 	Standalone bool
 
-	// HostNamespaces is the rule for the host's namespace controller.
-	HostNamespaces HostNamespaces
+	// ClusterNamespaces is the rule for the cluster's namespace controller.
+	ClusterNamespaces ClusterNamespaces
 
-	// Client talks to this very server, with all rights.
+	// Client is a client of this server with all rights.
 	Client versioned.Interface
-	// Informers are what admission reads from. They are made from Client, and
-	// the server starts them.
+	// Informers are the caches of admission, created from Client. The server starts
+	// them.
 	Informers externalversions.SharedInformerFactory
+
+	// Unreadable are the stored objects that cannot be read. The storage that
+	// Generic was made with takes note of them.
+	Unreadable *unreadable.Objects
+
+	// preconditions is the storage.
+	preconditions precondition.Checker
 }
 
-// connectionGrace bounds how long a stop waits for connections to close after
-// it was announced on them (HTTP/2 leaves the client a second); requests in
-// flight are waited for besides. A connection that the loopback client opens in
-// the very instant of a stop is told nothing, and would hold it up for as long
-// as a request may take.
+// connectionGrace bounds how long a shutdown waits for connections to close after
+// it was announced on them (HTTP/2 gives the client a second), in addition to the
+// requests in flight. A connection that the loopback client opens during the
+// shutdown gets no announcement, and would otherwise delay it by the request
+// timeout.
 const connectionGrace = 2 * time.Second
 
 type completedConfig struct {
@@ -69,26 +80,30 @@ type completedConfig struct {
 	extra   *ExtraConfig
 }
 
-// CompletedConfig can only be had from Complete.
+// CompletedConfig is returned by Complete.
 type CompletedConfig struct {
 	*completedConfig
 }
 
-// Complete fills in what can be derived. It changes the receiver.
+// Complete sets fields that can be derived. It changes the receiver.
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.BuildHandlerChainFunc = c.Extra.handlerChain
+	c.Extra.preconditions, _ = c.Generic.RESTOptionsGetter.(precondition.Checker)
 	return CompletedConfig{&completedConfig{c.Generic.Complete(), &c.Extra}}
 }
 
-// New returns a server that is ready to be prepared and run.
+// New returns a server that can be prepared and run.
 func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
+	if c.extra.preconditions == nil {
+		return nil, errors.New("the storage can't check preconditions of writes")
+	}
 	server, err := c.generic.New("borough-apiserver", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("make the generic API server: %w", err)
 	}
 	server.ShutdownTimeout = connectionGrace
 
-	resources, err := c.extra.resources(c.generic.RESTOptionsGetter, c.generic.AdmissionControl)
+	resources, err := c.extra.resources(c.generic.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +111,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 		return nil, err
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(tenancy.GroupName, c.extra.Scheme, metav1.ParameterCodec, c.extra.Codecs)
+	group.NegotiatedSerializer = limitedSerializer{group.NegotiatedSerializer, requestlimits.NewChecker(c.extra.Scheme)}
 	group.VersionedResourcesStorageMap[v1.SchemeGroupVersion.Version] = resources
 	if err := server.InstallAPIGroup(&group); err != nil {
 		return nil, fmt.Errorf("install %s: %w", v1.SchemeGroupVersion, err)
@@ -110,16 +126,17 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	return server, nil
 }
 
-func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter, admit admission.Interface) (map[string]rest.Storage, error) {
+func (c *ExtraConfig) resources(generic *genericapiserver.Config) (map[string]rest.Storage, error) {
+	optsGetter := generic.RESTOptionsGetter
 	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, c.Standalone)
 	if err != nil {
 		return nil, err
 	}
-	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.Standalone)
+	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, c.Standalone)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := pod.NewStorage(c.Scheme, optsGetter, namespaces.Namespace, c.Standalone)
+	pods, err := pod.NewStorage(c.Scheme, optsGetter, c.Standalone)
 	if err != nil {
 		return nil, err
 	}
@@ -136,45 +153,55 @@ func (c *ExtraConfig) resources(optsGetter generic.RESTOptionsGetter, admit admi
 		"pods/resize":              pods.Resize,
 		"pods/ephemeralcontainers": pods.EphemeralContainers,
 	}
-	content, err := c.content(resources)
+	content, err := c.content(map[string]*genericregistry.Store{"limitranges": limitRanges.LimitRange.Store, "pods": pods.Pod.Store})
 	if err != nil {
 		return nil, err
 	}
-	resources["namespacepurges"] = namespacepurge.NewREST(c.Scheme, admit, content)
+	resources["namespacepurges"] = namespacepurge.NewREST(namespacepurge.Config{
+		Scheme:     c.Scheme,
+		Namespaces: namespaces.Namespace,
+		Authorizer: generic.Authorization.Authorizer,
+		Admission:  generic.AdmissionControl,
+		Content:    content,
+	})
 	return resources, nil
 }
 
-// content returns how a NamespacePurge clears each of the namespaced resources.
-func (c *ExtraConfig) content(resources map[string]rest.Storage) ([]namespacepurge.Content, error) {
+// content returns the content of Namespaces for a NamespacePurge: the stores of
+// the namespaced resources, by their names.
+func (c *ExtraConfig) content(stores map[string]*genericregistry.Store) ([]namespacepurge.Content, error) {
 	var content []namespacepurge.Content
 	for _, gr := range Namespaced() {
-		clearer, ok := resources[gr.Resource].(namespacepurge.Clearer)
-		if !ok {
-			return nil, fmt.Errorf("install namespacepurges: there is no way to clear %s", gr)
+		store := stores[gr.Resource]
+		if store == nil {
+			return nil, fmt.Errorf("install namespacepurges: no store for %s", gr)
 		}
-		kinds, _, err := c.Scheme.ObjectKinds(resources[gr.Resource].New())
+		kinds, _, err := c.Scheme.ObjectKinds(store.New())
 		if err != nil {
 			return nil, fmt.Errorf("install namespacepurges: find the kind of %s: %w", gr, err)
 		}
 		content = append(content, namespacepurge.Content{
-			Clearer:  clearer,
+			Deleter:  deletecollection.Deleter{Store: store},
 			Resource: gr.WithVersion(v1.SchemeGroupVersion.Version),
 			Kind:     v1.SchemeGroupVersion.WithKind(kinds[0].Kind),
+			// Containers run until their Pod is deleted, and may need the other
+			// content to shut down.
+			First: gr == tenancy.Resource("pods"),
 		})
 	}
 	return content, nil
 }
 
-// Namespaced are the resources whose objects live in a Namespace. Storage
-// fences them in, and a NamespacePurge clears them in this order: Pods first, as
-// the controller does.
+// Namespaced returns the resources whose objects live in a Namespace. Storage
+// creates them only in a Namespace that exists and is Active, and a
+// NamespacePurge deletes them in this order.
 func Namespaced() []schema.GroupResource {
 	return []schema.GroupResource{tenancy.Resource("pods"), tenancy.Resource("limitranges")}
 }
 
-// checkNamespaced refuses a namespaced resource that storage knows nothing of,
-// and one whose name is also a subresource of namespaces: the path
-// .../namespaces/NAME/status could then mean two things.
+// checkNamespaced rejects a namespaced resource that is not in Namespaced, and one
+// whose name is also a subresource of namespaces: the path
+// .../namespaces/NAME/status would be ambiguous.
 func checkNamespaced(resources map[string]rest.Storage) error {
 	for name, storage := range resources {
 		scoper, ok := storage.(rest.Scoper)
@@ -186,7 +213,7 @@ func checkNamespaced(resources map[string]rest.Storage) error {
 		}
 		// What can't be got is not stored: namespacepurges have no keys to fence in.
 		if _, stored := storage.(rest.Getter); stored && !slices.Contains(Namespaced(), tenancy.Resource(name)) {
-			return fmt.Errorf("install resource %q: it is not among the namespaced resources that storage fences in", name)
+			return fmt.Errorf("install resource %q: it is missing in Namespaced", name)
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func TestCheckNamespaced(t *testing.T) {
 		"clash":              {"status", stored{storage{true}}, "subresource of that name"},
 		"other clash":        {"finalize", stored{storage{true}}, "subresource of that name"},
 		"clash without harm": {"status", stored{storage{false}}, ""},
-		"not fenced":         {"things", stored{storage{true}}, "fences"},
+		"not fenced":         {"things", stored{storage{true}}, "missing in Namespaced"},
 		"not stored":         {"things", storage{true}, ""},
 		"clash, not stored":  {"status", storage{true}, "subresource of that name"},
 	} {

@@ -19,12 +19,12 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// kubectl takes for granted that there is a core group. This is what it needs of
-// one where none is beside ours.
+// kubectl assumes that there is a core group. This is the part of it that kubectl
+// needs from a standalone server.
 
-// installEmptyCore serves discovery of a core group that has no resources. kubectl
-// knows the kind List, of which it writes its own output, by the version v1 of
-// that group.
+// installEmptyCore serves discovery of a core group without resources. kubectl
+// resolves the kind List, in which it writes its output, in version v1 of that
+// group.
 func installEmptyCore(server *genericapiserver.GenericAPIServer, addresses discovery.Addresses, serializer runtime.NegotiatedSerializer) {
 	core := schema.GroupVersion{Version: "v1"}
 	versions := server.AggregatedLegacyDiscoveryGroupManager
@@ -40,9 +40,9 @@ func installEmptyCore(server *genericapiserver.GenericAPIServer, addresses disco
 	mux.Handle(prefix+"/"+core.Version, discovery.NewAPIVersionHandler(serializer, core, none))
 }
 
-// withCoreNamespaces takes GET /api/v1/namespaces/NAME for a request for our
-// Namespace. When an object of whatever group is not found, kubectl asks this to
-// tell whether its Namespace is not there either, and shows the 404 that it gets.
+// withCoreNamespaces serves GET /api/v1/namespaces/NAME from our Namespaces. If an
+// object of any group is not found, kubectl sends this request to find out whether
+// its Namespace exists, and shows the 404.
 func withCoreNamespaces(next http.Handler) http.Handler {
 	const core = "/api/v1/namespaces/"
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -18,9 +18,9 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
-// addHooks adds what the server does once it serves. It is ready only when the
-// hooks are done. A hook that fails ends the process, so being stopped is no
-// failure.
+// addHooks adds the hooks that run when the server starts to serve. It is ready when
+// they are done. A hook that fails ends the process, so a hook that was stopped
+// returns no error.
 func addHooks(server *genericapiserver.GenericAPIServer, c *ExtraConfig) error {
 	hooks := map[string]genericapiserver.PostStartHookFunc{
 		"start-tenancy-informers": func(hook genericapiserver.PostStartHookContext) error {
@@ -41,8 +41,8 @@ func addHooks(server *genericapiserver.GenericAPIServer, c *ExtraConfig) error {
 	return nil
 }
 
-// ensureNamespace creates a Namespace that does not exist. It tries until it
-// succeeds or the server stops: etcd may be away for a while when a server
+// ensureNamespace creates a Namespace if it does not exist. It retries until it
+// succeeds or the server stops, because etcd may be unavailable when a server
 // starts.
 func ensureNamespace(ctx context.Context, client versioned.Interface, name string) {
 	ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -52,7 +52,7 @@ func ensureNamespace(ctx context.Context, client versioned.Interface, name strin
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return true, nil
 		}
-		klog.FromContext(ctx).Info("Will try again to create a namespace that always exists", "namespace", name, "reason", err)
+		klog.FromContext(ctx).Info("Failed to create a Namespace that always exists, will retry", "namespace", name, "reason", err)
 		return false, nil
 	})
 }

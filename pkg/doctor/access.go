@@ -14,8 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
 
-// right is to do something to resources of a group. Namespace and name narrow it
-// down.
+// right is a permission for resources of an API group, restricted by namespace and
+// name if they are set.
 type right struct {
 	verbs           []string
 	group           string
@@ -39,7 +39,7 @@ var (
 		verbs: listWatch, group: "admissionregistration.k8s.io",
 		resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
 	}}
-	// What the server does not need when its requirement is turned off.
+	// requirementRights are needed unless their requirement is turned off.
 	requirementRights = map[string][]right{
 		"priority and fairness": {
 			{verbs: listWatch, group: "flowcontrol.apiserver.k8s.io", resources: []string{"flowschemas", "prioritylevelconfigurations"}},
@@ -54,7 +54,8 @@ var (
 	}
 )
 
-// serverRights are what the server needs beside delegator and reader.
+// serverRights returns the rights that the server needs in addition to those of
+// delegator and reader.
 func serverRights(d *deployment) []right {
 	rights := slices.Clone(webhookRights)
 	for _, r := range requirements {
@@ -62,7 +63,7 @@ func serverRights(d *deployment) []right {
 			rights = append(rights, requirementRights[r.what]...)
 		}
 	}
-	if secret, _, kept, found := d.certSecret(""); kept && found {
+	if secret, _, managed, found := d.certSecret(""); managed && found {
 		rights = append(rights,
 			right{verbs: []string{"create"}, resources: []string{"secrets"}, namespace: secret.Namespace},
 			right{verbs: []string{"get", "list", "watch", "update"}, resources: []string{"secrets"}, namespace: secret.Namespace, name: secret.Name},
@@ -73,24 +74,25 @@ func serverRights(d *deployment) []right {
 }
 
 func (x *examination) checkDelegator(ctx context.Context) Finding {
-	return x.checkMay(ctx, delegatorRights, "may ask the host who a user is and what he may do",
+	return x.checkAccess(ctx, delegatorRights, "can delegate authentication and authorization to kube-apiserver",
 		fmt.Sprintf("kubectl create clusterrolebinding %s-auth-delegator --clusterrole=system:auth-delegator --serviceaccount=%s:%s",
 			x.ServiceAccount, x.Namespace, x.ServiceAccount))
 }
 
 func (x *examination) checkReader(ctx context.Context) Finding {
-	return x.checkMay(ctx, readerRights, "may read by which certificate and headers to know the host",
+	return x.checkAccess(ctx, readerRights, "can read how to authenticate kube-apiserver",
 		fmt.Sprintf("kubectl create rolebinding %s-auth-reader --namespace=%s --role=extension-apiserver-authentication-reader --serviceaccount=%s:%s",
 			x.ServiceAccount, metav1.NamespaceSystem, x.Namespace, x.ServiceAccount))
 }
 
 func (x *examination) checkRights(ctx context.Context) Finding {
-	return x.checkMay(ctx, serverRights(x.deployment), "may do what else the server needs",
-		"a role or the binding of one is missing: "+deploy)
+	return x.checkAccess(ctx, serverRights(x.deployment), "has the other rights that the server needs",
+		"a role or a binding is missing: "+deploy)
 }
 
-// checkMay asks the host whether the service account has all of the rights.
-func (x *examination) checkMay(ctx context.Context, rights []right, may, cure string) Finding {
+// checkAccess checks, by SubjectAccessReviews, that the service account has the
+// rights. If it does, the message is success.
+func (x *examination) checkAccess(ctx context.Context, rights []right, success, cure string) Finding {
 	user := serviceaccount.MakeUsername(x.Namespace, x.ServiceAccount)
 	groups := append(serviceaccount.MakeGroupNames(x.Namespace), "system:authenticated")
 	var missing []string
@@ -103,7 +105,7 @@ func (x *examination) checkMay(ctx context.Context, rights []right, may, cure st
 					Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: &attributes},
 				}, metav1.CreateOptions{})
 				if err != nil {
-					return skipped("can't ask what %s may do: %s", user, oneLine(err.Error()))
+					return skipped("cannot check the rights of %s: %s", user, oneLine(err.Error()))
 				}
 				if !review.Status.Allowed {
 					lacking[verb] = append(lacking[verb], resource)
@@ -113,9 +115,9 @@ func (x *examination) checkMay(ctx context.Context, rights []right, may, cure st
 		missing = append(missing, r.describe(lacking)...)
 	}
 	if len(missing) > 0 {
-		return fault(fmt.Sprintf("%s may not %s", user, strings.Join(missing, ", nor ")), cure)
+		return fault(fmt.Sprintf("%s cannot %s", user, strings.Join(missing, ", or ")), cure)
 	}
-	return ok("%s %s", user, may)
+	return ok("%s %s", user, success)
 }
 
 func (r right) attributes(verb, resource string) authorizationv1.ResourceAttributes {
@@ -125,8 +127,8 @@ func (r right) attributes(verb, resource string) authorizationv1.ResourceAttribu
 	}
 }
 
-// describe tells of the resources that each verb is lacking for. Verbs that lack
-// for the same go together.
+// describe returns texts for the resources that each verb is lacking for. It
+// combines verbs with the same resources.
 func (r right) describe(lacking map[string][]string) []string {
 	var texts []string
 	for i, verb := range r.verbs {

@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestRightsOfManifests compares what is checked with what the manifests give.
+// TestRightsOfManifests compares the rights that are checked with the rights in
+// the manifests.
 func TestRightsOfManifests(t *testing.T) {
 	base := givenBy(t, "base/apiserver/rbac.yaml")
 	selfSigned := givenBy(t, "components/self-signed/rbac.yaml")
@@ -31,7 +32,7 @@ func TestRightsOfManifests(t *testing.T) {
 	} {
 		checked := checkedWith(tc.args...)
 		if diff := cmp.Diff(sets.List(tc.given), sets.List(checked)); diff != "" {
-			t.Errorf("with %v, what is checked differs from the manifests (-given +checked):\n%s", tc.args, diff)
+			t.Errorf("with %v, the checked rights differ from the manifests (-given +checked):\n%s", tc.args, diff)
 		}
 	}
 }
@@ -59,13 +60,13 @@ func givenBy(t *testing.T, manifest string) sets.Set[string] {
 				r.name = rule.ResourceNames[0]
 			}
 			if len(rule.APIGroups) > 1 || len(rule.ResourceNames) > 1 {
-				t.Fatalf("%s: a rule has more groups or names than this test knows to compare: %+v", manifest, rule)
+				t.Fatalf("%s: this test cannot compare a rule with several groups or names: %+v", manifest, rule)
 			}
 			given = given.Union(each(r))
 		}
 	}
 	if given.Len() == 0 {
-		t.Fatalf("%s gives no rights", manifest)
+		t.Fatalf("%s has no rights", manifest)
 	}
 	return given
 }

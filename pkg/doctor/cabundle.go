@@ -16,42 +16,42 @@ import (
 )
 
 func (x *examination) checkCABundle(ctx context.Context) Finding {
-	secret, key, kept, found := x.deployment.certSecret(x.Namespace)
-	cure := cureCABundle(x.apiService, kept)
+	secret, key, managed, found := x.deployment.certSecret(x.Namespace)
+	cure := cureCABundle(x.apiService, managed)
 	spec := x.apiService.Spec
 	if spec.InsecureSkipTLSVerify {
-		return fault("insecureSkipTLSVerify is set: whoever can pose as the Service gets to see all that the host sends, and to answer it",
+		return fault("insecureSkipTLSVerify is set: a process that impersonates the Service can read and answer all requests that kube-apiserver forwards",
 			"remove insecureSkipTLSVerify; "+cure)
 	}
 	if len(spec.CABundle) == 0 {
 		if condition := x.apiService.available(); condition != nil && condition.Status == metav1.ConditionTrue {
-			return ok("it is empty, and the host trusts the serving certificate by its own roots")
+			return ok("it is empty, and kube-apiserver trusts the serving certificate by its system roots")
 		}
-		return fault("it is empty: the host can't know the server", cure)
+		return fault("it is empty: kube-apiserver cannot verify the serving certificate", cure)
 	}
 	cas, err := certutil.ParseCertsPEM(spec.CABundle)
 	if err != nil {
-		return fault("it is not what it should be, certificates in PEM: "+err.Error(), cure)
+		return fault("it does not contain PEM certificates: "+err.Error(), cure)
 	}
-	// By the host's clock, for that is who looks.
+	// By the clock of kube-apiserver, which verifies the certificates.
 	now := x.now()
 	if expired(cas, now) {
-		return fault(fmt.Sprintf("all its certificates are expired or not yet valid, the last one ends %s", cas[len(cas)-1].NotAfter.Format(time.RFC3339)), cure)
+		return fault(fmt.Sprintf("all its certificates are expired or not yet valid; the last one expires at %s", cas[len(cas)-1].NotAfter.Format(time.RFC3339)), cure)
 	}
 
 	if !found {
-		return ok("it holds %d good certificates; the serving certificate is in no Secret to compare it with", len(cas))
+		return ok("it has %d certificates, not all expired; the serving certificate is not in a Secret that doctor could compare it with", len(cas))
 	}
 	stored, err := x.client.CoreV1().Secrets(secret.Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) && kept:
+	case apierrors.IsNotFound(err) && managed:
 		return fault(fmt.Sprintf("the Secret %s, in which the server keeps its certificate, does not exist", secret),
-			"the server makes it: see that it runs, and the check rights")
+			"the server creates it: check that the server runs; see the check rights")
 	case apierrors.IsNotFound(err):
 		return fault(fmt.Sprintf("the Secret %s of the serving certificate does not exist", secret),
-			"create it, or see the log of cert-manager if that is to do it")
+			"create it or, if cert-manager should create it, check the log of cert-manager")
 	case err != nil:
-		return ok("it holds %d good certificates; it can't be compared with the serving certificate: %s", len(cas), oneLine(err.Error()))
+		return ok("it has %d certificates, not all expired; it cannot be compared with the serving certificate: %s", len(cas), oneLine(err.Error()))
 	}
 	service := x.apiService.Spec.Service
 	name := service.Name + "." + service.Namespace + ".svc"
@@ -60,23 +60,24 @@ func (x *examination) checkCABundle(ctx context.Context) Finding {
 		if untrusted {
 			return fault(problem, cure)
 		}
-		return fault(problem, fmt.Sprintf("renew the serving certificate, for %s", name))
+		return fault(problem, fmt.Sprintf("renew the serving certificate for %s", name))
 	}
-	return ok("it is good for the serving certificate in the Secret %s", secret)
+	return ok("it verifies the serving certificate in the Secret %s", secret)
 }
 
-// cureCABundle depends on who sets it.
-func cureCABundle(service *apiService, kept bool) string {
+// cureCABundle returns the cure for a wrong caBundle, depending on what sets it.
+func cureCABundle(service *apiService, managed bool) string {
 	switch {
-	case kept:
-		return "the server sets caBundle itself: see that it runs, its log, and the check rights"
+	case managed:
+		return "the server sets caBundle itself: check that the server runs, and its log; see the check rights"
 	case service.Metadata.Annotations["cert-manager.io/inject-ca-from"] != "":
-		return "cert-manager sets caBundle: see that its cainjector runs, and its log"
+		return "cert-manager sets caBundle: check that its cainjector runs, and its log"
 	}
 	return "set caBundle to the certificate of the CA that signed the serving certificate: " +
 		"kubectl patch apiservice " + apiServiceName + ` --type=merge --patch="{\"spec\":{\"caBundle\":\"$(base64 <ca.crt | tr -d '\n')\"}}"`
 }
 
+// expired reports whether none of the certificates is valid now.
 func expired(certs []*x509.Certificate, now time.Time) bool {
 	for _, cert := range certs {
 		if !now.Before(cert.NotBefore) && !now.After(cert.NotAfter) {
@@ -86,12 +87,12 @@ func expired(certs []*x509.Certificate, now time.Time) bool {
 	return true
 }
 
-// verify says what the host will find wrong with the certificate that the server
-// serves, and whether that is the fault of the trusted certificates.
+// verify returns the problem that kube-apiserver has with the serving certificate,
+// or "". It reports whether the trusted certificates are the cause.
 func verify(certPEM []byte, trusted []*x509.Certificate, name string, now time.Time) (problem string, untrusted bool) {
 	chain, err := certutil.ParseCertsPEM(certPEM)
 	if err != nil {
-		return "can't be read: " + err.Error(), false
+		return "cannot be parsed: " + err.Error(), false
 	}
 	options := x509.VerifyOptions{DNSName: name, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now}
 	for _, ca := range trusted {
@@ -108,7 +109,7 @@ func verify(certPEM []byte, trusted []*x509.Certificate, name string, now time.T
 	case errors.As(err, &authority):
 		return "is not signed by a CA in caBundle", true
 	case expired(chain[:1], now):
-		return fmt.Sprintf("is good only from %s to %s", chain[0].NotBefore.Format(time.RFC3339), chain[0].NotAfter.Format(time.RFC3339)), false
+		return fmt.Sprintf("is valid only from %s to %s", chain[0].NotBefore.Format(time.RFC3339), chain[0].NotAfter.Format(time.RFC3339)), false
 	}
-	return "is not good: " + err.Error(), false
+	return "is not valid: " + err.Error(), false
 }

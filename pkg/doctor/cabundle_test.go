@@ -23,65 +23,67 @@ const served = "borough-apiserver.borough-system.svc"
 
 func TestCABundle(t *testing.T) {
 	now := time.Now()
-	setBundle := func(pem string) func(*testing.T, *fakeHost) {
-		return func(_ *testing.T, h *fakeHost) { h.apiService.Spec.CABundle = []byte(pem) }
+	setBundle := func(pem string) func(*testing.T, *fakeCluster) {
+		return func(_ *testing.T, c *fakeCluster) { c.apiService.Spec.CABundle = []byte(pem) }
 	}
-	// serve has the Secret hold a certificate, which caBundle is good for.
-	serve := func(name string, issuedAt time.Time) func(*testing.T, *fakeHost) {
-		return func(t *testing.T, h *fakeHost) {
+	// serve puts a certificate into the Secret, and its CA into caBundle.
+	serve := func(name string, issuedAt time.Time) func(*testing.T, *fakeCluster) {
+		return func(t *testing.T, c *fakeCluster) {
 			ca := newTestCA(t, "ca", now, time.Hour)
-			h.apiService.Spec.CABundle = ca.pem()
-			h.answers[secretPath] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"tls.crt": ca.issue(t, name, issuedAt, time.Hour)}}}
+			c.apiService.Spec.CABundle = ca.pem()
+			c.answers[secretPath] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"tls.crt": ca.issue(t, name, issuedAt, time.Hour)}}}
 		}
 	}
 	for _, tc := range []struct {
 		name          string
-		do            func(*testing.T, *fakeHost)
+		do            func(*testing.T, *fakeCluster)
 		status        Status
 		message, cure string
 	}{
-		{"good", serve(served, now), OK, "good for the serving certificate in the Secret borough-system/borough-apiserver-tls", ""},
-		{"insecure", func(_ *testing.T, h *fakeHost) {
-			h.apiService.Spec.CABundle, h.apiService.Spec.InsecureSkipTLSVerify = nil, true
+		{"valid", serve(served, now), OK, "verifies the serving certificate in the Secret borough-system/borough-apiserver-tls", ""},
+		{"insecure", func(_ *testing.T, c *fakeCluster) {
+			c.apiService.Spec.CABundle, c.apiService.Spec.InsecureSkipTLSVerify = nil, true
 		}, Fault, "insecureSkipTLSVerify is set", "remove insecureSkipTLSVerify; set caBundle"},
-		{"empty", func(_ *testing.T, h *fakeHost) {
-			h.apiService.Spec.CABundle = nil
-			h.unavailable("FailedDiscoveryCheck", "x509: certificate signed by unknown authority")
+		{"empty", func(_ *testing.T, c *fakeCluster) {
+			c.apiService.Spec.CABundle = nil
+			c.unavailable("FailedDiscoveryCheck", "x509: certificate signed by unknown authority")
 		}, Fault, "it is empty", "kubectl patch apiservice v1.tenancy.borough.io"},
-		{"empty, with roots of the host's own", setBundle(""), OK, "by its own roots", ""},
-		{"no PEM", setBundle("garbage"), Fault, "certificates in PEM", "set caBundle"},
-		{"expired", func(t *testing.T, h *fakeHost) {
-			h.apiService.Spec.CABundle = newTestCA(t, "ca", now.Add(-2*time.Hour), time.Hour).pem()
+		{"empty, trusted by system roots", setBundle(""), OK, "by its system roots", ""},
+		{"not PEM", setBundle("garbage"), Fault, "PEM certificates", "set caBundle"},
+		{"expired", func(t *testing.T, c *fakeCluster) {
+			c.apiService.Spec.CABundle = newTestCA(t, "ca", now.Add(-2*time.Hour), time.Hour).pem()
 		}, Fault, "expired or not yet valid", "set caBundle"},
-		{"expired by the host's clock", func(_ *testing.T, h *fakeHost) { h.clock = 3 * time.Hour }, Fault, "expired or not yet valid", "set caBundle"},
-		{"another CA of the same name", func(t *testing.T, h *fakeHost) { h.apiService.Spec.CABundle = newTestCA(t, "ca", now, time.Hour).pem() },
+		{"expired by the clock of kube-apiserver", func(_ *testing.T, c *fakeCluster) { c.clock = 3 * time.Hour }, Fault, "expired or not yet valid", "set caBundle"},
+		{"another CA of the same name", func(t *testing.T, c *fakeCluster) {
+			c.apiService.Spec.CABundle = newTestCA(t, "ca", now, time.Hour).pem()
+		},
 			Fault, "in the Secret borough-system/borough-apiserver-tls is not signed by a CA in caBundle", "set caBundle"},
-		{"another CA, cert-manager", func(t *testing.T, h *fakeHost) {
-			h.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
-			h.apiService.Metadata.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
+		{"another CA, cert-manager", func(t *testing.T, c *fakeCluster) {
+			c.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
+			c.apiService.Metadata.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
 		}, Fault, "not signed", "cainjector"},
-		{"another CA, kept by the server", func(t *testing.T, h *fakeHost) {
-			h.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
-			h.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
+		{"another CA, managed by the server", func(t *testing.T, c *fakeCluster) {
+			c.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
+			c.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
 		}, Fault, "not signed", "the server sets caBundle itself"},
-		{"rotation", func(t *testing.T, h *fakeHost) {
-			h.apiService.Spec.CABundle = append(newTestCA(t, "next", now, time.Hour).pem(), h.apiService.Spec.CABundle...)
-		}, OK, "good for the serving certificate", ""},
-		{"wrong name", serve("other.svc", now), Fault, "not good: x509", "renew the serving certificate, for " + served},
-		{"serving certificate expired", serve(served, now.Add(-2*time.Hour)), Fault, "is good only from", "renew"},
-		{"no Secret", func(_ *testing.T, h *fakeHost) { delete(h.answers, secretPath) }, Fault, "does not exist", "create it"},
-		{"no Secret yet", func(_ *testing.T, h *fakeHost) {
-			delete(h.answers, secretPath)
-			h.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
-		}, Fault, "does not exist", "the server makes it"},
-		{"Secret out of sight", func(_ *testing.T, h *fakeHost) { h.answers[secretPath] = failure(403, "no") }, OK, "can't be compared", ""},
-		{"no Secret named", func(_ *testing.T, h *fakeHost) { h.deployment.Spec.Template.Spec.Containers[0].Args = nil }, OK, "in no Secret", ""},
+		{"rotation", func(t *testing.T, c *fakeCluster) {
+			c.apiService.Spec.CABundle = append(newTestCA(t, "next", now, time.Hour).pem(), c.apiService.Spec.CABundle...)
+		}, OK, "verifies the serving certificate", ""},
+		{"wrong name", serve("other.svc", now), Fault, "not valid: x509", "renew the serving certificate for " + served},
+		{"serving certificate expired", serve(served, now.Add(-2*time.Hour)), Fault, "is valid only from", "renew"},
+		{"no Secret", func(_ *testing.T, c *fakeCluster) { delete(c.answers, secretPath) }, Fault, "does not exist", "create it"},
+		{"no Secret yet", func(_ *testing.T, c *fakeCluster) {
+			delete(c.answers, secretPath)
+			c.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
+		}, Fault, "does not exist", "the server creates it"},
+		{"Secret not readable", func(_ *testing.T, c *fakeCluster) { c.answers[secretPath] = failure(403, "no") }, OK, "cannot be compared", ""},
+		{"no Secret named", func(_ *testing.T, c *fakeCluster) { c.deployment.Spec.Template.Spec.Containers[0].Args = nil }, OK, "not in a Secret", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			host := newFakeHost(t)
-			tc.do(t, host)
-			got := host.examine(t)["caBundle"]
+			cluster := newFakeCluster(t)
+			tc.do(t, cluster)
+			got := cluster.examine(t)["caBundle"]
 			if got.Status != tc.status || !strings.Contains(got.Message, tc.message) || !strings.Contains(got.Cure, tc.cure) {
 				t.Errorf("got %+v, want %s: %q, cure: %q", got, tc.status, tc.message, tc.cure)
 			}
@@ -115,7 +117,8 @@ func (ca *testCA) issue(t *testing.T, name string, from time.Time, lifetime time
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
 }
 
-// sign signs with the CA's key, or, for a CA that has none yet, with the new one.
+// sign creates a key and signs its certificate with the key of the CA or, if the CA
+// has no key yet, with the new key.
 func (ca *testCA) sign(t *testing.T, template *x509.Certificate, from time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -148,9 +151,9 @@ func TestCertSecret(t *testing.T) {
 		}},
 	}
 	for _, tc := range []struct {
-		args        []string
-		want        string
-		kept, found bool
+		args           []string
+		want           string
+		managed, found bool
 	}{
 		{nil, "", false, false},
 		{[]string{"--serving-cert-secret=x/y"}, "x/y tls.crt", true, true},
@@ -160,16 +163,16 @@ func TestCertSecret(t *testing.T) {
 		{[]string{"--tls-cert-file=/elsewhere/tls.crt"}, "", false, false},
 	} {
 		deployment.container.Args = tc.args
-		secret, key, kept, found := deployment.certSecret("ns")
+		secret, key, managed, found := deployment.certSecret("ns")
 		got := secret.String() + " " + key
-		if found != tc.found || kept != tc.kept || found && got != tc.want {
-			t.Errorf("%v: got %q, kept %v, found %v", tc.args, got, kept, found)
+		if found != tc.found || managed != tc.managed || found && got != tc.want {
+			t.Errorf("%v: got %q, managed %v, found %v", tc.args, got, managed, found)
 		}
 	}
 }
 
-// TestCertSecretOfNothing is of a Deployment that could not be found.
-func TestCertSecretOfNothing(t *testing.T) {
+// TestCertSecretWithoutDeployment covers a Deployment that was not found.
+func TestCertSecretWithoutDeployment(t *testing.T) {
 	var none *deployment
 	if _, _, _, found := none.certSecret(metav1.NamespaceDefault); found {
 		t.Error("found a Secret")

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// maxSkew is how far apart clocks may be: the leeway that validators of tokens
-// commonly allow for. Certificates are made with more.
+// maxSkew is the largest difference between clocks that is not a fault. Validators
+// of tokens commonly allow for this much; certificates are created with more leeway.
 const maxSkew = time.Minute
 
-// clock is how far ahead of ours another clock is: somewhere between the two
-// values. The zero clock has not been read.
+// clock is another clock, which is between least and most ahead of ours. The zero
+// clock has not been read.
 type clock struct {
 	name        string
 	least, most time.Duration
 	read        bool
 }
 
-// readClock reads a Date header, which is cut to seconds and was written between
-// the two times.
+// readClock reads a clock from a Date header, which is truncated to seconds and was
+// written between the two times.
 func readClock(header string, sent, received time.Time) clock {
 	date, err := http.ParseTime(header)
 	if err != nil {
@@ -34,8 +34,8 @@ func readClock(header string, sent, received time.Time) clock {
 	return clock{least: date.Sub(received), most: date.Add(time.Second).Sub(sent), read: true}
 }
 
-// ahead is the smallest difference, by its amount, that explains how far ahead
-// of another clock this one seems to be.
+// ahead returns how far this clock is ahead of another one: of the differences that
+// the readings allow, the smallest absolute value.
 func (c clock) ahead(of clock) time.Duration {
 	least, most := c.least-of.most, c.most-of.least
 	switch {
@@ -47,32 +47,32 @@ func (c clock) ahead(of clock) time.Duration {
 	return 0
 }
 
-// now is what the host's clock says.
+// now returns the time by the clock of kube-apiserver.
 func (x *examination) now() time.Time {
-	return time.Now().Add(x.hostClock.ahead(clock{}))
+	return time.Now().Add(x.clusterClock.ahead(clock{}))
 }
 
 func (x *examination) checkClocks(context.Context) Finding {
-	return compareClocks(x.hostClock, x.clocks)
+	return compareClocks(x.clusterClock, x.clocks)
 }
 
-func compareClocks(host clock, servers []clock) Finding {
-	if !host.read {
-		return skipped("the host's answers carry no date")
+func compareClocks(cluster clock, servers []clock) Finding {
+	if !cluster.read {
+		return skipped("the responses of kube-apiserver have no Date header")
 	}
 	var wrong []string
 	cures := map[bool]string{
-		true:  "let the machine that this runs on set its clock by NTP",
-		false: "let the nodes of the host cluster set their clocks by NTP: certificates and tokens are refused by who thinks that they are old or not yet good",
+		true:  "synchronize the clock of this machine by NTP",
+		false: "synchronize the clocks of the nodes of the cluster by NTP: a process whose clock is wrong rejects certificates and tokens as expired or not yet valid",
 	}
 	var most time.Duration
 	cure := ""
-	// Ours comes last, for a server that is wrong matters more.
+	// This machine last: a wrong clock of a server matters more.
 	for _, c := range slices.Concat(servers, []clock{{name: "this machine", read: true}}) {
 		if !c.read {
 			continue
 		}
-		ahead := c.ahead(host)
+		ahead := c.ahead(cluster)
 		most = max(most, ahead.Abs())
 		if ahead.Abs() <= maxSkew {
 			continue
@@ -81,7 +81,7 @@ func compareClocks(host clock, servers []clock) Finding {
 		if ahead < 0 {
 			direction = "behind"
 		}
-		wrong = append(wrong, fmt.Sprintf("the clock of %s is %s %s the host's", c.name, ahead.Abs().Round(time.Second), direction))
+		wrong = append(wrong, fmt.Sprintf("the clock of %s is %s %s that of kube-apiserver", c.name, ahead.Abs().Round(time.Second), direction))
 		if cure == "" {
 			cure = cures[c.name == "this machine"]
 		}
@@ -90,14 +90,14 @@ func compareClocks(host clock, servers []clock) Finding {
 	case len(wrong) > 0:
 		return fault(strings.Join(wrong, ", "), cure)
 	case len(servers) == 0:
-		return ok("the host's and ours are %s; no server could be asked", apart(most))
+		return ok("those of kube-apiserver and this machine are %s; no server could be checked", apart(most))
 	}
-	return ok("the host's, the servers' and ours are %s", apart(most))
+	return ok("those of kube-apiserver, the servers and this machine are %s", apart(most))
 }
 
 func apart(skew time.Duration) string {
 	if skew.Round(time.Second) == 0 {
 		return "the same"
 	}
-	return fmt.Sprintf("no more than %s apart", skew.Round(time.Second))
+	return fmt.Sprintf("at most %s apart", skew.Round(time.Second))
 }

@@ -36,7 +36,7 @@ func newDeployment(d *appsv1.Deployment) *deployment {
 	return &deployment{d.Name, d.Spec.Selector, spec, container}
 }
 
-// flag returns the values of a flag, of a list its elements.
+// flag returns the values of a flag, and the elements of values that are lists.
 func (d *deployment) flag(name string) []string {
 	if d == nil {
 		return nil
@@ -55,7 +55,7 @@ func (d *deployment) flag(name string) []string {
 	return values
 }
 
-// lastFlag returns the value of a flag that has one, "" if it is not given.
+// lastFlag returns the value of a flag that is not a list, or "" if it is not set.
 func (d *deployment) lastFlag(name string) string {
 	if values := d.flag(name); len(values) > 0 {
 		return values[len(values)-1]
@@ -63,10 +63,10 @@ func (d *deployment) lastFlag(name string) string {
 	return ""
 }
 
-// certSecret names the Secret that holds the serving certificate, and the key in
-// it. The server keeps it itself if kept. It returns false if the certificate
-// is in no Secret that the Deployment names.
-func (d *deployment) certSecret(namespace string) (secret types.NamespacedName, key string, kept, found bool) {
+// certSecret returns the Secret that has the serving certificate, and its key in the
+// Secret. It reports whether the server manages the Secret itself, and whether the
+// Deployment names a Secret with the certificate at all.
+func (d *deployment) certSecret(namespace string) (secret types.NamespacedName, key string, managed, found bool) {
 	if value := d.lastFlag("serving-cert-secret"); value != "" {
 		namespace, name, found := strings.Cut(value, "/")
 		return types.NamespacedName{Namespace: namespace, Name: name}, corev1.TLSCertKey, true, found
@@ -92,7 +92,7 @@ func (d *deployment) certSecret(namespace string) (secret types.NamespacedName, 
 func (x *examination) checkDeployment(ctx context.Context) Finding {
 	list, err := x.client.AppsV1().Deployments(x.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return skipped("can't list Deployments in %s: %s", x.Namespace, oneLine(err.Error()))
+		return skipped("cannot list Deployments in %s: %s", x.Namespace, oneLine(err.Error()))
 	}
 	for i := range list.Items {
 		spec := list.Items[i].Spec.Template.Spec
@@ -102,7 +102,7 @@ func (x *examination) checkDeployment(ctx context.Context) Finding {
 		}
 	}
 	return fault(fmt.Sprintf("no Deployment in the namespace %s runs as the service account %s", x.Namespace, x.ServiceAccount),
-		"deploy Borough, or say by --namespace and --service-account where it is deployed")
+		"deploy Borough, or pass its --namespace and --service-account")
 }
 
 func (x *examination) checkServiceAccount(ctx context.Context) Finding {
@@ -110,9 +110,9 @@ func (x *examination) checkServiceAccount(ctx context.Context) Finding {
 	switch {
 	case apierrors.IsNotFound(err):
 		return fault(fmt.Sprintf("the service account %s/%s does not exist", x.Namespace, x.ServiceAccount),
-			fmt.Sprintf("kubectl create serviceaccount %s --namespace=%s, or say by --namespace and --service-account which one it is", x.ServiceAccount, x.Namespace))
+			fmt.Sprintf("kubectl create serviceaccount %s --namespace=%s, or pass the --namespace and --service-account that the server runs as", x.ServiceAccount, x.Namespace))
 	case err != nil:
-		return skipped("can't read the service account: %s", oneLine(err.Error()))
+		return skipped("cannot read the service account: %s", oneLine(err.Error()))
 	}
 	return ok("%s/%s exists", x.Namespace, x.ServiceAccount)
 }

@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package doctor examines a deployment of Borough in a host cluster from
-// outside. It names what is wrong, and what cures it. It changes nothing.
+// Package doctor checks a deployment of Borough in a cluster from outside. It
+// reports faults and their cures, and changes nothing.
 package doctor
 
 import (
@@ -14,23 +14,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say where Borough is deployed.
+// Options are the place where Borough is deployed.
 type Options struct {
-	// Namespace of the host that the server runs in.
+	// Namespace of the cluster that the server runs in.
 	Namespace string
 	// ServiceAccount in Namespace that the server runs as.
 	ServiceAccount string
 }
 
-// Status is what became of a check.
+// Status is the outcome of a check.
 type Status string
 
 const (
-	// OK means that there is nothing wrong.
+	// OK means that the check found no fault.
 	OK Status = "ok"
-	// Fault means that there is something to cure.
+	// Fault means that the check found a fault.
 	Fault Status = "fault"
-	// Skipped means that it could not be found out.
+	// Skipped means that the check could not be made.
 	Skipped Status = "skipped"
 )
 
@@ -39,9 +39,9 @@ type Finding struct {
 	// Check is the name of the check.
 	Check  string `json:"check"`
 	Status Status `json:"status"`
-	// Message says what was found, or why a check was skipped.
+	// Message is what the check found, or why it was skipped.
 	Message string `json:"message"`
-	// Cure says what to do about a fault.
+	// Cure is how to fix a fault.
 	Cure string `json:"cure,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func fault(problem, cure string) Finding {
 	return Finding{Status: Fault, Message: problem, Cure: cure}
 }
 
-// Faults counts the faults.
+// Faults returns the number of faults.
 func Faults(findings []Finding) int {
 	n := 0
 	for _, f := range findings {
@@ -68,83 +68,84 @@ func Faults(findings []Finding) int {
 	return n
 }
 
-// requestTimeout bounds each request. Ten seconds are long for a cluster that is
-// well, and short for someone who waits.
+// requestTimeout bounds each request. A healthy cluster needs much less, and a user
+// can wait that long.
 const requestTimeout = 10 * time.Second
 
-// examination is under way. Checks are made in order, and what one finds is
-// there for those that follow.
+// examination is the state of one run. Checks run in order, and each can use what
+// earlier ones found.
 type examination struct {
 	Options
-	host   *host
+	raw    *rawClient
 	client kubernetes.Interface
 
-	user        string      // who asks, as the host knows him; empty if it does not say
-	hostVersion string      // such as v1.36.3, and what it emulates
-	deployment  *deployment // nil if there is none to be seen
-	apiService  *apiService // nil if there is none to be seen
-	hostClock   clock
-	clocks      []clock // of the servers
+	user         string      // user of the kubeconfig; empty if not known
+	version      string      // such as v1.36.3, and the version that it emulates
+	deployment   *deployment // nil if not found
+	apiService   *apiService // nil if not found
+	clusterClock clock       // of kube-apiserver
+	clocks       []clock     // of the servers
 }
 
 type check struct {
 	name string
-	// needs are the checks without whose success this one can't be made.
+	// needs are the checks that must be ok for this one to run.
 	needs []string
 	run   func(context.Context) Finding
 }
 
-// Names of checks that others need.
+// Names of checks that other checks need or refer to.
 const (
-	checkHost       = "host"
+	checkCluster    = "cluster"
 	checkDeployment = "deployment"
 	checkAPIService = "APIService"
 	checkFrontProxy = "front-proxy headers"
 )
 
 func (x *examination) checks() []check {
-	afterHost := []string{checkHost}
+	afterCluster := []string{checkCluster}
 	return []check{
-		{checkHost, nil, x.checkHost},
-		{checkDeployment, afterHost, x.checkDeployment},
-		{"host version", afterHost, x.checkVersion},
-		{"service account", afterHost, x.checkServiceAccount},
-		{"delegator binding", afterHost, x.checkDelegator},
-		{"reader binding", afterHost, x.checkReader},
-		{"rights", afterHost, x.checkRights},
-		{checkAPIService, afterHost, x.checkAPIService},
-		{"APIService available", []string{checkHost, checkAPIService}, x.checkAvailable},
-		{"caBundle", []string{checkHost, checkAPIService}, x.checkCABundle},
-		{"front-proxy configuration", afterHost, x.checkFrontProxyConfiguration},
-		{checkFrontProxy, []string{checkHost, checkAPIService}, x.checkFrontProxy},
-		{"etcd", []string{checkHost, checkAPIService, checkFrontProxy}, x.checkEtcd},
-		{"pods", []string{checkHost, checkDeployment}, x.checkPods},
-		{"clocks", afterHost, x.checkClocks},
+		{checkCluster, nil, x.checkCluster},
+		{checkDeployment, afterCluster, x.checkDeployment},
+		{"cluster version", afterCluster, x.checkVersion},
+		{"service account", afterCluster, x.checkServiceAccount},
+		{"delegator binding", afterCluster, x.checkDelegator},
+		{"reader binding", afterCluster, x.checkReader},
+		{"rights", afterCluster, x.checkRights},
+		{checkAPIService, afterCluster, x.checkAPIService},
+		{"APIService available", []string{checkCluster, checkAPIService}, x.checkAvailable},
+		{"caBundle", []string{checkCluster, checkAPIService}, x.checkCABundle},
+		{"front-proxy configuration", afterCluster, x.checkFrontProxyConfiguration},
+		{checkFrontProxy, []string{checkCluster, checkAPIService}, x.checkFrontProxy},
+		{"etcd", []string{checkCluster, checkAPIService, checkFrontProxy}, x.checkEtcd},
+		{"pods", []string{checkCluster, checkDeployment}, x.checkPods},
+		{"namespace controller", []string{checkCluster, checkDeployment}, x.checkNamespaceController},
+		{"clocks", afterCluster, x.checkClocks},
 	}
 }
 
-// Examine makes all checks with a configuration of the host cluster. It fails
-// when it can't ask at all, or the context ends; what is wrong with the
-// deployment is among the findings.
+// Examine runs all checks with a client config of the cluster, and returns the
+// findings, faults included. It returns an error if it cannot create a client or
+// the context ends.
 func Examine(ctx context.Context, config *rest.Config, options Options) ([]Finding, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = requestTimeout
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{}
-	host, err := newHost(config)
+	raw, err := newRawClient(config)
 	if err != nil {
 		return nil, err
 	}
-	defer host.http.CloseIdleConnections()
-	client, err := kubernetes.NewForConfigAndClient(config, host.http)
+	defer raw.http.CloseIdleConnections()
+	client, err := kubernetes.NewForConfigAndClient(config, raw.http)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
+		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	x := &examination{Options: options, host: host, client: client}
-	return makeChecks(ctx, x.checks())
+	x := &examination{Options: options, raw: raw, client: client}
+	return runChecks(ctx, x.checks())
 }
 
-func makeChecks(ctx context.Context, checks []check) ([]Finding, error) {
+func runChecks(ctx context.Context, checks []check) ([]Finding, error) {
 	var findings []Finding
 	status := map[string]Status{}
 	for _, c := range checks {

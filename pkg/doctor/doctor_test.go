@@ -17,134 +17,162 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestWell(t *testing.T) {
-	for check, f := range newFakeHost(t).examine(t) {
+func TestNoFaults(t *testing.T) {
+	for check, f := range newFakeCluster(t).examine(t) {
 		if f.Status != OK {
 			t.Errorf("%s: %+v", check, f)
 		}
 	}
 }
 
-// TestFindings does one thing to the host. All checks are ok but those that are
-// named.
+// TestFindings makes one change to the cluster in each case. All checks that are not
+// in want are ok.
 func TestFindings(t *testing.T) {
 	type want struct {
 		status        Status
 		message, cure string // parts
 	}
-	const mightBeAnyone = `namespaces is forbidden: User "system:anonymous" cannot get path "/apis"`
+	const anonymousForbidden = `namespaces is forbidden: User "system:anonymous" cannot get path "/apis"`
 	for _, tc := range []struct {
 		name string
-		do   func(*testing.T, *fakeHost)
+		do   func(*testing.T, *fakeCluster)
 		want map[string]want
 	}{
-		{"credentials refused", func(_ *testing.T, h *fakeHost) { h.answers["/version"] = failure(401, "Unauthorized") },
-			map[string]want{"host": {Fault, "refuses the credentials", "log in again"}, "*": {Skipped, `needs the check "host"`, ""}}},
-		{"not Kubernetes", func(_ *testing.T, h *fakeHost) { h.answers["/version"] = fakeAnswer{body: "<html>"} },
-			map[string]want{"host": {Fault, "does not answer as an API server", "kubeconfig"}, "*": {Skipped, `"host"`, ""}}},
+		{"invalid credentials", func(_ *testing.T, c *fakeCluster) { c.answers["/version"] = failure(401, "Unauthorized") },
+			map[string]want{"cluster": {Fault, "rejects the credentials", "log in again"}, "*": {Skipped, `needs the check "cluster"`, ""}}},
+		{"not Kubernetes", func(_ *testing.T, c *fakeCluster) { c.answers["/version"] = fakeAnswer{body: "<html>"} },
+			map[string]want{"cluster": {Fault, "is not a Kubernetes API server", "kubeconfig"}, "*": {Skipped, `"cluster"`, ""}}},
 
-		{"host 1.35", func(_ *testing.T, h *fakeHost) {
-			h.answers[admissionPath] = fakeAnswer{body: resources("validatingadmissionpolicies", "validatingadmissionpolicybindings")}
-		}, map[string]want{"host version": {Fault, "does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1",
-			"upgrade the host to Kubernetes 1.36, or add --disable-admission-plugins=MutatingAdmissionPolicy"}}},
-		{"host 1.28", func(_ *testing.T, h *fakeHost) {
-			h.answers[admissionPath] = fakeAnswer{body: resources("validatingwebhookconfigurations")}
-			delete(h.answers, flowControlPath)
-		}, map[string]want{"host version": {Fault, "flowschemas",
+		{"Kubernetes 1.35", func(_ *testing.T, c *fakeCluster) {
+			c.answers[admissionPath] = fakeAnswer{body: resources("validatingadmissionpolicies", "validatingadmissionpolicybindings")}
+		}, map[string]want{"cluster version": {Fault, "does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1",
+			"upgrade the cluster to Kubernetes 1.36, or add --disable-admission-plugins=MutatingAdmissionPolicy"}}},
+		{"Kubernetes 1.28", func(_ *testing.T, c *fakeCluster) {
+			c.answers[admissionPath] = fakeAnswer{body: resources("validatingwebhookconfigurations")}
+			delete(c.answers, flowControlPath)
+		}, map[string]want{"cluster version": {Fault, "flowschemas",
 			"--enable-priority-and-fairness=false --disable-admission-plugins=ValidatingAdmissionPolicy,MutatingAdmissionPolicy"}}},
-		{"host 1.28 with all turned off", func(_ *testing.T, h *fakeHost) {
-			delete(h.answers, admissionPath)
-			delete(h.answers, flowControlPath)
-			h.args("--enable-priority-and-fairness=false", "--disable-admission-plugins", "ValidatingAdmissionPolicy,MutatingAdmissionPolicy")
-			h.denied["list flowschemas"], h.denied["watch mutatingadmissionpolicies"] = true, true
+		{"Kubernetes 1.28 with all turned off", func(_ *testing.T, c *fakeCluster) {
+			delete(c.answers, admissionPath)
+			delete(c.answers, flowControlPath)
+			c.args("--enable-priority-and-fairness=false", "--disable-admission-plugins", "ValidatingAdmissionPolicy,MutatingAdmissionPolicy")
+			c.denied["list flowschemas"], c.denied["watch mutatingadmissionpolicies"] = true, true
 		}, nil},
 
-		{"another namespace", func(_ *testing.T, h *fakeHost) { h.apiService.Spec.Service.Namespace = "elsewhere" }, map[string]want{
+		{"another namespace", func(_ *testing.T, c *fakeCluster) { c.apiService.Spec.Service.Namespace = "elsewhere" }, map[string]want{
 			"APIService":           {Fault, "Service elsewhere/borough-apiserver, which is not in the namespace borough-system", "--namespace=elsewhere"},
 			"APIService available": {Skipped, "", ""}, "caBundle": {Skipped, "", ""}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
-		{"no Deployment", func(_ *testing.T, h *fakeHost) { h.deployment.Spec.Template.Spec.ServiceAccountName = "other" }, map[string]want{
-			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}}},
-		{"no service account", func(_ *testing.T, h *fakeHost) { delete(h.answers, accountPath) },
+		{"no Deployment", func(_ *testing.T, c *fakeCluster) { c.deployment.Spec.Template.Spec.ServiceAccountName = "other" }, map[string]want{
+			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}, "namespace controller": {Skipped, `"deployment"`, ""}}},
+		{"no service account", func(_ *testing.T, c *fakeCluster) { delete(c.answers, accountPath) },
 			map[string]want{"service account": {Fault, "does not exist", "kubectl create serviceaccount borough-apiserver"}}},
-		{"rights", func(_ *testing.T, h *fakeHost) {
-			h.denied["create tokenreviews"], h.denied["watch configmaps"], h.denied["patch flowschemas"] = true, true, true
+		{"rights", func(_ *testing.T, c *fakeCluster) {
+			c.denied["create tokenreviews"], c.denied["watch configmaps"], c.denied["patch flowschemas"] = true, true, true
 		}, map[string]want{
-			"delegator binding": {Fault, "may not create tokenreviews of authentication.k8s.io", "clusterrolebinding"},
+			"delegator binding": {Fault, "cannot create tokenreviews of authentication.k8s.io", "clusterrolebinding"},
 			"reader binding":    {Fault, "watch configmaps extension-apiserver-authentication in kube-system", "rolebinding"},
 			"rights":            {Fault, "patch flowschemas/status of flowcontrol.apiserver.k8s.io", "apply the manifests"}}},
-		{"may not ask", func(_ *testing.T, h *fakeHost) { h.answers[subjectReviewPath] = failure(403, "no") }, map[string]want{
-			"delegator binding": {Skipped, "can't ask", ""}, "reader binding": {Skipped, "", ""}, "rights": {Skipped, "", ""}}},
+		{"cannot review access", func(_ *testing.T, c *fakeCluster) { c.answers[subjectReviewPath] = failure(403, "no") }, map[string]want{
+			"delegator binding": {Skipped, "cannot check the rights", ""}, "reader binding": {Skipped, "", ""}, "rights": {Skipped, "", ""}}},
 
-		{"no conditions", func(_ *testing.T, h *fakeHost) { h.apiService.Status.Conditions = nil }, map[string]want{
-			"APIService available": {Fault, "not tried", "wait"}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
-		{"headers refused by the aggregator's probe", func(_ *testing.T, h *fakeHost) {
-			h.unavailable("FailedDiscoveryCheck", "failing or missing response from https://10.0.0.9:443/apis/x: bad status from https://10.0.0.9:443/apis/x: 401")
+		{"no conditions", func(_ *testing.T, c *fakeCluster) { c.apiService.Status.Conditions = nil }, map[string]want{
+			"APIService available": {Fault, "has not checked", "run doctor again"}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
+		{"server does not authenticate the aggregator", func(_ *testing.T, c *fakeCluster) {
+			c.unavailable("FailedDiscoveryCheck", "failing or missing response from https://10.0.0.9:443/apis/x: bad status from https://10.0.0.9:443/apis/x: 401")
 		}, map[string]want{
 			"APIService available": {Fault, "401", "see the check front-proxy headers"},
-			"front-proxy headers":  {Fault, "does not take the host for whom it is", "--proxy-client-cert-file"}, "etcd": {Skipped, "", ""}}},
-		{"anonymous", func(_ *testing.T, h *fakeHost) { h.answers[groupPath] = failure(403, mightBeAnyone) }, map[string]want{
-			"front-proxy headers": {Fault, "what alice asks arrives as from system:anonymous", "--proxy-client-cert-file"}, "etcd": {Skipped, "", ""}}},
-		{"as the host itself", func(_ *testing.T, h *fakeHost) {
-			h.answers[groupPath] = failure(403, `User "front-proxy-client" cannot get`)
-			h.args("--requestheader-allowed-names=x")
+			"front-proxy headers":  {Fault, "does not authenticate kube-apiserver", "--proxy-client-cert-file"}, "etcd": {Skipped, "", ""}}},
+		{"anonymous", func(_ *testing.T, c *fakeCluster) { c.answers[groupPath] = failure(403, anonymousForbidden) }, map[string]want{
+			"front-proxy headers": {Fault, "requests of alice arrive as requests of system:anonymous", "--proxy-client-cert-file"}, "etcd": {Skipped, "", ""}}},
+		{"user of the front proxy", func(_ *testing.T, c *fakeCluster) {
+			c.answers[groupPath] = failure(403, `User "front-proxy-client" cannot get`)
+			c.args("--requestheader-allowed-names=x")
 		}, map[string]want{
-			"front-proxy headers": {Fault, "from front-proxy-client", "remove --requestheader-allowed-names"}, "etcd": {Skipped, "", ""}}},
-		{"may not discover", func(_ *testing.T, h *fakeHost) { h.answers[groupPath] = failure(403, `User "alice" cannot get`) }, map[string]want{
-			"front-proxy headers": {Skipped, "alice may not", ""}, "etcd": {Skipped, "", ""}}},
-		{"discovery fails", func(_ *testing.T, h *fakeHost) {
-			h.answers[groupPath] = failure(500, "subjectaccessreviews is forbidden")
+			"front-proxy headers": {Fault, "as requests of front-proxy-client", "remove --requestheader-allowed-names"}, "etcd": {Skipped, "", ""}}},
+		{"user cannot discover", func(_ *testing.T, c *fakeCluster) { c.answers[groupPath] = failure(403, `User "alice" cannot get`) }, map[string]want{
+			"front-proxy headers": {Skipped, "alice cannot discover", ""}, "etcd": {Skipped, "", ""}}},
+		{"discovery fails", func(_ *testing.T, c *fakeCluster) {
+			c.answers[groupPath] = failure(500, "subjectaccessreviews is forbidden")
 		}, map[string]want{"front-proxy headers": {Fault, "500: subjectaccessreviews", "delegator binding"}, "etcd": {Skipped, "", ""}}},
-		{"certificate refused after the condition was set", func(_ *testing.T, h *fakeHost) {
-			h.answers[groupPath] = fakeAnswer{status: 503, body: "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n"}
+		{"certificate rejected after the condition was set", func(_ *testing.T, c *fakeCluster) {
+			c.answers[groupPath] = fakeAnswer{status: 503, body: "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n"}
 		}, map[string]want{"front-proxy headers": {Fault, "503: error trying", "see the check caBundle"}, "etcd": {Skipped, "", ""}}},
-		{"no header CA", func(_ *testing.T, h *fakeHost) { h.answers[configPath] = fakeAnswer{body: corev1.ConfigMap{}} },
+		{"no header CA", func(_ *testing.T, c *fakeCluster) { c.answers[configPath] = fakeAnswer{body: corev1.ConfigMap{}} },
 			map[string]want{"front-proxy configuration": {Fault, "has no requestheader-client-ca-file", "--requestheader-username-headers"}}},
-		{"no user headers", func(_ *testing.T, h *fakeHost) {
-			config := h.answers[configPath].body.(corev1.ConfigMap)
+		{"no user headers", func(_ *testing.T, c *fakeCluster) {
+			config := c.answers[configPath].body.(corev1.ConfigMap)
 			config.Data["requestheader-username-headers"] = "[]"
 		}, map[string]want{"front-proxy configuration": {Fault, "names no headers in requestheader-username-headers", "kube-apiserver"}}},
-		{"no ConfigMap", func(_ *testing.T, h *fakeHost) { delete(h.answers, configPath) },
+		{"no ConfigMap", func(_ *testing.T, c *fakeCluster) { delete(c.answers, configPath) },
 			map[string]want{"front-proxy configuration": {Fault, "does not exist", "--client-ca-file"}}},
 
-		{"etcd down", func(_ *testing.T, h *fakeHost) {
-			h.answers[listPath] = failure(504, "request did not complete")
-			h.answers[readyzPath] = fakeAnswer{status: 500, body: "[+]ping ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\nreadyz check failed\n"}
-		}, map[string]want{"etcd": {Fault, "504", "member of etcd"}, "pods": {Fault, "server-0: not ready, for etcd, etcd-readiness", "member of etcd"}}},
-		{"etcd never seen", func(_ *testing.T, h *fakeHost) { h.answers[listPath] = failure(429, "storage is (re)initializing") },
+		{"etcd down", func(_ *testing.T, c *fakeCluster) {
+			c.answers[listPath] = failure(504, "request did not complete")
+			c.answers[readyzPath] = fakeAnswer{status: 500, body: "[+]ping ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\nreadyz check failed\n"}
+		}, map[string]want{"etcd": {Fault, "504", "member of etcd"}, "pods": {Fault, "server-0: not ready, failed checks: etcd, etcd-readiness", "member of etcd"}}},
+		{"etcd never available", func(_ *testing.T, c *fakeCluster) { c.answers[listPath] = failure(429, "storage is (re)initializing") },
 			map[string]want{"etcd": {Fault, "429", "member of etcd"}}},
-		{"busy", func(_ *testing.T, h *fakeHost) { h.answers[listPath] = failure(429, "too many requests") },
+		{"busy", func(_ *testing.T, c *fakeCluster) { c.answers[listPath] = failure(429, "too many requests") },
 			map[string]want{"etcd": {Skipped, "busy", ""}}},
-		{"may not list", func(_ *testing.T, h *fakeHost) {
-			h.answers[listPath] = failure(403, `namespaces.tenancy.borough.io is forbidden: User "alice" cannot list resource`)
-		}, map[string]want{"etcd": {Skipped, "alice may not list", ""}}},
+		{"user cannot list", func(_ *testing.T, c *fakeCluster) {
+			c.answers[listPath] = failure(403, `namespaces.tenancy.borough.io is forbidden: User "alice" cannot list resource`)
+		}, map[string]want{"etcd": {Skipped, "alice cannot list", ""}}},
 
-		{"no pods", func(_ *testing.T, h *fakeHost) { h.answers[podsPath] = fakeAnswer{body: corev1.PodList{}} },
-			map[string]want{"pods": {Skipped, "has none", ""}}},
-		{"pod that crashes", func(_ *testing.T, h *fakeHost) {
-			list := h.answers[podsPath].body.(corev1.PodList)
+		{"no pods", func(_ *testing.T, c *fakeCluster) { c.answers[podsPath] = fakeAnswer{body: corev1.PodList{}} },
+			map[string]want{"pods": {Skipped, "has no Pods", ""}}},
+		{"pod that crashes", func(_ *testing.T, c *fakeCluster) {
+			list := c.answers[podsPath].body.(corev1.PodList)
 			list.Items[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
 				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no\netcd"}},
 			}}
 		}, map[string]want{"pods": {Fault, "server-0: CrashLoopBackOff, ended with exit code 1 no etcd", "kubectl logs --previous server-0"}}},
-		{"pod out of reach", func(_ *testing.T, h *fakeHost) { h.answers[readyzPath] = failure(503, "dial tcp: timeout") },
-			map[string]want{"pods": {Skipped, "1 of 1 could not be asked: 503: dial tcp: timeout", ""}}},
+		{"pod unreachable", func(_ *testing.T, c *fakeCluster) { c.answers[readyzPath] = failure(503, "dial tcp: timeout") },
+			map[string]want{"pods": {Skipped, "1 of 1 could not be checked: 503: dial tcp: timeout", ""}}},
 
-		{"the host's clock", func(_ *testing.T, h *fakeHost) { h.clock = 5 * time.Minute },
-			map[string]want{"clocks": {Fault, "the clock of this machine is ", "the machine that this runs on"}}},
-		{"the server's clock", func(_ *testing.T, h *fakeHost) {
-			h.answers[groupPath] = fakeAnswer{body: resources("namespaces"), clock: -2 * time.Minute}
-		}, map[string]want{"clocks": {Fault, "the clock of the server is", "nodes of the host"}}},
-		{"a pod's clock", func(_ *testing.T, h *fakeHost) {
-			h.answers[readyzPath] = fakeAnswer{body: "readyz check passed", clock: time.Hour}
+		{"purge rejected", func(_ *testing.T, c *fakeCluster) {
+			list := c.answers[namespacesPath].body.(corev1.NamespaceList)
+			list.Items[0].Name = "foo"
+			list.Items[0].Status.Conditions = []corev1.NamespaceCondition{{
+				Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionTrue,
+				Message: `Failed to delete all resource types, 1 remaining: pods.tenancy.borough.io is forbidden: the namespace controller of the cluster, as user "a \"b\"", may not purge the tenancy.borough.io Namespace "foo"`,
+			}}
+		}, map[string]want{"namespace controller": {Fault, `the namespace foo of the cluster stays Terminating: the cluster's namespace controller authenticates as the user "a \"b\""`, "--use-service-account-credentials"}}},
+		{"purge rejected earlier", func(_ *testing.T, c *fakeCluster) {
+			list := c.answers[namespacesPath].body.(corev1.NamespaceList)
+			list.Items[0].Status.Conditions = []corev1.NamespaceCondition{{
+				Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionFalse, Message: `the namespace controller of the cluster, as user "a", may not purge`,
+			}}
+		}, nil},
+		{"controllers without service accounts", func(_ *testing.T, c *fakeCluster) { delete(c.answers, controllerPath) },
+			map[string]want{"namespace controller": {Skipped, "system:serviceaccount:kube-system:namespace-controller or system:kube-controller-manager", ""}}},
+		{"another controller named", func(_ *testing.T, c *fakeCluster) { c.args("--cluster-namespace-controllers=a,b") },
+			map[string]want{"namespace controller": {Fault, "does not name system:serviceaccount:kube-system:namespace-controller", "remove the flag"}}},
+		{"no controller named", func(_ *testing.T, c *fakeCluster) { c.args("--cluster-namespace-controllers=") },
+			map[string]want{"namespace controller": {Fault, "does not name", "remove the flag"}}},
+		{"controllers named", func(_ *testing.T, c *fakeCluster) {
+			c.args("--cluster-namespace-controllers=a", "--cluster-namespace-controllers", "system:serviceaccount:kube-system:namespace-controller")
+		}, nil},
+		{"user cannot list namespaces of the cluster", func(_ *testing.T, c *fakeCluster) { c.answers[namespacesPath] = failure(403, "no") },
+			map[string]want{"namespace controller": {Skipped, "cannot list namespaces of the cluster", ""}}},
+		{"user cannot read service accounts", func(_ *testing.T, c *fakeCluster) { c.answers[controllerPath] = failure(403, "no") },
+			map[string]want{"namespace controller": {Skipped, "cannot read the service account", ""}}},
+
+		{"the clock of kube-apiserver", func(_ *testing.T, c *fakeCluster) { c.clock = 5 * time.Minute },
+			map[string]want{"clocks": {Fault, "the clock of this machine is ", "the clock of this machine"}}},
+		{"the server's clock", func(_ *testing.T, c *fakeCluster) {
+			c.answers[groupPath] = fakeAnswer{body: resources("namespaces"), clock: -2 * time.Minute}
+		}, map[string]want{"clocks": {Fault, "the clock of the server is", "nodes of the cluster"}}},
+		{"a pod's clock", func(_ *testing.T, c *fakeCluster) {
+			c.answers[readyzPath] = fakeAnswer{body: "readyz check passed", clock: time.Hour}
 		}, map[string]want{"clocks": {Fault, "the clock of pod server-0 is ", "NTP"}}},
-		{"a little skew", func(_ *testing.T, h *fakeHost) { h.clock = 30 * time.Second }, nil},
+		{"a little skew", func(_ *testing.T, c *fakeCluster) { c.clock = 30 * time.Second }, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			host := newFakeHost(t)
-			tc.do(t, host)
-			for check, got := range host.examine(t) {
+			cluster := newFakeCluster(t)
+			tc.do(t, cluster)
+			for check, got := range cluster.examine(t) {
 				want, named := tc.want[check]
 				if rest, all := tc.want["*"]; !named && all {
 					want = rest
@@ -167,7 +195,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if Faults(findings) != 1 || findings[0].Status != Fault || !strings.Contains(findings[0].Message, "refused") {
-		t.Errorf("got %+v, want one fault, of the host", findings)
+		t.Errorf("got %+v, want one fault, of the check cluster", findings)
 	}
 }
 
@@ -180,7 +208,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestCureUnavailable has the words of kube-apiserver 1.36.
+// TestCureUnavailable uses the messages of kube-apiserver 1.36.
 func TestCureUnavailable(t *testing.T) {
 	const got = `failing or missing response from https://10.0.0.9:443/apis/x: Get "https://10.0.0.9:443/apis/x": `
 	for _, tc := range []struct{ reason, message, want string }{
@@ -208,21 +236,21 @@ func TestCureUnavailable(t *testing.T) {
 func TestReport(t *testing.T) {
 	findings := []Finding{
 		{Check: "a", Status: OK, Message: "fine"},
-		{Check: "b", Status: Fault, Message: "broken <x>", Cure: "mend it"},
+		{Check: "b", Status: Fault, Message: "broken <x>", Cure: "fix it"},
 		{Check: "c", Status: Skipped, Message: "no"},
 	}
 	for _, tc := range []struct {
 		write func(*strings.Builder) error
 		want  string
 	}{
-		{func(b *strings.Builder) error { return WriteText(b, findings) }, "ok     a: fine\nFAULT  b: broken <x>\n       cure: mend it\nskip   c: no\n"},
+		{func(b *strings.Builder) error { return WriteText(b, findings) }, "ok     a: fine\nFAULT  b: broken <x>\n       cure: fix it\nskip   c: no\n"},
 		{func(b *strings.Builder) error { return WriteJSON(b, findings[1:2]) }, `{
   "findings": [
     {
       "check": "b",
       "status": "fault",
       "message": "broken <x>",
-      "cure": "mend it"
+      "cure": "fix it"
     }
   ]
 }

@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	// authenticationConfigMap in kube-system says by which certificate and
-	// headers to know the host's API server, and the users that it passes on.
+	// authenticationConfigMap in kube-system has the CA and the headers by which to
+	// authenticate kube-apiserver and the users of the requests that it forwards.
 	authenticationConfigMap = "extension-apiserver-authentication"
 	requestHeaderCA         = "requestheader-client-ca-file"
 )
 
 func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding {
 	if x.deployment.lastFlag(requestHeaderCA) != "" {
-		return ok("not looked at, for the server has its own --%s", requestHeaderCA)
+		return ok("not checked, because the server has its own --%s", requestHeaderCA)
 	}
 	where := metav1.NamespaceSystem + "/" + authenticationConfigMap
 	config, err := x.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fault(fmt.Sprintf("the ConfigMap %s does not exist", where),
-			"kube-apiserver writes it: give it --client-ca-file and the flags --requestheader-*, and see its log")
+			"kube-apiserver writes it: set --client-ca-file and the flags --requestheader-* of kube-apiserver, and check its log")
 	case err != nil:
-		return skipped("can't read the ConfigMap %s: %s", where, oneLine(err.Error()))
+		return skipped("cannot read the ConfigMap %s: %s", where, oneLine(err.Error()))
 	}
 	if problem := requestHeaderProblem(config.Data, x); problem != "" {
 		return fault(fmt.Sprintf("the ConfigMap %s %s", where, problem),
@@ -46,7 +46,7 @@ func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding 
 				"--requestheader-group-headers=X-Remote-Group, --requestheader-extra-headers-prefix=X-Remote-Extra-, "+
 				"--proxy-client-cert-file and --proxy-client-key-file; it writes the ConfigMap from them")
 	}
-	return ok("the ConfigMap %s says how to know the host", where)
+	return ok("the ConfigMap %s has what the server needs to authenticate kube-apiserver", where)
 }
 
 func requestHeaderProblem(data map[string]string, x *examination) string {
@@ -70,17 +70,17 @@ func requestHeaderProblem(data map[string]string, x *examination) string {
 
 const groupPath = "/apis/" + v1.GroupName + "/v1"
 
-// checkFrontProxy asks for discovery, which every user may do who is known. It
-// takes no etcd.
+// checkFrontProxy requests discovery, which every authenticated user can read and
+// which does not need etcd.
 func (x *examination) checkFrontProxy(ctx context.Context) Finding {
 	condition := x.apiService.available()
 	if condition != nil && refused(*condition) {
-		return x.distrusted("the server does not take the host for whom it is: " + oneLine(condition.Message))
+		return x.unauthenticated("the server does not authenticate kube-apiserver: " + oneLine(condition.Message))
 	}
 	if condition == nil || condition.Status != metav1.ConditionTrue {
-		return skipped("nothing gets to the server while the APIService is not available")
+		return skipped("no request reaches the server while the APIService is not available")
 	}
-	a, err := x.host.get(ctx, groupPath, nil)
+	a, err := x.raw.get(ctx, groupPath, nil)
 	if err != nil {
 		return fault("discovery of the group: "+oneLine(err.Error()), "see the checks APIService available and pods")
 	}
@@ -88,20 +88,20 @@ func (x *examination) checkFrontProxy(ctx context.Context) Finding {
 	case http.StatusOK:
 		a.clock.name = "the server"
 		x.clocks = append(x.clocks, a.clock)
-		return ok("the server knows who asks")
+		return ok("the server authenticates users")
 	case http.StatusUnauthorized:
-		return x.distrusted("the server does not know who asks: " + a.String())
+		return x.unauthenticated("the server does not authenticate the user: " + a.String())
 	case http.StatusForbidden:
 		asked := userIn(a)
 		if asked == user.Anonymous && x.user != user.Anonymous || x.user != "" && asked != "" && asked != x.user {
-			return x.distrusted(fmt.Sprintf("what %s asks arrives as from %s", x.who(), asked))
+			return x.unauthenticated(fmt.Sprintf("requests of %s arrive as requests of %s", x.who(), asked))
 		}
-		return skipped("%s may not discover the group: %s", x.who(), a)
+		return skipped("%s cannot discover the group: %s", x.who(), a)
 	}
 	if strings.Contains(string(a.body), "certificate") {
 		return fault("discovery of the group: "+a.String(), "see the check caBundle")
 	}
-	return fault("discovery of the group: "+a.String(), "the log of the server says why; see the checks delegator binding and pods")
+	return fault("discovery of the group: "+a.String(), "check the log of the server; see the checks delegator binding and pods")
 }
 
 func (x *examination) who() string {
@@ -111,7 +111,9 @@ func (x *examination) who() string {
 	return x.user
 }
 
-func (x *examination) distrusted(problem string) Finding {
+// unauthenticated returns the fault of a server that does not trust the front-proxy
+// headers.
+func (x *examination) unauthenticated(problem string) Finding {
 	var own []string
 	for _, name := range []string{"requestheader-client-ca-file", "requestheader-allowed-names", "requestheader-username-headers", "requestheader-group-headers", "authentication-skip-lookup"} {
 		if x.deployment.lastFlag(name) != "" {
@@ -119,23 +121,23 @@ func (x *examination) distrusted(problem string) Finding {
 		}
 	}
 	if len(own) > 0 {
-		return fault(problem, fmt.Sprintf("remove %s from the arguments of borough-apiserver: it then takes what is right from the host", strings.Join(own, ", ")))
+		return fault(problem, fmt.Sprintf("remove %s from the arguments of borough-apiserver: the server then reads the correct values from the cluster", strings.Join(own, ", ")))
 	}
-	return fault(problem, fmt.Sprintf("the certificate in --proxy-client-cert-file of kube-apiserver has to be signed by the CA, and have one of the names, "+
-		"that the ConfigMap %s/%s states; the server reads that if it has the reader binding and no flags --requestheader-* of its own",
+	return fault(problem, fmt.Sprintf("the certificate in --proxy-client-cert-file of kube-apiserver must be signed by the CA, and have one of the names, "+
+		"in the ConfigMap %s/%s; the server reads the ConfigMap if it has the reader binding and no flags --requestheader-*",
 		metav1.NamespaceSystem, authenticationConfigMap))
 }
 
 var forbiddenUser = regexp.MustCompile(`User ("(?:[^"\\]|\\.)*")`)
 
-// userIn returns who a refusal says has asked, "" if it does not say.
+// userIn returns the user that a Forbidden error names, or "".
 func userIn(a *answer) string {
 	var status metav1.Status
-	_ = json.Unmarshal(a.body, &status) // whatever it is, it has no such user then
+	_ = json.Unmarshal(a.body, &status) // a body that is not a Status names no user
 	match := forbiddenUser.FindStringSubmatch(status.Message)
 	if match == nil {
 		return ""
 	}
-	name, _ := strconv.Unquote(match[1]) // was quoted by Go
+	name, _ := strconv.Unquote(match[1]) // quoted with %q
 	return name
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// WriteText writes the findings for people: a line each, and one with the cure
-// below each fault.
+// WriteText writes the findings as text: one line for each, and the cure on the next
+// line for a fault.
 func WriteText(w io.Writer, findings []Finding) error {
 	words := map[Status]string{OK: "ok", Fault: "FAULT", Skipped: "skip"}
 	var text strings.Builder
@@ -25,7 +25,7 @@ func WriteText(w io.Writer, findings []Finding) error {
 	return err
 }
 
-// WriteJSON writes the findings for programs, as {"findings": [...]}.
+// WriteJSON writes the findings as JSON: {"findings": [...]}.
 func WriteJSON(w io.Writer, findings []Finding) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

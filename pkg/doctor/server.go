@@ -19,54 +19,53 @@ import (
 )
 
 const (
-	cureEtcd = "see that every member of etcd runs and has room on its disk (etcdctl endpoint status, alarm list), " +
-		"that the Pods reach --etcd-servers, and that --etcd-cafile, --etcd-certfile and --etcd-keyfile are those of this etcd and not expired"
-	// listTimeout bounds a list at the server, so that it answers before we give
-	// up on it.
+	cureEtcd = "check that every member of etcd runs and has disk space (etcdctl endpoint status, alarm list), " +
+		"that the Pods can reach --etcd-servers, and that the files in --etcd-cafile, --etcd-certfile and --etcd-keyfile are for this etcd and not expired"
+	// listTimeout is the timeout of a list in the server. It is less than
+	// requestTimeout, so that the server can still respond.
 	listTimeout = "5s"
 )
 
-// checkEtcd lists Namespaces, of which the server has to ask etcd whether they
-// are the latest.
+// checkEtcd lists Namespaces consistently, for which the server needs etcd.
 func (x *examination) checkEtcd(ctx context.Context) Finding {
-	a, err := x.host.get(ctx, groupPath+"/namespaces", url.Values{"limit": {"1"}, "timeout": {listTimeout}})
+	a, err := x.raw.get(ctx, groupPath+"/namespaces", url.Values{"limit": {"1"}, "timeout": {listTimeout}})
 	if err != nil {
-		return fault("the server does not answer what it needs etcd for: "+oneLine(err.Error()), cureEtcd)
+		return fault("the server does not respond to a request that needs etcd: "+oneLine(err.Error()), cureEtcd)
 	}
 	switch {
 	case a.status == http.StatusOK:
-		return ok("a consistent list was served")
+		return ok("the server returned a consistent list")
 	case a.status == http.StatusForbidden && userIn(a) == x.user:
-		return skipped("%s may not list namespaces.%s", x.who(), v1.GroupName)
+		return skipped("%s cannot list namespaces.%s", x.who(), v1.GroupName)
 	case a.status == http.StatusTooManyRequests && !strings.Contains(string(a.body), "storage is"):
 		return skipped("the server is busy: %s", a)
 	case a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests:
-		return fault("the server answers without etcd, but not what it needs etcd for: "+a.String(), cureEtcd)
+		return fault("the server responds, but a request that needs etcd fails: "+a.String(), cureEtcd)
 	}
-	return fault("a list of Namespaces: "+a.String(), "the log of the server says why")
+	return fault("a list of Namespaces fails: "+a.String(), "check the log of the server")
 }
 
-// checkPods looks at the Pods themselves, and asks each for its health.
+// checkPods checks the status of each Pod of the Deployment, and its /readyz.
 func (x *examination) checkPods(ctx context.Context) Finding {
 	selector, err := metav1.LabelSelectorAsSelector(x.deployment.selector)
 	if err != nil {
-		return skipped("can't read the selector of the Deployment: %s", err)
+		return skipped("cannot parse the selector of the Deployment: %s", err)
 	}
 	pods, err := x.client.CoreV1().Pods(x.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
-		return skipped("can't list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
+		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
 	}
 	live := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	if len(live) == 0 {
-		return skipped("the Deployment %s has none; if it should, kubectl describe replicasets --namespace=%s says why", x.deployment.name, x.Namespace)
+		return skipped("the Deployment %s has no Pods; if it should, check kubectl describe replicasets --namespace=%s", x.deployment.name, x.Namespace)
 	}
-	var problems, cures, unasked []string
+	var problems, cures, unchecked []string
 	for i := range live {
 		problem, cure := podProblem(&live[i])
 		if problem == "" {
-			var asked bool
-			if problem, cure, asked = x.askPod(ctx, &live[i]); !asked {
-				unasked = append(unasked, problem)
+			var responded bool
+			if problem, cure, responded = x.checkReadyz(ctx, &live[i]); !responded {
+				unchecked = append(unchecked, problem)
 				continue
 			}
 		}
@@ -81,16 +80,16 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 	switch {
 	case len(problems) > 0:
 		return fault(strings.Join(problems, "; "), strings.Join(cures, "; "))
-	case len(unasked) > 0:
-		return skipped("%d of %d could not be asked: %s", len(unasked), len(live), unasked[0])
+	case len(unchecked) > 0:
+		return skipped("%d of %d could not be checked: %s", len(unchecked), len(live), unchecked[0])
 	}
-	return ok("all checks of the health of %d are good", len(live))
+	return ok("all health checks of %d Pods succeed", len(live))
 }
 
-// podProblem is why a Pod does not run, as the host tells it.
+// podProblem returns why a Pod does not run according to its status, and the cure.
 func podProblem(pod *corev1.Pod) (problem, cure string) {
 	kubectl := func(command string) string {
-		return fmt.Sprintf("kubectl %s %s --namespace=%s says more", command, pod.Name, pod.Namespace)
+		return fmt.Sprintf("check kubectl %s %s --namespace=%s", command, pod.Name, pod.Namespace)
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -114,16 +113,16 @@ func podProblem(pod *corev1.Pod) (problem, cure string) {
 
 var failedCheck = regexp.MustCompile(`(?m)^\[-\](\S+) failed`)
 
-// askPod asks a Pod for its health, through the host. If it could not be asked,
-// the problem is why.
-func (x *examination) askPod(ctx context.Context, pod *corev1.Pod) (problem, cure string, asked bool) {
-	a, err := x.host.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/readyz", pod.Namespace, pod.Name, port(pod)), url.Values{"verbose": {""}})
+// checkReadyz requests /readyz of a Pod through kube-apiserver. If the server did not
+// respond, the problem is the cause.
+func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem, cure string, responded bool) {
+	a, err := x.raw.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/readyz", pod.Namespace, pod.Name, port(pod)), url.Values{"verbose": {""}})
 	if err != nil {
 		return oneLine(err.Error()), "", false
 	}
 	failed := failedCheck.FindAllStringSubmatch(string(a.body), -1)
-	// Only the server itself names its checks; other failures may be of the way
-	// there.
+	// Only the server names failed checks. A response without them may be from
+	// kube-apiserver, which could not reach the Pod.
 	if a.status != http.StatusOK && len(failed) == 0 {
 		return a.String(), "", false
 	}
@@ -132,7 +131,7 @@ func (x *examination) askPod(ctx context.Context, pod *corev1.Pod) (problem, cur
 	if len(failed) == 0 {
 		return "", "", true
 	}
-	cure = fmt.Sprintf("kubectl logs %s --namespace=%s says why", pod.Name, pod.Namespace)
+	cure = fmt.Sprintf("check kubectl logs %s --namespace=%s", pod.Name, pod.Namespace)
 	var names []string
 	for _, match := range failed {
 		names = append(names, match[1])
@@ -141,12 +140,12 @@ func (x *examination) askPod(ctx context.Context, pod *corev1.Pod) (problem, cur
 	case slices.Contains(names, "etcd") || slices.Contains(names, "etcd-readiness"):
 		cure = cureEtcd
 	case slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "informer") }):
-		cure = "see the checks host version and rights; " + cure
+		cure = "see the checks cluster version and rights; " + cure
 	}
-	return "not ready, for " + strings.Join(names, ", "), cure, true
+	return "not ready, failed checks: " + strings.Join(names, ", "), cure, true
 }
 
-// port is where the Pod serves.
+// port returns the port that the server in the Pod listens on.
 func port(pod *corev1.Pod) int32 {
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {

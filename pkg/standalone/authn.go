@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// NewAuthenticator knows a user by a client certificate that clientCA has
-// signed, and nobody on the open paths.
+// NewAuthenticator returns an authenticator of users by client certificates that
+// clientCA has signed. On the open paths it also accepts anonymous requests.
 func NewAuthenticator(clientCA dynamiccertificates.CAContentProvider, openPaths []string) (authenticator.Request, error) {
 	anonymous := &apiserverapi.AnonymousAuthConfig{Enabled: true}
 	for _, path := range openPaths {
@@ -23,14 +23,14 @@ func NewAuthenticator(clientCA dynamiccertificates.CAContentProvider, openPaths 
 			anonymous.Conditions = append(anonymous.Conditions, apiserverapi.AnonymousAuthCondition{Path: path})
 		}
 	}
-	// Without conditions anybody would be let through everywhere.
+	// Without conditions, anonymous requests would be accepted on all paths.
 	anonymous.Enabled = len(anonymous.Conditions) > 0
 	authn, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
 		ClientCertificateCAContentProvider: clientCA,
 		Anonymous:                          anonymous,
 	}.New()
 	if err != nil {
-		return nil, fmt.Errorf("make the authenticator of client certificates: %w", err)
+		return nil, fmt.Errorf("create the authenticator of client certificates: %w", err)
 	}
-	return newVerified(authn, clientCA, clock.RealClock{}), nil
+	return newCachingAuthenticator(authn, clientCA, clock.RealClock{}), nil
 }

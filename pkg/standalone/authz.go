@@ -18,24 +18,26 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// ControllerRules are the rights of the namespace controller: it discovers the
-// kinds, follows the Namespaces, purges what is in them, and finalizes them.
+// ControllerRules returns the rights of the namespace controller: it discovers the
+// kinds, watches the Namespaces, purges their content, and finalizes them. It does
+// not have the verb force on namespacepurges.
 func ControllerRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{NonResourceURLs: []string{"/api", "/api/*", "/apis", "/apis/*", "/version"}, Verbs: []string{"get"}},
 		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch", "delete"}},
 		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespaces/status", "namespaces/finalize"}, Verbs: []string{"update"}},
-		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"pods", "limitranges"}, Verbs: []string{"get", "list", "watch", "delete", "deletecollection"}},
+		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespacepurges"}, Verbs: []string{"create"}},
+		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"pods", "limitranges"}, Verbs: []string{"list", "watch", "delete"}},
 	}
 }
 
-// NewAuthorizer returns the policy, which denies what it does not allow:
-// system:masters may do all, the controller what ControllerRules says, and
-// everybody may get the open paths.
+// NewAuthorizer returns the built-in policy. It allows everything to system:masters,
+// ControllerRules to the controller, and the open paths to all users. It denies
+// everything else.
 func NewAuthorizer(openPaths []string) (authorizer.Authorizer, error) {
 	open, err := path.NewAuthorizer(openPaths)
 	if err != nil {
-		return nil, fmt.Errorf("make the authorizer of open paths: %w", err)
+		return nil, fmt.Errorf("create the authorizer of open paths: %w", err)
 	}
 	return union.New(
 		union.NamedAuthorizer{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
@@ -44,7 +46,7 @@ func NewAuthorizer(openPaths []string) (authorizer.Authorizer, error) {
 	)
 }
 
-// allow lets one user do what the rules cover.
+// allow returns an authorizer that allows one user what the rules cover.
 func allow(user string, rules []rbacv1.PolicyRule) authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		if a.GetUser() == nil || a.GetUser().GetName() != user {
@@ -57,7 +59,7 @@ func allow(user string, rules []rbacv1.PolicyRule) authorizer.Authorizer {
 	})
 }
 
-// asRule returns the rule that would allow just this request.
+// asRule returns the rule that allows exactly this request.
 func asRule(a authorizer.Attributes) rbacv1.PolicyRule {
 	rule := rbacv1.PolicyRule{Verbs: []string{a.GetVerb()}}
 	if !a.IsResourceRequest() {

@@ -4,57 +4,72 @@
 package standalone
 
 import (
-	"bytes"
+	"crypto/x509"
 	"fmt"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/borough-io/borough/pkg/certificates"
 )
 
-// Kubeconfigs are the files through which people and the controller reach the
-// server. They are written at each start, since the server's address may have
-// changed; the certificates in them stay.
+// Kubeconfigs are the files with which users and the controller reach the server.
+// They are written on each start, because the address of the server may have
+// changed; the certificates in them are kept.
 type Kubeconfigs struct {
 	// Server is the URL of the server.
 	Server string
-	// TrustedCA is PEM to trust beside the PKI's own CA, for a server that
-	// serves with a certificate of somebody else's. May be empty.
+	// TrustedCA is PEM to trust in addition to the CA of the PKI, for a server
+	// with a serving certificate from another CA. It may be empty.
 	TrustedCA []byte
 }
 
 // Write writes a kubeconfig for the admin and one for the controller, readable
-// by their owner alone.
+// only by their owner.
 func (k Kubeconfigs) Write(pki *PKI, adminFile, controllerFile string) error {
 	for _, file := range []struct {
 		path, user string
-		pair       pair
+		pair       certificates.Pair
 	}{
 		{adminFile, AdminUser, pki.admin},
 		{controllerFile, ControllerUser, pki.controller},
 	} {
-		content, err := clientcmd.Write(k.config(file.user, file.pair, pki.ca.certPEM))
+		config, err := k.config(file.user, file.pair, pki.ca.Cert)
+		if err != nil {
+			return fmt.Errorf("create the kubeconfig of %s: %w", file.user, err)
+		}
+		content, err := clientcmd.Write(config)
 		if err != nil {
 			return fmt.Errorf("encode the kubeconfig of %s: %w", file.user, err)
 		}
-		if err := writeFile(file.path, content, 0o600); err != nil {
+		if err := certificates.WriteFile(file.path, content, 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k Kubeconfigs) config(user string, pair pair, ca []byte) clientcmdapi.Config {
+func (k Kubeconfigs) config(user string, pair certificates.Pair, ca *x509.Certificate) (clientcmdapi.Config, error) {
+	certPEM, keyPEM, err := pair.EncodePEM()
+	if err != nil {
+		return clientcmdapi.Config{}, err
+	}
+	trusted, err := certutil.EncodeCertificates(ca)
+	if err != nil {
+		return clientcmdapi.Config{}, fmt.Errorf("encode the CA: %w", err)
+	}
 	const cluster = "borough"
 	return clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{
-			cluster: {Server: k.Server, CertificateAuthorityData: bytes.Join([][]byte{ca, k.TrustedCA}, nil)},
+			cluster: {Server: k.Server, CertificateAuthorityData: append(trusted, k.TrustedCA...)},
 		},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			user: {ClientCertificateData: pair.certPEM, ClientKeyData: pair.keyPEM},
+			user: {ClientCertificateData: certPEM, ClientKeyData: keyPEM},
 		},
 		Contexts: map[string]*clientcmdapi.Context{
 			cluster: {Cluster: cluster, AuthInfo: user},
 		},
 		CurrentContext: cluster,
-	}
+	}, nil
 }

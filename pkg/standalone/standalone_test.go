@@ -6,15 +6,20 @@ package standalone
 import (
 	"context"
 	"crypto/x509"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/borough-io/borough/pkg/certificates"
 )
 
 var hosts = []string{"127.0.0.1", "localhost"}
@@ -45,15 +50,15 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestPKIIsMadeOnceAndKept(t *testing.T) {
+func TestPKIIsCreatedOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pki")
 	pki := mustEnsure(t, dir, hosts)
 	made := contents(t, dir)
 
 	roots := x509.NewCertPool()
-	roots.AddCert(pki.ca.cert)
+	roots.AddCert(pki.ca.Cert)
 	for _, tc := range []struct {
-		pair  pair
+		pair  certificates.Pair
 		usage x509.ExtKeyUsage
 		host  string
 	}{
@@ -62,15 +67,15 @@ func TestPKIIsMadeOnceAndKept(t *testing.T) {
 		{pki.server, x509.ExtKeyUsageServerAuth, "127.0.0.1"},
 		{pki.server, x509.ExtKeyUsageServerAuth, "localhost"},
 	} {
-		_, err := tc.pair.cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: tc.host, KeyUsages: []x509.ExtKeyUsage{tc.usage}})
+		_, err := tc.pair.Cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: tc.host, KeyUsages: []x509.ExtKeyUsage{tc.usage}})
 		if err != nil {
-			t.Errorf("verify %s for %q: %v", tc.pair.cert.Subject, tc.host, err)
+			t.Errorf("verify %s for %q: %v", tc.pair.Cert.Subject, tc.host, err)
 		}
 	}
-	if got := pki.admin.cert.Subject.Organization; !slices.Equal(got, []string{user.SystemPrivilegedGroup}) {
+	if got := pki.admin.Cert.Subject.Organization; !slices.Equal(got, []string{user.SystemPrivilegedGroup}) {
 		t.Errorf("groups of the admin: %v", got)
 	}
-	if got := pki.controller.cert.Subject.Organization; len(got) != 0 {
+	if got := pki.controller.Cert.Subject.Organization; len(got) != 0 {
 		t.Errorf("groups of the controller: %v", got)
 	}
 	for name := range made {
@@ -86,7 +91,7 @@ func TestPKIIsMadeOnceAndKept(t *testing.T) {
 	mustEnsure(t, dir, hosts)
 	for name, content := range contents(t, dir) {
 		if made[name] != content {
-			t.Errorf("%s was made anew", name)
+			t.Errorf("%s was created again", name)
 		}
 	}
 
@@ -98,8 +103,8 @@ func TestPKIIsMadeOnceAndKept(t *testing.T) {
 	}
 }
 
-// TestPKIAfterACrash cuts the first start short after every file it writes: the
-// next start completes what is there.
+// TestPKIAfterACrash interrupts the first start after each file that it writes: the
+// next start creates the rest.
 func TestPKIAfterACrash(t *testing.T) {
 	order := []string{"ca.key", "ca.crt", "admin.key", "admin.crt", "controller.key", "controller.crt", "apiserver.key", "apiserver.crt"}
 	for n := range order {
@@ -114,7 +119,111 @@ func TestPKIAfterACrash(t *testing.T) {
 	}
 }
 
-func TestPKIRefusesDamagedFiles(t *testing.T) {
+// TestPKIAtAnotherTime starts servers whose clocks disagree on one directory.
+func TestPKIAtAnotherTime(t *testing.T) {
+	now := time.Now()
+	const day = 24 * time.Hour
+	for name, tc := range map[string]struct {
+		ca, leaves, now time.Time
+		want            []string // of the error
+	}{
+		"all at once":                 {now, now, now, nil},
+		"within the skew":             {now, now, now.Add(-certificates.ClockSkew / 2), nil},
+		"later":                       {now, now.Add(day), now.Add(2 * day), nil},
+		"leaves not valid yet":        {now, now.Add(2 * day), now.Add(day), nil},
+		"CA and leaves not valid yet": {now, now, now.Add(-day), []string{"is not valid before " + now.Add(-certificates.ClockSkew).UTC().Format(time.RFC3339), "set the clock"}},
+		"CA expired":                  {now, now, now.Add(11 * 365 * day), []string{"expired at ", "set the clock"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "pki")
+			if _, err := ensurePKI(dir, hosts, tc.ca); err != nil {
+				t.Fatal(err)
+			}
+			for _, leaf := range []string{"admin", "controller", "apiserver"} {
+				if err := os.Remove(filepath.Join(dir, leaf+".crt")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := ensurePKI(dir, hosts, tc.leaves); err != nil {
+				t.Fatal(err)
+			}
+			before := contents(t, dir)
+
+			pki, err := ensurePKI(dir, hosts, tc.now)
+			if tc.want != nil {
+				if err == nil {
+					t.Fatal("no error")
+				}
+				for _, want := range append(tc.want, filepath.Join(dir, "ca.crt"), tc.now.UTC().Format(time.RFC3339), "delete "+dir) {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("the error lacks %q: %v", want, err)
+					}
+				}
+				if after := contents(t, dir); !maps.Equal(before, after) {
+					t.Error("files have changed")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after := contents(t, dir); before["ca.crt"] != after["ca.crt"] || before["ca.key"] != after["ca.key"] {
+				t.Error("the CA has changed")
+			}
+			roots := x509.NewCertPool()
+			roots.AddCert(pki.ca.Cert)
+			for _, p := range []certificates.Pair{pki.admin, pki.controller, pki.server} {
+				if _, err := p.Cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: tc.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+					t.Errorf("%s: %v", p.Cert.Subject, err)
+				}
+			}
+		})
+	}
+}
+
+// TestPKIReplacesUnusable replaces well-formed certificates that were created for
+// another purpose.
+func TestPKIReplacesUnusable(t *testing.T) {
+	other := mustEnsure(t, filepath.Join(t.TempDir(), "pki"), hosts)
+	for name, replace := range map[string]func(p *PKI) error{
+		"signed by another CA": func(p *PKI) error {
+			certPEM, keyPEM, err := other.server.EncodePEM()
+			return errors.Join(err,
+				os.WriteFile(p.ServingCertFile(), certPEM, 0o644),
+				os.WriteFile(p.ServingKeyFile(), keyPEM, 0o600))
+		},
+		"for another use": func(p *PKI) error {
+			template := certificates.Server("borough-apiserver", hosts)
+			template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+			if err := os.Remove(p.ServingCertFile()); err != nil {
+				return err
+			}
+			_, err := p.dir.Ensure("apiserver", p.ca, template)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "pki")
+			if err := replace(mustEnsure(t, dir, hosts)); err != nil {
+				t.Fatal(err)
+			}
+			before := contents(t, dir)
+			pki := mustEnsure(t, dir, hosts)
+			roots := x509.NewCertPool()
+			roots.AddCert(pki.ca.Cert)
+			if _, err := pki.server.Cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: hosts[0]}); err != nil {
+				t.Error(err)
+			}
+			for name, content := range contents(t, dir) {
+				if changed := before[name] != content; changed != strings.HasPrefix(name, "apiserver.") {
+					t.Errorf("%s changed: %v", name, changed)
+				}
+			}
+		})
+	}
+}
+
+func TestPKIRejectsDamagedFiles(t *testing.T) {
 	write := func(content string) func(string) error {
 		return func(path string) error { return os.WriteFile(path, []byte(content), 0o600) }
 	}
@@ -165,7 +274,7 @@ func TestKubeconfigs(t *testing.T) {
 	dir := t.TempDir()
 	pki := mustEnsure(t, filepath.Join(dir, "pki"), hosts)
 	admin, controller := filepath.Join(dir, "admin.kubeconfig"), filepath.Join(dir, "controller.kubeconfig")
-	// A file that a crash has cut short is replaced.
+	// A file that was truncated by a crash is replaced.
 	if err := os.WriteFile(admin, []byte("apiVersion: v"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -195,9 +304,9 @@ func TestPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := &user.DefaultInfo{Name: "anybody", Groups: []string{user.SystemPrivilegedGroup}}
+	admin := &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 	controller := &user.DefaultInfo{Name: ControllerUser, Groups: []string{user.AllAuthenticated}}
-	somebody := &user.DefaultInfo{Name: "somebody", Groups: []string{user.AllAuthenticated}}
+	other := &user.DefaultInfo{Name: "other", Groups: []string{user.AllAuthenticated}}
 	anonymous := &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
 
 	resource := func(u user.Info, verb, group, resource, subresource string) authorizer.AttributesRecord {
@@ -217,18 +326,21 @@ func TestPolicy(t *testing.T) {
 		{resource(controller, "watch", group, "namespaces", ""), true},
 		{resource(controller, "update", group, "namespaces", "finalize"), true},
 		{resource(controller, "update", group, "namespaces", "status"), true},
-		{resource(controller, "deletecollection", group, "pods", ""), true},
+		{resource(controller, "create", group, "namespacepurges", ""), true},
+		{resource(controller, "delete", group, "pods", ""), true},
 		{resource(controller, "list", group, "limitranges", ""), true},
 		{path(controller, "get", "/apis"), true},
 		{path(controller, "get", "/apis/tenancy.borough.io/v1"), true},
+		{resource(controller, "force", group, "namespacepurges", ""), false},
+		{resource(controller, "deletecollection", group, "pods", ""), false},
 		{resource(controller, "update", group, "namespaces", ""), false},
 		{resource(controller, "create", group, "namespaces", ""), false},
 		{resource(controller, "create", group, "pods", ""), false},
 		{resource(controller, "update", group, "pods", "status"), false},
 		{resource(controller, "list", "", "pods", ""), false},
 		{path(controller, "get", "/metrics"), false},
-		{resource(somebody, "get", group, "namespaces", ""), false},
-		{path(somebody, "get", "/readyz"), true},
+		{resource(other, "get", group, "namespaces", ""), false},
+		{path(other, "get", "/readyz"), true},
 		{path(anonymous, "get", "/readyz"), true},
 		{path(anonymous, "get", "/livez/ping"), true},
 		{path(anonymous, "get", "/apis"), false},
@@ -239,7 +351,7 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%+v: %v", tc.attributes, err)
 		}
 		if got := decision == authorizer.DecisionAllow; got != tc.want {
-			t.Errorf("%s may %s %s%s/%s: %v, want %v", tc.attributes.User.GetName(), tc.attributes.Verb,
+			t.Errorf("%s, %s %s%s/%s: allowed is %v, want %v", tc.attributes.User.GetName(), tc.attributes.Verb,
 				tc.attributes.Path, tc.attributes.Resource, tc.attributes.Subresource, got, tc.want)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
-// connections make the clients and compactors of all stores of a server. A
-// transport without servers is the embedded member.
+// connections creates the clients and compactors for all stores of a server. A
+// transport without servers stands for the embedded member.
 type connections struct {
 	embedded *embedded.Server
 
@@ -32,7 +32,7 @@ func newConnections(member *embedded.Server) *connections {
 	return &connections{embedded: member, compactors: map[string]*sharedCompactor{}}
 }
 
-// client returns a new client, which the caller closes.
+// client returns a new client, which the caller must close.
 func (c *connections) client(transport storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	if len(transport.ServerList) > 0 {
 		return dial(transport)
@@ -40,22 +40,23 @@ func (c *connections) client(transport storagebackend.TransportConfig) (*kuberne
 	return kubernetesClient(c.embedded.Client()), nil
 }
 
-// kubernetesClient is kubernetes.New for a client that is there already.
+// kubernetesClient does the same as kubernetes.New for an existing client.
 func kubernetesClient(c *clientv3.Client) *kubernetes.Client {
 	client := &kubernetes.Client{Client: c}
 	client.Kubernetes = client
 	return client
 }
 
-// sharedCompactor is the one compactor of an etcd cluster, for all its stores.
+// sharedCompactor is the compactor that all stores on an etcd cluster share.
 type sharedCompactor struct {
 	etcd3.Compactor
 	users int
 	stop  func()
 }
 
-// compactor returns the compactor of the transport, started on first use, and
-// what each user calls in the end. There is none for the interval 0.
+// compactor returns the compactor of the transport, which it starts on first use,
+// and a function that each user calls when it is done. The compactor is nil if the
+// interval is 0.
 func (c *connections) compactor(transport storagebackend.TransportConfig, interval time.Duration) (etcd3.Compactor, func(), error) {
 	if interval == 0 {
 		return nil, func() {}, nil

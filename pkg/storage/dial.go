@@ -32,18 +32,18 @@ import (
 	"github.com/borough-io/borough/pkg/storage/internal/etcdlog"
 )
 
-// A member that stands still keeps its connections, and its share of requests
-// and watches waits until a keepalive finds out. The library's storage factory
-// takes 40 s for that; this is as often as gRPC allows, and etcd by default. The
-// dial timeout, as in the library, has room for TLS handshakes on a busy machine.
+// A member that hangs keeps its connections open, and the requests and watches on
+// them wait until a keepalive fails. In the library's storage factory that takes
+// 40 s. These are the shortest times that gRPC, and etcd by default, allow. The dial
+// timeout is that of the library, long enough for TLS handshakes on a busy machine.
 const (
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
 	dialTimeout      = 20 * time.Second
 )
 
-// dial connects to an external etcd cluster in the library's way, and waits
-// until the connection stands.
+// dial connects to an external etcd cluster as the library does, and waits until
+// the connection is ready.
 func dial(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	tlsConfig, err := newTLSConfig(t)
 	if err != nil {
@@ -73,7 +73,7 @@ func dial(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	return client, nil
 }
 
-// newTLSConfig returns nil, which stands for plain text, if no file is given.
+// newTLSConfig returns nil, for a connection without TLS, if no file is given.
 func newTLSConfig(t storagebackend.TransportConfig) (*tls.Config, error) {
 	if t.CertFile == "" && t.KeyFile == "" && t.TrustedCAFile == "" {
 		return nil, nil
@@ -87,8 +87,8 @@ func newDialOptions(t storagebackend.TransportConfig) ([]grpc.DialOption, error)
 		return nil, err
 	}
 	options := []grpc.DialOption{
-		// Chained, so that etcd's own interceptors, which retry, stay in front
-		// and each attempt counts.
+		// Chained after the interceptors of etcd's client, which retry, so that each
+		// attempt is counted.
 		grpc.WithChainUnaryInterceptor(metrics.UnaryClientInterceptor()),
 		grpc.WithChainStreamInterceptor(metrics.StreamClientInterceptor()),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(
@@ -102,7 +102,7 @@ func newDialOptions(t storagebackend.TransportConfig) ([]grpc.DialOption, error)
 	}
 	egress, err := t.EgressLookup(egressselector.Etcd.AsNetworkContext())
 	if err != nil {
-		return nil, fmt.Errorf("finding the way out to etcd: %w", err)
+		return nil, fmt.Errorf("looking up the egress dialer for etcd: %w", err)
 	}
 	if egress != nil {
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
@@ -115,8 +115,8 @@ func newDialOptions(t storagebackend.TransportConfig) ([]grpc.DialOption, error)
 	return options, nil
 }
 
-// clientMetrics returns the metrics of etcd's gRPC clients that the library has
-// registered and keeps to itself.
+// clientMetrics returns the metrics of etcd's gRPC clients. The library registers
+// the same metrics but does not export them.
 var clientMetrics = sync.OnceValues(func() (*grpcprom.ClientMetrics, error) {
 	metrics := grpcprom.NewClientMetrics()
 	err := legacyregistry.Registerer().Register(metrics)

@@ -1,14 +1,14 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage connects the registry to etcd: an external cluster over gRPC,
-// or the member embedded in the process, called directly.
+// Package storage connects the registry to etcd: to an external etcd cluster over
+// gRPC, or to the member embedded in the process, which it calls directly.
 //
-// It is the API server library's storage, put together here because the library
-// offers no place for a client of one's own. Options keep the library's flags,
-// and every store that the RESTOptionsGetter makes writes to etcd through the
-// fence (package fence), which ties the life of namespaced objects to their
-// Namespace's.
+// It assembles the storage of the API server library, which has no option for a
+// custom etcd client. Options keep the library's flags. Every store that the
+// RESTOptionsGetter creates writes to etcd through the fence (package fence), which
+// keeps namespaced objects in existing Namespaces, and leaves out objects that
+// cannot be read (package unreadable).
 //
 //	o := storage.NewOptions()
 //	o.AddFlags(flags)

@@ -51,7 +51,7 @@ resources:
 	}
 }
 
-// TestEncryption has encrypted values, which the fence has to read too.
+// TestEncryption shows that the fence also reads encrypted values.
 func TestEncryption(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	writeEncryption(t, file, "one")
@@ -107,7 +107,7 @@ func TestEncryptionReload(t *testing.T) {
 			}
 			return nil
 		})
-		// To write what is there, unchanged, exchanges its key.
+		// A write without a change encrypts the object with the new key.
 		pod, err := s.Pods.Get(in(t.Context(), "town"), "before", &metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

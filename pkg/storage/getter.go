@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -18,15 +19,25 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/precondition"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
-// restOptionsGetter gives out the library's RESTOptions with a decorator that
-// makes our stores in place of the library's.
+// restOptionsGetter returns the library's RESTOptions with a decorator that creates
+// the stores of this package. It also implements precondition.Checker.
 type restOptionsGetter struct {
 	library     generic.RESTOptionsGetter
 	options     options.EtcdOptions
 	connections *connections
 	fence       *fence.Fence
+	unreadable  *unreadable.Objects
+}
+
+var _ precondition.Checker = &restOptionsGetter{}
+
+// Check implements precondition.Checker for the namespaced resources.
+func (g *restOptionsGetter) Check(ctx context.Context, objects precondition.Objects) (staleAt int64, err error) {
+	return g.fence.Check(ctx, objects)
 }
 
 func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
@@ -42,7 +53,7 @@ func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, exampl
 	return o, nil
 }
 
-// cached says whether the resource has a watch cache.
+// cached reports whether the resource has a watch cache.
 func (g *restOptionsGetter) cached(resource schema.GroupResource) (bool, error) {
 	if !g.options.EnableWatchCache {
 		return false, nil
@@ -55,8 +66,8 @@ func (g *restOptionsGetter) cached(resource schema.GroupResource) (bool, error) 
 	return !set || size > 0, nil
 }
 
-// decorator returns the function that makes a resource's store, behind a watch
-// cache or bare.
+// decorator returns the function that creates the store of a resource, with or
+// without a watch cache.
 func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource,
@@ -68,16 +79,16 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		triggers storage.IndexerFuncs,
 		indexers *cache.Indexers,
 	) (storage.Interface, factory.DestroyFunc, error) {
-		store, remover, destroy, err := g.newStore(config, resourcePrefix, newFunc, newListFunc)
+		store, remover, destroy, err := g.newStore(config, resourcePrefix, newFunc, newListFunc, cached)
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the storage of %s: %w", config.GroupResource, err)
 		}
 		if !cached {
-			return removingStore{store, remover}, destroy, nil
+			return removingStore{interpretedStore{store}, remover}, destroy, nil
 		}
-		fresh := &freshStore{Interface: store}
+		uncached := &progressRequestingStore{Interface: store}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
-			Storage:             fresh,
+			Storage:             uncached,
 			Versioner:           storage.APIObjectVersioner{},
 			GroupResource:       config.GroupResource,
 			EventsHistoryWindow: config.EventsHistoryWindow,
@@ -92,10 +103,10 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		})
 		if err != nil {
 			destroy()
-			return nil, nil, fmt.Errorf("making the watch cache of %s: %w", config.GroupResource, err)
+			return nil, nil, fmt.Errorf("creating the watch cache of %s: %w", config.GroupResource, err)
 		}
-		delegator := cacher.NewCacheDelegator(c, fresh)
-		return removingStore{delegator, remover}, sync.OnceFunc(func() {
+		delegator := cacher.NewCacheDelegator(c, uncached)
+		return removingStore{interpretedStore{delegator}, remover}, sync.OnceFunc(func() {
 			delegator.Stop()
 			c.Stop()
 			destroy()

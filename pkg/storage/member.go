@@ -27,11 +27,11 @@ import (
 )
 
 // applyEmbedded does for the embedded member what the library's options do for
-// servers that can be dialled.
+// etcd servers.
 func applyEmbedded(etcd *options.EtcdOptions, factory serverstorage.StorageFactory, server *embedded.Server, c *genericapiserver.Config) error {
-	m := &member{client: server.Client()}
-	// The progress of watches is what consistent reads from the watch cache rely
-	// on. The library asks a client's endpoints for it, and this one has none.
+	m := &member{server: server, client: server.Client()}
+	// Consistent reads from the watch cache need progress requests for watches. The
+	// library checks for support at the endpoints of a client, and this one has none.
 	feature.DefaultFeatureSupportChecker.CheckClient(m.client.Ctx(), m, storage.RequestWatchProgress)
 
 	skipHealth := etcd.SkipHealthEndpoints
@@ -44,7 +44,7 @@ func applyEmbedded(etcd *options.EtcdOptions, factory serverstorage.StorageFacto
 		return fmt.Errorf("--encryption-provider-config: %w", err)
 	}
 	withoutHealth := *etcd
-	withoutHealth.SkipHealthEndpoints = true // the library's would dial
+	withoutHealth.SkipHealthEndpoints = true // the library's checks would dial
 	if err := withoutHealth.ApplyWithStorageFactoryTo(factory, c); err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func applyEmbedded(etcd *options.EtcdOptions, factory serverstorage.StorageFacto
 	return nil
 }
 
-// applyEncryption loads a static encryption config, because the library has its
-// health checks only together with those that dial. What it does for one that
-// is reloaded can be used as it is.
+// applyEncryption loads a static encryption config, because the library adds its
+// health checks only together with the etcd checks, which dial. A config that is
+// reloaded is left to the library.
 func applyEncryption(etcd *options.EtcdOptions, c *genericapiserver.Config) error {
 	file := etcd.EncryptionProviderConfigFilepath
 	if file == "" || etcd.EncryptionProviderConfigAutomaticReload || c.ResourceTransformers != nil {
@@ -77,32 +77,33 @@ func applyEncryption(etcd *options.EtcdOptions, c *genericapiserver.Config) erro
 	return nil
 }
 
-// member is the embedded member as the library's checks and metrics see it.
+// member adapts the embedded member to the library's checks and metrics.
 type member struct {
+	server *embedded.Server
 	client *clientv3.Client
 }
 
-// Endpoints gives the member a name.
+// Endpoints returns the name of the member.
 func (m *member) Endpoints() []string { return []string{"embedded"} }
 
-// Status returns the member's status, whatever the endpoint.
-func (m *member) Status(ctx context.Context, endpoint string) (*clientv3.StatusResponse, error) {
-	return m.client.Status(ctx, endpoint)
+// Status returns the member's status for any endpoint.
+func (m *member) Status(ctx context.Context, _ string) (*clientv3.StatusResponse, error) {
+	return m.server.Status(ctx)
 }
 
 // Monitor implements metrics.Monitor.
 func (m *member) Monitor(ctx context.Context) (metrics.StorageMetrics, error) {
-	status, err := m.client.Status(ctx, "")
+	status, err := m.server.Status(ctx)
 	if err != nil {
 		return metrics.StorageMetrics{}, fmt.Errorf("getting the status of the embedded etcd: %w", err)
 	}
 	return metrics.StorageMetrics{Size: status.DbSize}, nil
 }
 
-// Close implements metrics.Monitor. The client ends with the embedded server.
+// Close implements metrics.Monitor. The embedded server closes the client.
 func (m *member) Close() error { return nil }
 
-// check reads a key, which need not exist, within timeout.
+// check returns a check that reads the key, which need not exist.
 func (m *member) check(name, key string, timeout time.Duration) healthz.HealthChecker {
 	return healthz.NamedGroupedCheck(name, name, func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)

@@ -20,19 +20,20 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 const (
-	// DefaultPrefix is where in etcd all keys are.
+	// DefaultPrefix is the prefix of all keys in etcd.
 	DefaultPrefix = "/registry"
-	// DefaultDeleteCollectionWorkers is how many objects one deletecollection
-	// deletes at a time. etcd writes what is under way to disk together, so it
-	// takes a good number to keep it busy.
+	// DefaultDeleteCollectionWorkers is the number of objects that a
+	// deletecollection request deletes in parallel. etcd writes concurrent requests
+	// to disk in one batch, so many workers increase the throughput.
 	DefaultDeleteCollectionWorkers = 64
 )
 
-// Options say where and how objects are stored. They hold the library's options
-// for etcd and keep all its flags; only the defaults differ.
+// Options configure where and how objects are stored. They contain the library's
+// options for etcd with all their flags; only the defaults differ.
 type Options struct {
 	Etcd *options.EtcdOptions
 }
@@ -49,11 +50,11 @@ func NewOptions() *Options {
 // AddFlags adds the library's flags (--etcd-servers and so on).
 func (o *Options) AddFlags(fs *pflag.FlagSet) { o.Etcd.AddFlags(fs) }
 
-// Embedded says whether the objects belong in the embedded member, which is so
-// when no --etcd-servers are given.
+// Embedded reports whether objects are stored in the embedded member, which is the
+// case if --etcd-servers is not set.
 func (o *Options) Embedded() bool { return len(o.Etcd.StorageConfig.Transport.ServerList) == 0 }
 
-// Validate returns what is wrong with the flags.
+// Validate returns an error for each invalid flag.
 func (o *Options) Validate() []error {
 	etcd := *o.Etcd
 	var errs []error
@@ -71,7 +72,7 @@ func (o *Options) Validate() []error {
 				errs = append(errs, fmt.Errorf("%s needs --etcd-servers", f.flag))
 			}
 		}
-		// The library wants servers; it has none to talk to.
+		// The library's validation requires a server.
 		etcd.StorageConfig.Transport.ServerList = []string{"embedded"}
 	}
 	errs = append(errs, etcd.Validate()...)
@@ -81,7 +82,7 @@ func (o *Options) Validate() []error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-		zero  bool // whether 0 turns something off
+		zero  bool // whether 0 is allowed; it turns something off
 	}{
 		{"--etcd-compaction-interval", etcd.StorageConfig.CompactionInterval, true},
 		{"--etcd-count-metric-poll-period", etcd.StorageConfig.CountMetricPollPeriod, true},
@@ -102,29 +103,35 @@ func (o *Options) Validate() []error {
 	return errs
 }
 
-// Config is what ApplyTo needs besides the options.
+// Config contains the parameters of ApplyTo that are not options.
 type Config struct {
-	// Scheme holds the types that are stored; each in its group's preferred
-	// version.
+	// Scheme has the stored types. Each is stored in the preferred version of its
+	// group.
 	Scheme *runtime.Scheme
-	// Embedded is the member to store in, required if and only if
-	// Options.Embedded. It must be closed after the server has ended.
+	// Embedded is the embedded member, required if and only if Options.Embedded. It
+	// must be closed after the server has stopped.
 	Embedded *embedded.Server
-	// Namespaces and Namespaced are what the fence is around: the resource whose
-	// objects hold others, and all the resources whose objects live in one.
+	// Namespaces and Namespaced are the resources of the fence: that of the
+	// Namespaces, and all namespaced resources.
 	Namespaces schema.GroupResource
 	Namespaced []schema.GroupResource
+	// Unreadable records the stored objects that cannot be read. If it is nil, they
+	// are only logged and counted.
+	Unreadable *unreadable.Objects
 }
 
-// ApplyTo gives the server config its RESTOptionsGetter, its health and
-// readiness checks of etcd, the monitor of the database's size and, with
+// ApplyTo adds to the server config the RESTOptionsGetter, the health and readiness
+// checks of etcd, the monitor of the database size and, with
 // --encryption-provider-config, the transformers of stored values.
 func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	if o.Embedded() != (config.Embedded != nil) {
-		return errors.New("the embedded etcd and --etcd-servers exclude each other, and one is needed")
+		return errors.New("exactly one of the embedded etcd and --etcd-servers is required")
 	}
 	if config.Namespaces.Empty() {
-		return errors.New("the resource that the fence is around, Config.Namespaces, is missing")
+		return errors.New("Config.Namespaces is missing")
+	}
+	if config.Unreadable == nil {
+		config.Unreadable = unreadable.NewObjects()
 	}
 	etcd := *o.Etcd
 	storageConfig := &etcd.StorageConfig
@@ -159,11 +166,13 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		options:     etcd,
 		connections: newConnections(config.Embedded),
 		fence:       fence,
+		unreadable:  config.Unreadable,
 	}
 	return nil
 }
 
-// storageFactory is the library's, with the resource's group in its prefix.
+// storageFactory is the library's storage factory, except that the prefix of a
+// resource contains its group.
 type storageFactory struct {
 	*serverstorage.DefaultStorageFactory
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
-// TestDefaults pins what differs from the library, and what must not.
+// TestDefaults checks the defaults that differ from the library, and those that must not.
 func TestDefaults(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	storage.NewOptions().AddFlags(fs)
@@ -123,9 +123,9 @@ func TestApplyToRefuses(t *testing.T) {
 		change func(*storage.Config)
 		want   string
 	}{
-		"no member":  {change: func(c *storage.Config) { c.Embedded = nil }, want: "exclude each other, and one is needed"},
-		"both":       {flags: "--etcd-servers=http://127.0.0.1:1", want: "exclude each other"},
-		"no fence":   {change: func(c *storage.Config) { c.Namespaces = schema.GroupResource{} }, want: "Config.Namespaces, is missing"},
+		"no member":  {change: func(c *storage.Config) { c.Embedded = nil }, want: "exactly one of the embedded etcd and --etcd-servers is required"},
+		"both":       {flags: "--etcd-servers=http://127.0.0.1:1", want: "exactly one of the embedded etcd and --etcd-servers is required"},
+		"no fence":   {change: func(c *storage.Config) { c.Namespaces = schema.GroupResource{} }, want: "Config.Namespaces is missing"},
 		"bad scheme": {change: func(c *storage.Config) { c.Scheme = runtime.NewScheme() }, want: `group "tenancy.borough.io" is not registered`},
 		"too much": {change: func(c *storage.Config) {
 			for range 128 {
@@ -154,7 +154,7 @@ func TestApplyToRefuses(t *testing.T) {
 	}
 }
 
-// TestOverridesTogether has all resources of the fence on other servers.
+// TestOverridesTogether stores all resources of the fence on other servers.
 func TestOverridesTogether(t *testing.T) {
 	other := storagetest.StartGRPC(t)
 	var overrides []string
@@ -228,7 +228,7 @@ func TestEmbeddedSizeMetric(t *testing.T) {
 	t.Error("there is no apiserver_storage_size_bytes")
 }
 
-// TestMissingTLSFile has an error from a client that cannot be made.
+// TestMissingTLSFile shows the error if the client cannot be created.
 func TestMissingTLSFile(t *testing.T) {
 	options := parse(t, "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=/does/not/exist")
 	options.Etcd.SkipHealthEndpoints = true
@@ -244,8 +244,8 @@ func TestMissingTLSFile(t *testing.T) {
 	}
 }
 
-// TestCloseWhileWatched closes the member first, which is the wrong order, while
-// stores are watched. Nothing hangs.
+// TestCloseWhileWatched closes the member before the stores, which is the wrong order,
+// while there are watches, and shows that nothing hangs.
 func TestCloseWhileWatched(t *testing.T) {
 	member := storagetest.StartEmbedded(t)
 	stores := storagetest.NewStores(t, storage.NewOptions(), storagetest.NewConfig(member))

@@ -17,16 +17,16 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 )
 
-// removingStore is a store that can remove an object that its caller knows
-// already. The library's Delete takes such an object too, but encodes and
-// decodes it for its own ends, which is far more work than the removal, and the
-// watch cache puts its own copy in the place of it.
+// removingStore is a store that can remove an object that its caller has already
+// read. The library's Delete also accepts such an object, but encodes and decodes
+// it, which takes far longer than the removal, and the watch cache replaces it by
+// its own copy.
 type removingStore struct {
 	storage.Interface
 	*remover
 }
 
-// remover removes keys of one resource.
+// remover removes objects of one resource.
 type remover struct {
 	client         kubernetes.Interface
 	resource       schema.GroupResource
@@ -43,8 +43,8 @@ func newRemover(client kubernetes.Interface, config *storagebackend.ConfigForRes
 	}
 }
 
-// Remove removes the object of the key if it still has the resourceVersion, and
-// tells whether it did.
+// Remove removes the object with the key if it still has the resourceVersion, and
+// reports whether it was removed.
 func (r *remover) Remove(ctx context.Context, key string, resourceVersion uint64) (removed bool, err error) {
 	key, err = storage.PrepareKey(r.resourcePrefix, key, false)
 	if err != nil {

@@ -29,14 +29,17 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 func TestMain(m *testing.M) { storagetest.Main(m) }
 
-// server is an etcd, the stores on it, and a client to look at it directly.
+// server is an etcd, the stores on it, and a client that reads it directly.
 type server struct {
 	storagetest.Stores
-	client *clientv3.Client
+	client  *clientv3.Client
+	options *storage.Options
+	config  storage.Config
 }
 
 // onBoth runs a test in-process and over gRPC.
@@ -65,8 +68,10 @@ func onBoth(t *testing.T, change func(*storage.Options), test func(t *testing.T,
 			if errs := options.Validate(); len(errs) > 0 {
 				t.Fatal(errs)
 			}
+			config.Unreadable = unreadable.NewObjects()
+			s.options, s.config = options, config
 			s.Stores = storagetest.NewStores(t, options, config)
-			// Over gRPC the library finds out in the background.
+			// Over gRPC the library checks for support in the background.
 			storagetest.Eventually(t, func() error {
 				if !feature.DefaultFeatureSupportChecker.Supports(apistorage.RequestWatchProgress) {
 					return errors.New("progress requests are not known to be supported")
@@ -154,8 +159,7 @@ func TestCreateGetUpdateDelete(t *testing.T) {
 	})
 }
 
-// TestFence shows that the stores write through the fence, on the paths by which
-// the registry writes.
+// TestFence shows that the registry writes through the fence, on all its paths.
 func TestFence(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		pod := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "town", Name: "p"}}
@@ -228,7 +232,7 @@ func TestList(t *testing.T) {
 				}
 			}
 		}
-		// After a write to another resource the watch cache needs progress.
+		// After a write to another resource the watch cache needs a progress notification.
 		_, err := s.LimitRanges.Create(in(t.Context(), "town"), &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "town", Name: "l"}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -311,12 +315,12 @@ func TestDeleteCollection(t *testing.T) {
 	})
 }
 
-// TestCompaction runs the compactor at a short interval until what a list needs
-// is gone.
+// TestCompaction runs the compactor at a short interval until the revision of a list
+// is compacted.
 func TestCompaction(t *testing.T) {
 	short := func(o *storage.Options) {
 		o.Etcd.StorageConfig.CompactionInterval = 20 * time.Millisecond
-		o.Etcd.EnableWatchCache = false // which would remember
+		o.Etcd.EnableWatchCache = false // it would serve the list
 	}
 	onBoth(t, short, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
@@ -335,7 +339,7 @@ func TestCompaction(t *testing.T) {
 	})
 }
 
-// TestTimeToLive has an object with a lease, which the fence has to pass on.
+// TestTimeToLive shows that the fence passes on the lease of an object.
 func TestTimeToLive(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
@@ -357,7 +361,7 @@ func TestTimeToLive(t *testing.T) {
 	})
 }
 
-// TestPrefix shows that the fence looks where --etcd-prefix says.
+// TestPrefix shows that the fence uses --etcd-prefix.
 func TestPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"borough": "/borough", "/a/b/": "/a/b", "": ""} {
 		t.Run(prefix, func(t *testing.T) {

@@ -5,20 +5,26 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"path"
 	"sync"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
+
+	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
-// transformerOf returns what stands between stored and encoded objects.
+// transformerOf returns the transformer of stored values.
 func transformerOf(config *storagebackend.ConfigForResource) value.Transformer {
 	if config.Transformer == nil {
 		return identity.NewEncryptCheckTransformer()
@@ -26,12 +32,39 @@ func transformerOf(config *storagebackend.ConfigForResource) value.Transformer {
 	return config.Transformer
 }
 
-// newStore makes the store of one resource, as the library's storage factory
-// does, on a client of our own.
+// fenceResolver implements createResolver for one store.
+type fenceResolver struct {
+	fence     *fence.Fence
+	client    *clientv3.Client
+	compactor etcd3.Compactor // or nil
+}
+
+// Revision implements createResolver. The revision is not older than the last
+// compaction, so etcd still has the history after it.
+func (c fenceResolver) Revision() int64 {
+	if c.compactor == nil {
+		return c.fence.Revision()
+	}
+	return max(c.fence.Revision(), c.compactor.CompactRevision())
+}
+
+// ResolveCreate implements createResolver.
+func (c fenceResolver) ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error) {
+	if !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress) {
+		return 0, 0, errors.New("this version of etcd does not support progress requests for watches")
+	}
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	defer cancel()
+	return c.fence.ResolveCreate(ctx, c.client, key, value, since)
+}
+
+// newStore creates the store of one resource, as the library's storage factory
+// does, but with a client that writes through the fence.
 func (g *restOptionsGetter) newStore(
 	config *storagebackend.ConfigForResource,
 	resourcePrefix string,
 	newFunc, newListFunc func() runtime.Object,
+	cached bool,
 ) (storage.Interface, *remover, factory.DestroyFunc, error) {
 	compactor, stopCompactor, err := g.connections.compactor(config.Transport, config.CompactionInterval)
 	if err != nil {
@@ -43,35 +76,37 @@ func (g *restOptionsGetter) newStore(
 		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Kubernetes = decided{
+	client.Kubernetes = ambiguousWriteRetrier{
 		Interface: g.fence.Wrap(config.GroupResource, client),
-		endEpoch:  func(ctx context.Context) error { return g.fence.EndEpoch(ctx, client.KV) },
+		creates:   fenceResolver{g.fence, client.Client, compactor},
 	}
 
-	transformer := transformerOf(config)
 	versioner := storage.APIObjectVersioner{}
-	decoder := etcd3.NewDefaultDecoder(config.Codec, versioner)
-	deleteCorrupt := utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
-	if deleteCorrupt {
-		transformer = etcd3.WithCorruptObjErrorHandlingTransformer(transformer)
-		decoder = etcd3.WithCorruptObjErrorHandlingDecoder(decoder)
-	}
-	store, err := etcd3.New(client, compactor, config.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
-		config.GroupResource, transformer, config.LeaseManagerConfig, decoder, versioner)
+	store, closeStore, err := unreadable.New(unreadable.Config{
+		Resource:       config.GroupResource,
+		PathPrefix:     path.Join("/", config.Prefix),
+		ResourcePrefix: resourcePrefix,
+		Client:         client.Kubernetes,
+		Codec:          config.Codec,
+		Transformer:    transformerOf(config),
+		Versioner:      versioner,
+		NewFunc:        newFunc,
+		Cached:         cached,
+		Objects:        g.unreadable,
+	}, func(parts unreadable.Parts) (unreadable.Library, error) {
+		return etcd3.New(client, compactor, parts.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
+			config.GroupResource, parts.Transformer, config.LeaseManagerConfig, parts.Decoder, versioner)
+	})
 	if err != nil {
 		stopCompactor()
 		_ = client.Close()
 		return nil, nil, nil, err
 	}
-	// Storages that share a store, as subresources do, all destroy it.
+	// Storages that share a store, such as those of subresources, all call this.
 	destroy := sync.OnceFunc(func() {
+		closeStore()
 		stopCompactor()
-		store.Close()
 		_ = client.Close()
 	})
-	remover := newRemover(client.Kubernetes, config, resourcePrefix)
-	if deleteCorrupt {
-		return etcd3.NewStoreWithUnsafeCorruptObjectDeletion(store, config.GroupResource), remover, destroy, nil
-	}
-	return store, remover, destroy, nil
+	return store, newRemover(client.Kubernetes, config, resourcePrefix), destroy, nil
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestAdmissionTurnedOff checks what is left when the plugins are turned off by
-// flags: no limits, and no default Namespace that can't be deleted, but the tie
-// between content and its Namespace, which storage keeps.
-func TestAdmissionTurnedOff(t *testing.T) {
+// TestAdmissionDisabled disables the admission plugins by flags. Limits do not
+// apply and the default Namespace can be deleted, but storage still allows no
+// content without its Namespace.
+func TestAdmissionDisabled(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
 	if err := b.StartServer(t.Context(), "--disable-admission-plugins=LimitRanger,NamespaceLifecycle"); err != nil {
@@ -34,7 +34,7 @@ func TestAdmissionTurnedOff(t *testing.T) {
 	_, err = client.Pods(ns).Create(t.Context(), newPod("q"), metav1.CreateOptions{})
 	wantEqual(t, "cause", wantCode(t, err, 403).Details.Causes[0].Type, v1.NamespaceTerminatingCause)
 
-	// The finalizer goes, the content does not: so the Namespace stays.
+	// Without the finalizer, the Namespace still stays as long as its content.
 	if _, err := client.Namespaces().Finalize(t.Context(), ns, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.UpdateOptions{}); err != nil {
 		t.Fatalf("finalize: %v", err)
 	}
@@ -51,6 +51,6 @@ func TestAdmissionTurnedOff(t *testing.T) {
 		}
 	}
 	if _, err := client.Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("when nothing holds the Namespace: got %v, want not found", err)
+		t.Errorf("after the content is gone: got %v, want not found", err)
 	}
 }

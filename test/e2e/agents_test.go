@@ -21,25 +21,25 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// agent is the second agent of the original design of Namespaces: it keeps
-// things by Namespace in a store of its own, purges them when the Namespace is
-// terminated, and then takes its own finalizer away. It shares nothing with the
-// controller but the API.
+// agent is a second agent, as in the original design of Kubernetes' namespaces.
+// It has a separate store with items for each Namespace. When a Namespace is
+// terminating, the agent deletes its items, then removes its finalizer. It shares
+// only the API with the controller.
 type agent struct {
 	finalizer v1.FinalizerName
 	client    versioned.Interface
 
 	mu    sync.Mutex
-	store map[string]int // things by Namespace
+	store map[string]int // number of items by Namespace
 }
 
-func (a *agent) things(ns string) int {
+func (a *agent) items(ns string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.store[ns]
 }
 
-// run works until the context ends.
+// run runs the agent until the context ends.
 func (a *agent) run(ctx context.Context) error {
 	namespaces := a.client.TenancyV1().Namespaces()
 	watcher, err := namespaces.Watch(ctx, metav1.ListOptions{})
@@ -71,8 +71,8 @@ func (a *agent) run(ctx context.Context) error {
 	return nil
 }
 
-// TestTwoAgents is the example of the original design: a Namespace goes when
-// both of the agents that hold it have purged what is theirs.
+// TestTwoAgents is the example of the original design: a Namespace is removed
+// when both of its agents have deleted their data.
 func TestTwoAgents(t *testing.T) {
 	t.Parallel()
 	const finalizer = v1.FinalizerName("openshift.com/origin")
@@ -87,7 +87,7 @@ func TestTwoAgents(t *testing.T) {
 	createPod(t, borough, ns.Name, newPod("p"))
 	origin := &agent{finalizer: finalizer, client: borough.Client(t), store: map[string]int{ns.Name: 3, "other": 1}}
 
-	// Without the second agent, the first does its part and no more.
+	// The controller removes the content and its finalizer, not the Namespace.
 	deleteNamespace(t, borough, ns.Name)
 	harness.Eventually(t, func() string {
 		got, err := namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{})
@@ -100,7 +100,7 @@ func TestTwoAgents(t *testing.T) {
 		return ""
 	})
 	wantNoContent(t, borough, ns.Name)
-	wantEqual(t, "things in the agent's store", origin.things(ns.Name), 3)
+	wantEqual(t, "items in the agent's store", origin.items(ns.Name), 3)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -110,6 +110,6 @@ func TestTwoAgents(t *testing.T) {
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	wantEqual(t, "things in the agent's store", origin.things(ns.Name), 0)
-	wantEqual(t, "things of another Namespace", origin.things("other"), 1)
+	wantEqual(t, "items in the agent's store", origin.items(ns.Name), 0)
+	wantEqual(t, "items of another Namespace", origin.items("other"), 1)
 }

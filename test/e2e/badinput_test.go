@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
@@ -59,6 +60,8 @@ func TestBadInput(t *testing.T) {
 		{"JSON patch of what is not there", "PATCH", pods + "/there", "application/json-patch+json", `[{"op":"remove","path":"/spec/foo"}]`, 422, ""},
 		{"merge patch", "PATCH", pods + "/there", "application/merge-patch+json", `[1]`, 400, ""},
 		{"strategic patch", "PATCH", pods + "/there", "application/strategic-merge-patch+json", `{"spec":7}`, 422, ""},
+		{"strategic patch with an object for a key", "PATCH", pods + "/there", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":{}}]}}`, 400, "a patch must identify the elements of a list by text or numbers"},
+		{"strategic patch with a list for a key", "PATCH", pods + "/there", "application/strategic-merge-patch+json", `{"spec":{"containers":[{"name":[]},{"name":[1]}]}}`, 400, "a patch must identify the elements of a list by text or numbers"},
 		{"patch of no known type", "PATCH", pods + "/there", "text/plain", `{}`, 415, ""},
 		{"apply without a manager", "PATCH", pods + "/there", "application/apply-patch+yaml", podJSON, 422, "fieldManager: Required value: is required for apply patch"},
 		{"options of DELETE", "DELETE", pods + "/there", asJSON, `{"kind":"Pod","apiVersion":"v1"}`, 400, ""},
@@ -81,8 +84,8 @@ func TestBadInput(t *testing.T) {
 	wantContains(t, answer.Header.Get("Warning"), `unknown field \"spec.foo\"`)
 }
 
-// sendRaw sends a body to every path that takes one, in every type: whatever it
-// is, the server answers, and never with an internal error.
+// sendRaw sends a body with one of the content types to one of the paths that
+// accept a body, and checks that the server does not return an internal error.
 func sendRaw(t *testing.T, http harness.HTTP, ns string, body []byte, choice int) {
 	t.Helper()
 	in := api + "/namespaces/" + ns
@@ -106,7 +109,7 @@ func sendRaw(t *testing.T, http harness.HTTP, ns string, body []byte, choice int
 	}
 }
 
-// seeds are bodies near to what is valid.
+// seeds returns bodies that are valid or almost valid.
 func seeds(t testing.TB) [][]byte {
 	t.Helper()
 	seeds := [][]byte{
@@ -121,15 +124,20 @@ func seeds(t testing.TB) [][]byte {
 		[]byte(`{"gracePeriodSeconds":-1,"preconditions":{"uid":""},"dryRun":["All"],"propagationPolicy":"Orphan"}`),
 		[]byte(strings.Repeat("[", 20000)), []byte(strings.Repeat(`{"a":`, 20000)),
 	}
+	return append(seeds, toProtobuf(t, newPod("p", withResources(quantities("cpu=1"), quantities("cpu=2")))))
+}
+
+func toProtobuf(t testing.TB, pod *v1.Pod) []byte {
+	t.Helper()
 	scheme := newScheme()
-	pod, err := runtime.Encode(protobuf.NewSerializer(scheme, scheme), newPod("p", withResources(quantities("cpu=1"), quantities("cpu=2"))))
+	body, err := runtime.Encode(protobuf.NewSerializer(scheme, scheme), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(seeds, pod)
+	return body
 }
 
-// TestRandomBodies sends bodies that are random changes of the seeds.
+// TestRandomBodies sends random mutations of the seeds.
 func TestRandomBodies(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -162,17 +170,17 @@ func mutate(random *rand.Rand, bodies [][]byte) []byte {
 		}
 		at := random.IntN(len(body))
 		switch random.IntN(5) {
-		case 0: // another byte
+		case 0: // change a byte
 			body[at] = byte(random.IntN(256))
-		case 1: // cut off
+		case 1: // truncate
 			body = body[:at]
-		case 2: // cut out
+		case 2: // remove a part
 			body = append(body[:at], body[at+random.IntN(len(body)-at):]...)
-		case 3: // a piece of another put in
+		case 3: // insert a part of another body
 			from := random.IntN(len(other))
 			piece := other[from:min(len(other), from+1+random.IntN(40))]
 			body = append(body[:at], append(bytes.Clone(piece), body[at:]...)...)
-		case 4: // an edge of what is possible
+		case 4: // insert an extreme value
 			edges := []string{"null", "-1", "1e999", "9223372036854775808", "\xff\xff\xff\xff\x0f", "\x00", "\"\"", "{}", "\u2028", "1.5", "true"}
 			body = append(body[:at], append([]byte(edges[random.IntN(len(edges))]), body[at:]...)...)
 		}
@@ -180,8 +188,8 @@ func mutate(random *rand.Rand, bodies [][]byte) []byte {
 	return body
 }
 
-// FuzzBodies looks for bodies that break the server, guided by nothing but what
-// the client does with them: go test -fuzz=FuzzBodies ./test/e2e.
+// FuzzBodies searches for bodies that break the server. Only the coverage of the
+// client guides it. Run: go test -fuzz=FuzzBodies ./test/e2e.
 func FuzzBodies(f *testing.F) {
 	for i, body := range seeds(f) {
 		f.Add(body, uint16(i))

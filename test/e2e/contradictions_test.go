@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// minManifest is a LimitRange that can't be met together with a max of 1.
+	// minManifest is a LimitRange that contradicts a max of 1.
 	minManifest = `
 apiVersion: tenancy.borough.io/v1
 kind: LimitRange
@@ -31,8 +31,8 @@ spec:
 	contradiction = `LimitRanges "large" and "small" contradict each other: min cpu per Container is 2 in "small", but max cpu per Container is 1 in "large"`
 )
 
-// TestContradictingLimitRanges checks that whoever writes a LimitRange is told
-// which other it contradicts, also right after that was written.
+// TestContradictingLimitRanges checks that writing a LimitRange returns a warning
+// for each LimitRange that it contradicts, also for one just written.
 func TestContradictingLimitRanges(t *testing.T) {
 	t.Parallel()
 	large := newLimitRange("large", item("Container", "max cpu=1"))
@@ -57,8 +57,7 @@ func TestContradictingLimitRanges(t *testing.T) {
 		patch := func(body string) harness.Answer {
 			return wantAnswer(t, http.Do(t, "PATCH", path+"/small", []byte(body), "Content-Type", "application/merge-patch+json"), 200)
 		}
-		mended := patch(`{"spec":{"limits":[{"type":"Container","min":{"cpu":"500m"}}]}}`)
-		wantWarnings(t, mended)
+		wantWarnings(t, patch(`{"spec":{"limits":[{"type":"Container","min":{"cpu":"500m"}}]}}`))
 		wantWarnings(t, patch(`{"spec":{"limits":[{"type":"Container","min":{"cpu":"2"}}]}}`), header)
 		wantWarnings(t, wantAnswer(t, http.Do(t, "DELETE", path+"/small", nil), 200))
 	})
@@ -82,8 +81,8 @@ func TestContradictingLimitRanges(t *testing.T) {
 	})
 }
 
-// TestOrderOfLimitRanges creates LimitRanges in many orders, at once too, and
-// finds one outcome for a Pod that they give defaults and one that they refuse.
+// TestOrderOfLimitRanges creates LimitRanges in random orders, and checks that
+// the defaults of one Pod and the violations of another are always the same.
 func TestOrderOfLimitRanges(t *testing.T) {
 	t.Parallel()
 	lrs := []*v1.LimitRange{
@@ -96,7 +95,7 @@ func TestOrderOfLimitRanges(t *testing.T) {
 	type result struct {
 		Resources  corev1.ResourceRequirements
 		Annotation string
-		Refusal    string
+		Rejection  string
 	}
 	outcome := func(t *testing.T, order []*v1.LimitRange) result {
 		ns := limits(t, borough, order...)

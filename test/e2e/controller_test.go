@@ -22,7 +22,7 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// deleteNamespace deletes a Namespace, which goes when it goes.
+// deleteNamespace deletes a Namespace. It does not wait until it is removed.
 func deleteNamespace(t *testing.T, b *harness.Borough, name string) {
 	t.Helper()
 	if err := b.Client(t).TenancyV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -30,7 +30,7 @@ func deleteNamespace(t *testing.T, b *harness.Borough, name string) {
 	}
 }
 
-// wantNoContent fails the test if anything is left in a Namespace.
+// wantNoContent fails the test if a Namespace has content.
 func wantNoContent(t *testing.T, b *harness.Borough, ns string) {
 	t.Helper()
 	client := b.Client(t).TenancyV1()
@@ -43,13 +43,13 @@ func wantNoContent(t *testing.T, b *harness.Borough, ns string) {
 		t.Fatal(err)
 	}
 	if len(pods.Items)+len(limitRanges.Items) > 0 {
-		t.Errorf("in Namespace %s are left %d Pods and %d LimitRanges", ns, len(pods.Items), len(limitRanges.Items))
+		t.Errorf("%d Pods and %d LimitRanges are left in Namespace %s", len(pods.Items), len(limitRanges.Items), ns)
 	}
 }
 
-// conditions is a condition: the Namespace has the given conditions, which map
-// a type to a status and a part of the message.
-func conditions(t *testing.T, b *harness.Borough, name string, want map[v1.NamespaceConditionType][2]string) func() string {
+// hasConditions returns a condition for Eventually: the Namespace has the given
+// conditions, which map a type to a status and a part of the message.
+func hasConditions(t *testing.T, b *harness.Borough, name string, want map[v1.NamespaceConditionType][2]string) func() string {
 	namespaces := b.Client(t).TenancyV1().Namespaces()
 	return func() string {
 		ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
@@ -59,7 +59,7 @@ func conditions(t *testing.T, b *harness.Borough, name string, want map[v1.Names
 		for kind, want := range want {
 			at := slices.IndexFunc(ns.Status.Conditions, func(c v1.NamespaceCondition) bool { return c.Type == kind })
 			if at < 0 {
-				return fmt.Sprintf("there is no condition %s: %+v", kind, ns.Status.Conditions)
+				return fmt.Sprintf("condition %s is missing: %+v", kind, ns.Status.Conditions)
 			}
 			got := ns.Status.Conditions[at]
 			if string(got.Status) != want[0] || want[1] != "" && got.Message != want[1] {
@@ -84,7 +84,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestPurgeMany deletes many Namespaces at once, among them one that is held up.
+// TestPurgeMany deletes many Namespaces at the same time, while another one waits
+// for a finalizer.
 func TestPurgeMany(t *testing.T) {
 	t.Parallel()
 	stuck := newNamespace(t, borough)
@@ -104,22 +105,22 @@ func TestPurgeMany(t *testing.T) {
 		wantNoContent(t, borough, ns)
 	}
 	if gone(t, borough, stuck)() == "" {
-		t.Error("the Namespace whose content is held is gone")
+		t.Error("the Namespace that has a Pod with a finalizer was removed")
 	}
-	release(t, stuck, "p")
+	removeFinalizers(t, stuck, "p")
 	harness.Eventually(t, gone(t, borough, stuck))
 }
 
-// release takes the finalizers off a Pod.
-func release(t *testing.T, ns, name string) {
+// removeFinalizers removes the finalizers of a Pod.
+func removeFinalizers(t *testing.T, ns, name string) {
 	t.Helper()
 	if _, err := borough.Client(t).TenancyV1().Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatalf("take the finalizers off Pod %s: %v", name, err)
+		t.Fatalf("remove the finalizers of Pod %s: %v", name, err)
 	}
 }
 
-// TestContentWithFinalizers checks that the conditions name what holds up a
-// termination.
+// TestContentWithFinalizers checks that the conditions count the remaining Pods
+// and their finalizers.
 func TestContentWithFinalizers(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
@@ -128,26 +129,26 @@ func TestContentWithFinalizers(t *testing.T) {
 	createPod(t, borough, ns, newPod("b", hold))
 	createPod(t, borough, ns, newPod("c"))
 	deleteNamespace(t, borough, ns)
-	harness.Eventually(t, conditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+	harness.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
 		v1.NamespaceContentRemaining:         {"True", "Some resources are remaining: pods.tenancy.borough.io has 2 resource instances"},
 		v1.NamespaceFinalizersRemaining:      {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 2 resource instances"},
 		v1.NamespaceDeletionDiscoveryFailure: {"False", ""},
 		v1.NamespaceDeletionContentFailure:   {"False", ""},
 		v1.NamespaceDeletionGVParsingFailure: {"False", ""},
 	}))
-	release(t, ns, "a")
-	harness.Eventually(t, conditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+	removeFinalizers(t, ns, "a")
+	harness.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
 		v1.NamespaceContentRemaining:    {"True", "Some resources are remaining: pods.tenancy.borough.io has 1 resource instances"},
 		v1.NamespaceFinalizersRemaining: {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"},
 	}))
-	release(t, ns, "b")
+	removeFinalizers(t, ns, "b")
 	harness.Eventually(t, gone(t, borough, ns))
 	wantNoContent(t, borough, ns)
 }
 
-// TestFinalizedTooEarly takes the controller's finalizer away for it while
-// content is held: the Namespace stays, and goes with its content.
-func TestFinalizedTooEarly(t *testing.T) {
+// TestFinalizeWithContent removes the controller's finalizer while content is
+// left. The Namespace must stay until its content is gone.
+func TestFinalizeWithContent(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
 	createPod(t, borough, ns, newPod("p", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
@@ -156,23 +157,23 @@ func TestFinalizedTooEarly(t *testing.T) {
 		t.Fatalf("finalize: %v", err)
 	}
 	if reason := gone(t, borough, ns)(); reason == "" {
-		t.Fatal("the Namespace went before its content")
+		t.Fatal("the Namespace was removed before its content")
 	}
-	release(t, ns, "p")
+	removeFinalizers(t, ns, "p")
 	harness.Eventually(t, gone(t, borough, ns))
 	wantNoContent(t, borough, ns)
 }
 
-// TestPodsWithGrace checks that a Namespace waits for Pods that run, and that
-// other content waits with it.
-func TestPodsWithGrace(t *testing.T) {
+// TestPodsWithGracePeriod checks that a Namespace, and its other content, waits
+// for Pods in their grace period.
+func TestPodsWithGracePeriod(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
 	client := borough.Client(t).TenancyV1()
 	createPod(t, borough, ns, newPod("running", func(p *v1.Pod) { p.Spec.NodeName = "n" }))
 	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
 	deleteNamespace(t, borough, ns)
-	harness.Eventually(t, conditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+	harness.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
 		v1.NamespaceContentRemaining: {"True", ""},
 	}))
 	pod, err := client.Pods(ns).Get(t.Context(), "running", metav1.GetOptions{})
@@ -180,12 +181,12 @@ func TestPodsWithGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pod.DeletionTimestamp == nil {
-		t.Error("the Pod was not asked to end")
+		t.Error("the Pod has no deletionTimestamp")
 	}
 	if _, err := client.LimitRanges(ns).Get(t.Context(), "l", metav1.GetOptions{}); err != nil {
-		t.Errorf("the LimitRange went before the Pods: %v", err)
+		t.Errorf("the LimitRange was deleted before the Pods: %v", err)
 	}
-	// Whoever runs the Pod says that it has ended.
+	// The agent that runs the Pod confirms that it has ended.
 	if err := client.Pods(ns).Delete(t.Context(), "running", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +194,8 @@ func TestPodsWithGrace(t *testing.T) {
 	wantNoContent(t, borough, ns)
 }
 
-// TestRecreate deletes a Namespace and creates it again as soon as it can be:
-// the new one is never touched for the old one's sake.
+// TestRecreate deletes a Namespace and creates it again as soon as possible. The
+// purge of the old Namespace must not affect the new one.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
 	client := borough.Client(t).TenancyV1()
@@ -214,22 +215,22 @@ func TestRecreate(t *testing.T) {
 		wantNoContent(t, borough, name)
 		createPod(t, borough, name, newPod("survivor"))
 	}
-	// Another Namespace that comes and goes shows that the controller has done
-	// what it had to do before.
+	// When another Namespace has been deleted, the controller has also processed
+	// the earlier events.
 	other := newNamespace(t, borough)
 	deleteNamespace(t, borough, other)
 	harness.Eventually(t, gone(t, borough, other))
 	ns, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil || ns.DeletionTimestamp != nil || ns.Status.Phase != v1.NamespaceActive {
-		t.Errorf("got %+v (%v), want the new Namespace as it was", ns, err)
+		t.Errorf("got %+v (%v), want the new Namespace unchanged", ns, err)
 	}
 	if _, err := client.Pods(name).Get(t.Context(), "survivor", metav1.GetOptions{}); err != nil {
 		t.Errorf("the Pod in the new Namespace: %v", err)
 	}
 }
 
-// TestNoOrphans creates Pods as fast as it can while their Namespace is deleted:
-// none outlives it.
+// TestNoOrphans creates Pods as fast as possible while their Namespace is
+// deleted, and checks that no Pod is left when the Namespace is gone.
 func TestNoOrphans(t *testing.T) {
 	t.Parallel()
 	pods := func(ns string) interface {
@@ -239,18 +240,18 @@ func TestNoOrphans(t *testing.T) {
 	}
 	for range 3 {
 		ns := newNamespace(t, borough)
-		var storm sync.WaitGroup
+		var workers sync.WaitGroup
 		started := make(chan struct{}, 8)
 		for worker := range 8 {
 			client := pods(ns)
-			storm.Go(func() {
+			workers.Go(func() {
 				for i := 0; ; i++ {
 					_, err := client.Create(t.Context(), newPod(fmt.Sprintf("w%d-%d", worker, i)), metav1.CreateOptions{})
 					if i == 0 {
 						started <- struct{}{}
 					}
 					if apierrors.IsForbidden(err) {
-						continue // until it is gone
+						continue // until the Namespace is gone
 					}
 					if apierrors.IsNotFound(err) || t.Context().Err() != nil {
 						return
@@ -267,12 +268,12 @@ func TestNoOrphans(t *testing.T) {
 		}
 		deleteNamespace(t, borough, ns)
 		harness.Eventually(t, gone(t, borough, ns))
-		storm.Wait()
+		workers.Wait()
 		wantNoContent(t, borough, ns)
 	}
 }
 
-// TestControllerEndpoints checks what those who run the controller look at.
+// TestControllerEndpoints checks the health checks and metrics of the controller.
 func TestControllerEndpoints(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/healthz": "ok", "/livez": "ok", "/readyz": "ok", "/metrics": "workqueue_depth"} {
@@ -293,7 +294,7 @@ func TestControllerEndpoints(t *testing.T) {
 	}
 }
 
-// TestControllerRestart kills the controller and deletes a Namespace meanwhile.
+// TestControllerRestart deletes a Namespace while the controller is down.
 func TestControllerRestart(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)

@@ -124,7 +124,8 @@ func TestEncodings(t *testing.T) {
 	wantStatus(t, answer, 415, "the body of the request was in an unknown format")
 }
 
-// servesCBOR tells whether the library's feature is on; it says so itself.
+// servesCBOR reports whether the server supports CBOR, which a feature gate of
+// the library enables.
 func servesCBOR(t *testing.T) bool {
 	answer := borough.HTTP(t).Do(t, "GET", api+"/namespaces/default", nil, "Accept", "application/cbor")
 	return answer.Code == 200
@@ -133,7 +134,7 @@ func servesCBOR(t *testing.T) bool {
 func TestGzip(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
-	for i := range 120 { // the library compresses from 128 KiB up
+	for i := range 120 { // the library compresses responses from 128 KiB
 		createPod(t, borough, ns, newPod(fmt.Sprintf("p%d", i)))
 	}
 	http := borough.HTTP(t)
@@ -156,7 +157,7 @@ func TestGzip(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain.JSON(t, &want)
-	wantEqual(t, "the unpacked list", got.Items, want.Items)
+	wantEqual(t, "the decompressed list", got.Items, want.Items)
 }
 
 func TestTables(t *testing.T) {
@@ -166,8 +167,8 @@ func TestTables(t *testing.T) {
 	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
 	http := borough.HTTP(t)
 	for path, want := range map[string]struct {
-		columns []string // with those of -o wide
-		cells   []any    // up to the age
+		columns []string // including those of -o wide
+		cells   []any    // before the age
 	}{
 		"/namespaces/" + ns:                        {[]string{"Name", "Status", "Age"}, []any{ns, "Active"}},
 		"/namespaces/" + ns + "/limitranges":       {[]string{"Name", "Created At"}, []any{"l"}},
@@ -272,7 +273,7 @@ func TestDiscovery(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("got %s, want the four kinds", answer.Body)
+	t.Errorf("got %s, want it to have the four kinds", answer.Body)
 }
 
 func TestOpenAPI(t *testing.T) {
@@ -313,7 +314,7 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("%s: in v2 %v, in v3 %v, want it in both", path, v2.Paths[api+path] != nil, v3.Paths[api+path] != nil)
 		}
 	}
-	// As protobuf, which kubectl asks for.
+	// kubectl requests protobuf.
 	answer := wantAnswer(t, http.Do(t, "GET", "/openapi/v2", nil, "Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"), 200)
 	if len(answer.Body) == 0 {
 		t.Error("OpenAPI v2 is empty as protobuf")

@@ -21,21 +21,21 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// faults stands between the controller and a server and answers some requests
-// itself. It forwards all others with the identity of the controller.
-type faults struct {
-	// kubeconfig is the file with which the controller comes this way.
+// faultProxy is a proxy between a controller and the server. It responds to some
+// requests itself and forwards all others with the credentials of the controller.
+type faultProxy struct {
+	// kubeconfig is the kubeconfig file for the controller.
 	kubeconfig string
 
-	// served has what is not forwarded.
+	// served forwards requests, except for those that it serves itself.
 	served *http.ServeMux
 
 	mu sync.Mutex
-	// faults come before that, by method and path.
+	// faults handle requests before served, by method and path.
 	faults map[string]http.HandlerFunc
 }
 
-func newFaults(t *testing.T, b *harness.Borough) *faults {
+func newFaultProxy(t *testing.T, b *harness.Borough) *faultProxy {
 	t.Helper()
 	config := b.Config(t, "controller")
 	transport, err := rest.TransportFor(config)
@@ -52,11 +52,12 @@ func newFaults(t *testing.T, b *harness.Borough) *faults {
 		FlushInterval: -1, // for watches
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
-	f := &faults{served: http.NewServeMux(), faults: map[string]http.HandlerFunc{}}
+	f := &faultProxy{served: http.NewServeMux(), faults: map[string]http.HandlerFunc{}}
 	f.served.Handle("/", proxy)
 	server := httptest.NewServer(f)
 	t.Cleanup(func() {
-		// Nobody comes anew, and those who watch are sent away.
+		// Close blocks on open watches, so first reject new connections and
+		// close the open ones.
 		server.Listener.Close()
 		server.CloseClientConnections()
 		server.Close()
@@ -73,7 +74,7 @@ func newFaults(t *testing.T, b *harness.Borough) *faults {
 	return f
 }
 
-func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	fault := f.faults[r.Method+" "+r.URL.Path]
 	f.mu.Unlock()
@@ -84,22 +85,22 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.served.ServeHTTP(w, r)
 }
 
-// set has a request, given as method and path, answered so until clear.
-func (f *faults) set(request string, handler http.HandlerFunc) {
+// set makes handler respond to a request, given as method and path, until clear.
+func (f *faultProxy) set(request string, handler http.HandlerFunc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[request] = handler
 }
 
-func (f *faults) clear() {
+func (f *faultProxy) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.faults)
 }
 
-// serveGroup has discovery show another group beside Borough's, as an
-// aggregator does. It has the resource widgets, of which there are none.
-func (f *faults) serveGroup(name string) {
+// serveGroup adds another API group to discovery, like an aggregator. It has the
+// resource widgets, without objects.
+func (f *faultProxy) serveGroup(name string) {
 	version := func(group string) metav1.APIGroup {
 		gv := metav1.GroupVersionForDiscovery{GroupVersion: group + "/v1", Version: "v1"}
 		return metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv}
@@ -135,6 +136,6 @@ func answer(code int, body any) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(body) // whoever asked has gone
+		_ = json.NewEncoder(w).Encode(body) // fails only if the client is gone
 	}
 }

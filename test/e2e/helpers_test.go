@@ -18,7 +18,7 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// api is the path of the API's group and version.
+// api is the path of the API group and version.
 const api = "/apis/tenancy.borough.io/v1"
 
 const (
@@ -38,8 +38,7 @@ func newNamespace(t *testing.T, b *harness.Borough) string {
 	return ns.Name
 }
 
-// newPod returns a Pod that is valid and asks for no resources, changed as the
-// modifiers say.
+// newPod returns a valid Pod without resources, changed by the modifiers.
 func newPod(name string, modify ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "tenancy.borough.io/v1", Kind: "Pod"},
@@ -52,14 +51,14 @@ func newPod(name string, modify ...func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
-// withResources sets what the first container requests and may use at most.
+// withResources sets the requests and limits of the first container.
 func withResources(requests, limits corev1.ResourceList) func(*v1.Pod) {
 	return func(pod *v1.Pod) {
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: limits}
 	}
 }
 
-// quantities reads "cpu=1 memory=1Gi".
+// quantities parses a list such as "cpu=1 memory=1Gi".
 func quantities(list string) corev1.ResourceList {
 	if list == "" {
 		return nil
@@ -94,8 +93,8 @@ func createLimitRange(t *testing.T, b *harness.Borough, ns string, lr *v1.LimitR
 	return created
 }
 
-// wantCode fails the test unless err is an API error with that code, and returns
-// its status.
+// wantCode returns the Status of err. It fails the test unless err is an API
+// error with that code.
 func wantCode(t testing.TB, err error, code int32) metav1.Status {
 	t.Helper()
 	status, ok := err.(apierrors.APIStatus)
@@ -108,7 +107,7 @@ func wantCode(t testing.TB, err error, code int32) metav1.Status {
 	return status.Status()
 }
 
-// wantStatus fails the test unless the answer is a Status with that code and a
+// wantStatus fails the test unless the response is a Status with that code and a
 // message that contains the text.
 func wantStatus(t testing.TB, answer harness.Answer, code int, text string) {
 	t.Helper()
@@ -118,7 +117,8 @@ func wantStatus(t testing.TB, answer harness.Answer, code int, text string) {
 	}
 }
 
-// wantAnswer fails the test unless the answer has that code.
+// wantAnswer returns the response. It fails the test unless the response has
+// that code.
 func wantAnswer(t testing.TB, answer harness.Answer, code int) harness.Answer {
 	t.Helper()
 	if answer.Code != code {
@@ -137,7 +137,8 @@ func wantContains(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// wantEqual compares quantities by their value.
+// wantEqual fails the test unless got and want are equal. It compares quantities
+// by value.
 func wantEqual(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })); diff != "" {
@@ -154,7 +155,7 @@ func toJSON(t testing.TB, value any) []byte {
 	return data
 }
 
-// gone is a condition: the Namespace can't be got any more.
+// gone returns a condition for Eventually: the Namespace does not exist.
 func gone(t *testing.T, b *harness.Borough, name string) func() string {
 	return harness.Gone(t, b.Client(t).TenancyV1().Namespaces(), name)
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// rows are the lines of kubectl's output without the header, fields joined by
-// one space.
+// rows returns the lines of kubectl's output, with fields separated by one space.
 func rows(output string) []string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for i, line := range lines {
@@ -23,7 +22,7 @@ func rows(output string) []string {
 	return lines
 }
 
-// apply writes manifests through kubectl's standard input.
+// apply runs kubectl apply with a manifest on its standard input.
 func apply(t *testing.T, manifest string, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := borough.TryKubectl(t, manifest, append([]string{"apply", "-f", "-"}, args...)...)
@@ -135,7 +134,7 @@ func TestKubectlServerSide(t *testing.T) {
 	wantContains(t, apply(t, podManifest, "-n", ns, "--server-side", "--dry-run=server"), "serverside-applied (server dry run)")
 	_, stderr, err := borough.TryKubectl(t, strings.Replace(podManifest, "1.29", "1.30", 1), "apply", "-n", ns, "--server-side", "--field-manager=other", "-f", "-")
 	if err == nil {
-		t.Error("another manager took a field without force")
+		t.Error("server-side apply took a field of another manager without force")
 	}
 	wantContains(t, stderr, "conflict with \"kubectl\"", ".spec.containers[name=\"nginx\"].image")
 
@@ -159,18 +158,18 @@ func TestKubectlBadManifests(t *testing.T) {
 	} {
 		_, stderr, err := borough.TryKubectl(t, manifest, "create", "-n", ns, "-f", "-")
 		if err == nil {
-			t.Errorf("kubectl created\n%s", manifest)
+			t.Errorf("kubectl create succeeded with\n%s", manifest)
 		}
 		wantContains(t, stderr, want)
 	}
 	_, stderr, err := borough.TryKubectl(t, podManifest, "create", "-n", "not-there", "-f", "-")
 	if err == nil {
-		t.Error("kubectl created a Pod in a Namespace that is not there")
+		t.Error("kubectl created a Pod in a Namespace that does not exist")
 	}
 	wantContains(t, stderr, "(NotFound)", `"not-there" not found`)
 }
 
-// TestExamples applies the manifests that the README shows and runs the example
+// TestExamples applies the manifests that the README uses, and runs the example
 // of the typed client.
 func TestExamples(t *testing.T) {
 	t.Parallel()
@@ -189,7 +188,7 @@ func TestExamples(t *testing.T) {
 	cmd.Dir = harness.Root
 	cmd.Env = append(cmd.Environ(), "KUBECONFIG="+filepath.Join(borough.Dir, "admin.kubeconfig"))
 	var stderr strings.Builder
-	cmd.Stderr = &stderr // has what client-go logs when a watch ends
+	cmd.Stderr = &stderr // client-go logs the end of a watch
 	output, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("run the example: %v\n%s%s", err, output, &stderr)

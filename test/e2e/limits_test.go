@@ -16,7 +16,7 @@ import (
 
 const annotation = "kubernetes.io/limit-ranger"
 
-// item builds a LimitRangeItem from "min cpu=1" and the like.
+// item returns a LimitRangeItem from parts such as "min cpu=1".
 func item(of corev1.LimitType, parts ...string) corev1.LimitRangeItem {
 	limit := corev1.LimitRangeItem{Type: of}
 	for _, part := range parts {
@@ -78,7 +78,7 @@ func TestLimitRangeDefaulting(t *testing.T) {
 			got := createLimitRange(t, borough, ns, lr)
 			for _, list := range []*corev1.ResourceList{&got.Spec.Limits[0].Default, &got.Spec.Limits[0].DefaultRequest} {
 				if len(*list) == 0 {
-					*list = nil // whether empty or absent is the encoding's
+					*list = nil // empty or absent depends on the encoding
 				}
 			}
 			wantEqual(t, "limits", got.Spec.Limits, []corev1.LimitRangeItem{test.want})
@@ -114,7 +114,7 @@ func TestLimitRangeValidation(t *testing.T) {
 	}
 }
 
-// limits puts LimitRanges into a new Namespace. They are in force at once.
+// limits creates a Namespace with LimitRanges, which are in force at once.
 func limits(t *testing.T, b *harness.Borough, lrs ...*v1.LimitRange) (ns string) {
 	t.Helper()
 	ns = newNamespace(t, b)
@@ -177,7 +177,7 @@ func TestLimitRangerViolations(t *testing.T) {
 		name             string
 		limit            corev1.LimitRangeItem
 		requests, limits string
-		message          string // of a 403; empty when the Pod is allowed
+		message          string // of the 403; empty if the Pod is allowed
 	}{
 		{"allowed", item("Container", "min cpu=1", "max cpu=2"), "cpu=1", "cpu=2", ""},
 		{"request below min", item("Container", "min cpu=1"), "cpu=500m", "cpu=2", "minimum cpu usage per Container is 1, but request is 500m"},
@@ -209,8 +209,8 @@ func TestLimitRangerViolations(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitRanges checks that the order in which LimitRanges were created
-// makes no difference: they apply in order of their names.
+// TestSeveralLimitRanges checks that LimitRanges apply in the order of their
+// names, not of their creation.
 func TestSeveralLimitRanges(t *testing.T) {
 	t.Parallel()
 	a := newLimitRange("a", item("Container", "default cpu=1", "max cpu=2"))
@@ -236,8 +236,8 @@ func TestSeveralLimitRanges(t *testing.T) {
 	}
 }
 
-// TestLimitRangerOnUpdate checks what LimitRanger leaves alone: Pods that are
-// there already, and their updates.
+// TestLimitRangerOnUpdate checks that LimitRanger does not change or reject
+// updates of existing Pods.
 func TestLimitRangerOnUpdate(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)

@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests the real binaries over HTTPS: what kubectl, typed clients,
-// informers and plain requests see of a running server.
+// Package e2e tests the real binaries over HTTPS, with kubectl, typed clients,
+// informers and plain HTTP requests.
 package e2e
 
 import (
@@ -17,10 +17,11 @@ import (
 )
 
 var (
-	// borough has a controller. Tests share it, each with Namespaces of its own.
+	// borough is a server with a controller. The tests share it and use separate
+	// Namespaces.
 	borough *harness.Borough
-	// alone is a server without a controller, on which a Namespace goes only
-	// as far as the test itself takes it.
+	// alone is a server without a controller, so the test itself must terminate
+	// a Namespace. The tests share it too.
 	alone *harness.Borough
 )
 
@@ -41,9 +42,9 @@ func run(m *testing.M) (code int, err error) {
 			fmt.Fprintf(os.Stderr, "with the controller:\n%s\nwithout:\n%s\n", borough.Logs(), alone.Logs())
 		}
 	}()
-	// Whatever has to be built is built before anything waits for a process.
+	// Build everything before a timeout for a process starts.
 	if _, err := harness.KubectlPath(); err != nil {
-		return 0, fmt.Errorf("have a kubectl: %w", err)
+		return 0, fmt.Errorf("find or build kubectl: %w", err)
 	}
 	ctx := context.Background()
 	var starting sync.WaitGroup

@@ -27,9 +27,9 @@ func TestNamespaceCreate(t *testing.T) {
 	}{
 		{"empty", v1.Namespace{}, []v1.FinalizerName{"kubernetes"}},
 		{"finalizers kept", v1.Namespace{Spec: v1.NamespaceSpec{Finalizers: []v1.FinalizerName{"openshift.com/origin"}}}, []v1.FinalizerName{"openshift.com/origin", "kubernetes"}},
-		{"finalizer sent", v1.Namespace{Spec: v1.NamespaceSpec{Finalizers: []v1.FinalizerName{"kubernetes", "a.io/b"}}}, []v1.FinalizerName{"kubernetes", "a.io/b"}},
+		{"own finalizer sent", v1.Namespace{Spec: v1.NamespaceSpec{Finalizers: []v1.FinalizerName{"kubernetes", "a.io/b"}}}, []v1.FinalizerName{"kubernetes", "a.io/b"}},
 		{"status ignored", v1.Namespace{Status: v1.NamespaceStatus{Phase: v1.NamespaceTerminating}}, []v1.FinalizerName{"kubernetes"}},
-		{"label put right", v1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"kubernetes.io/metadata.name": "other", "a": "b"}}}, []v1.FinalizerName{"kubernetes"}},
+		{"label corrected", v1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"kubernetes.io/metadata.name": "other", "a": "b"}}}, []v1.FinalizerName{"kubernetes"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.sent.GenerateName = "create-"
@@ -41,7 +41,7 @@ func TestNamespaceCreate(t *testing.T) {
 			wantEqual(t, "status", got.Status, v1.NamespaceStatus{Phase: v1.NamespaceActive})
 			wantEqual(t, "label", got.Labels["kubernetes.io/metadata.name"], got.Name)
 			if got.UID == "" || got.ResourceVersion == "" || got.CreationTimestamp.IsZero() || got.Namespace != "" {
-				t.Errorf("metadata is not filled in as it should be: %+v", got.ObjectMeta)
+				t.Errorf("metadata is incomplete: %+v", got.ObjectMeta)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func TestNamespaceUpdate(t *testing.T) {
 	}
 	sent.Name = "not-there"
 	if _, err = namespaces.Update(t.Context(), sent, metav1.UpdateOptions{}); !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		t.Errorf("update of a Namespace that is not there: got %v, want not found", err)
+		t.Errorf("update of a Namespace that does not exist: got %v, want not found", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestNamespaceStatus(t *testing.T) {
 	bad.Status.Phase = v1.NamespaceTerminating
 	_, err = namespaces.UpdateStatus(t.Context(), bad, metav1.UpdateOptions{})
 	status := wantCode(t, err, http.StatusUnprocessableEntity)
-	wantEqual(t, "field", status.Details.Causes[0].Field, "status.Phase") // as core spells it
+	wantEqual(t, "field", status.Details.Causes[0].Field, "status.Phase") // spelled like in core/v1
 
 	good := ns.DeepCopy()
 	good.Spec.Finalizers = nil
@@ -116,7 +116,7 @@ func TestNamespaceStatus(t *testing.T) {
 	}
 	wantEqual(t, "spec", got.Spec, ns.Spec)
 	if len(got.Status.Conditions) != 1 {
-		t.Errorf("got the conditions %+v, want the one that was sent", got.Status.Conditions)
+		t.Errorf("got conditions %+v, want the one that was sent", got.Status.Conditions)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestNamespaceFinalize(t *testing.T) {
 	}
 }
 
-// TestNamespaceDelete follows a Namespace through all of its deletion.
+// TestNamespaceDelete checks each step of the deletion of a Namespace.
 func TestNamespaceDelete(t *testing.T) {
 	t.Parallel()
 	namespaces := alone.Client(t).TenancyV1().Namespaces()
@@ -195,7 +195,7 @@ func TestNamespaceDelete(t *testing.T) {
 		t.Errorf("got %+v, want it Terminating with a deletionTimestamp and no grace period", first)
 	}
 	wantAnswer(t, http.Do(t, "DELETE", path, nil), 200).JSON(t, &second)
-	wantEqual(t, "the answer to the second DELETE", second, first)
+	wantEqual(t, "the response to the second DELETE", second, first)
 
 	_, err = namespaces.Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	wantContains(t, wantCode(t, err, 409).Message, "object is being deleted")
@@ -214,7 +214,7 @@ func TestNamespaceDelete(t *testing.T) {
 	}
 }
 
-// TestNamespaceDeleteAtOnce deletes a Namespace that nobody holds any more.
+// TestNamespaceDeleteAtOnce deletes a Namespace without finalizers.
 func TestNamespaceDeleteAtOnce(t *testing.T) {
 	t.Parallel()
 	namespaces := alone.Client(t).TenancyV1().Namespaces()
@@ -224,14 +224,14 @@ func TestNamespaceDeleteAtOnce(t *testing.T) {
 	}
 	var removed v1.Namespace
 	wantAnswer(t, alone.HTTP(t).Do(t, "DELETE", api+"/namespaces/"+name, nil), 200).JSON(t, &removed)
-	wantEqual(t, "the name in the answer", removed.Name, name)
+	wantEqual(t, "the name in the response", removed.Name, name)
 	if _, err := namespaces.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after DELETE: got %v, want not found", err)
 	}
 }
 
-// TestNamespaceMetadataFinalizers checks that finalizers in the metadata hold a
-// Namespace as those in the spec do, and that emptying them lets it go.
+// TestNamespaceMetadataFinalizers checks that a Namespace also waits for the
+// finalizers in its metadata, and that removing the last one removes it.
 func TestNamespaceMetadataFinalizers(t *testing.T) {
 	t.Parallel()
 	namespaces := alone.Client(t).TenancyV1().Namespaces()
@@ -262,7 +262,7 @@ func TestNamespaceMetadataFinalizers(t *testing.T) {
 				t.Fatalf("finalize: %v", err)
 			}
 			if held, err = namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{}); err != nil {
-				t.Fatalf("the Namespace went although its metadata has finalizers: %v", err)
+				t.Fatalf("the Namespace was removed although its metadata has finalizers: %v", err)
 			}
 			wantEqual(t, "metadata.finalizers", held.Finalizers, test.finalizers)
 			if _, err := namespaces.Patch(t.Context(), ns.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
@@ -320,8 +320,8 @@ func TestNamespaceVerbs(t *testing.T) {
 	wantStatus(t, http.Do(t, "DELETE", api+"/namespaces/default", nil), 403, "this namespace may not be deleted")
 }
 
-// TestNamespaceServerSideApply checks who owns what: each way of writing owns
-// only what it can write.
+// TestNamespaceServerSideApply checks that a manager owns only fields that its
+// request can write.
 func TestNamespaceServerSideApply(t *testing.T) {
 	t.Parallel()
 	namespaces := alone.Client(t).TenancyV1().Namespaces()

@@ -20,6 +20,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/e2e/harness"
 )
@@ -31,8 +32,8 @@ rules:
   omitStages: [RequestReceived]
 `
 
-// purgeable is a Borough on an etcd that the test can look into, which keeps an
-// audit log.
+// purgeable is a Borough with an audit log, and with an etcd that the test can
+// read.
 type purgeable struct {
 	*harness.Borough
 	etcd     *clientv3.Client
@@ -60,8 +61,8 @@ func newPurgeable(t *testing.T) *purgeable {
 	return b
 }
 
-// keys returns the keys of the content of a Namespace, or of all there is if the
-// name is empty, with their revisions.
+// keys returns the keys of the content of a Namespace with their revisions. If
+// the name is empty, it returns all keys.
 func (b *purgeable) keys(t *testing.T, namespace string) map[string]int64 {
 	t.Helper()
 	response, err := b.etcd.Get(t.Context(), "/registry/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -77,8 +78,8 @@ func (b *purgeable) keys(t *testing.T, namespace string) map[string]int64 {
 	return keys
 }
 
-// audited returns the events about purges of the Namespace, in which the wanted
-// number has to come.
+// audited waits for a number of audit events about purges of the Namespace, other
+// than those of the controller, and returns them.
 func (b *purgeable) audited(t *testing.T, namespace string, want int) (events []auditv1.Event) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -90,12 +91,12 @@ func (b *purgeable) audited(t *testing.T, namespace string, want int) (events []
 		for line := range bytes.Lines(log) {
 			var event auditv1.Event
 			if json.Unmarshal(line, &event) == nil && event.ObjectRef != nil &&
-				event.ObjectRef.Resource == "namespacepurges" && event.ObjectRef.Namespace == namespace {
+				event.ObjectRef.Resource == "namespacepurges" && event.ObjectRef.Namespace == namespace && event.User.Username != standalone.ControllerUser {
 				events = append(events, event)
 			}
 		}
 		if len(events) != want {
-			return fmt.Sprintf("%d purges are in the audit log, want %d", len(events), want)
+			return fmt.Sprintf("the audit log has %d purges, want %d", len(events), want)
 		}
 		return ""
 	})
@@ -106,9 +107,15 @@ func newPurge(uid types.UID) *v1.NamespacePurge {
 	return &v1.NamespacePurge{Spec: v1.NamespacePurgeSpec{NamespaceUID: uid}}
 }
 
-// TestNamespacePurge has a Namespace held up by all that can hold content, and
-// takes the way out.
-func TestNamespacePurge(t *testing.T) {
+func newForcedPurge(uid types.UID) *v1.NamespacePurge {
+	purge := newPurge(uid)
+	purge.Spec.Force = true
+	return purge
+}
+
+// TestForcedPurge forces the purge of a Namespace that has all kinds of content
+// that can be held.
+func TestForcedPurge(t *testing.T) {
 	t.Parallel()
 	b := newPurgeable(t)
 	client := b.Client(t).TenancyV1()
@@ -137,30 +144,30 @@ func TestNamespacePurge(t *testing.T) {
 		}
 	}
 	before := b.keys(t, "")
-	_, err = create(name, newPurge(ns.UID), metav1.CreateOptions{})
-	refuse("a purge while Active", before, err, 409, "a namespace that is being deleted, this one is not; delete it first")
+	_, err = create(name, newForcedPurge(ns.UID), metav1.CreateOptions{})
+	refuse("a purge while Active", before, err, 409, "only a namespace that is being deleted can be purged; delete it first")
 
 	deleteNamespace(t, b.Borough, name)
 	before = b.keys(t, "")
-	_, err = create("nowhere", newPurge(ns.UID), metav1.CreateOptions{})
+	_, err = create("nowhere", newForcedPurge(ns.UID), metav1.CreateOptions{})
 	refuse("a purge of nothing", before, err, 404, `namespaces.tenancy.borough.io "nowhere" not found`)
-	_, err = create(name, newPurge("another"), metav1.CreateOptions{})
-	refuse("a purge of another incarnation", before, err, 409, "this one has UID "+string(ns.UID))
-	_, err = create(name, newPurge(""), metav1.CreateOptions{})
+	_, err = create(name, newForcedPurge("another"), metav1.CreateOptions{})
+	refuse("a purge of another incarnation", before, err, 409, "the UID of this one is "+string(ns.UID))
+	_, err = create(name, newForcedPurge(""), metav1.CreateOptions{})
 	refuse("a purge without a UID", before, err, 422, "spec.namespaceUID: Required value")
 
-	dryRun, err := create(name, newPurge(ns.UID), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	dryRun, err := create(name, newForcedPurge(ns.UID), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, b.keys(t, "")); diff != "" {
 		t.Errorf("a dry run has changed something (-before +after):\n%s", diff)
 	}
-	wantEqual(t, "what a dry run tells", dryRun.Status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
-		{Group: "tenancy.borough.io", Resource: "pods", Count: 3, Held: 2, Objects: []v1.RemainingObject{
+	wantEqual(t, "status of the dry run", dryRun.Status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
+		{Group: "tenancy.borough.io", Resource: "pods", Removed: 3, Held: 2, Objects: []v1.RemainingObject{
 			{Name: "held", Finalizers: []string{"example.com/backup"}}, {Name: "running"},
 		}},
-		{Group: "tenancy.borough.io", Resource: "limitranges", Count: 1, Held: 1, Objects: []v1.RemainingObject{
+		{Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1, Held: 1, Objects: []v1.RemainingObject{
 			{Name: "limits", Finalizers: []string{"example.com/billing"}},
 		}},
 	}})
@@ -168,29 +175,29 @@ func TestNamespacePurge(t *testing.T) {
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string { // it has come as far as it can
+	harness.Eventually(t, func() string { // the controller has done all that it can
 		output := b.Kubectl(t, "get", "ns", name)
 		if !strings.Contains(output, "2 pods (finalizer example.com/backup)") {
 			return output
 		}
 		return ""
 	})
-	// With kubectl: look first, then send what it has shown.
-	manifest := fmt.Sprintf("{apiVersion: tenancy.borough.io/v1, kind: NamespacePurge, metadata: {namespace: %s}, spec: {namespaceUID: %s}}", name, ns.UID)
+	// With kubectl: a dry run, then a create of its output.
+	manifest := fmt.Sprintf("{apiVersion: tenancy.borough.io/v1, kind: NamespacePurge, metadata: {namespace: %s}, spec: {namespaceUID: %s, force: true}}", name, ns.UID)
 	shown, stderr, err := b.TryKubectl(t, manifest, "create", "--dry-run=server", "-o", "yaml", "-f", "-")
 	if err != nil {
 		t.Fatalf("kubectl create --dry-run=server: %v\n%s", err, stderr)
 	}
-	wantContains(t, stderr, "Warning: would remove 3 objects, 3 of them held by finalizers or a grace period: what these stood for may be left behind")
-	pattern := `kind: NamespacePurge metadata: name: \S+ namespace: \S+ spec: namespaceUID: \S+ status: purged: ` +
-		`- count: 2 group: tenancy.borough.io held: 2 objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: held ` +
-		`- deletionGracePeriodSeconds: 30 deletionTimestamp: "20\S+" name: running resource: pods ` +
-		`- count: 1 group: tenancy.borough.io held: 1 objects: - finalizers: - example.com/billing name: limits resource: limitranges$`
+	wantContains(t, stderr, "Warning: would remove 3 objects, 3 of them held by finalizers or a grace period: what these protect may be left behind")
+	pattern := `kind: NamespacePurge metadata: name: \S+ namespace: \S+ spec: force: true namespaceUID: \S+ status: purged: ` +
+		`- group: tenancy.borough.io held: 2 objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: held ` +
+		`- deletionGracePeriodSeconds: 30 deletionTimestamp: "20\S+" name: running removed: 2 resource: pods ` +
+		`- group: tenancy.borough.io held: 1 objects: - finalizers: - example.com/billing name: limits removed: 1 resource: limitranges$`
 	if words := strings.Join(strings.Fields(shown), " "); !regexp.MustCompile(pattern).MatchString(words) {
-		t.Errorf("kubectl create --dry-run=server says\n%s", shown)
+		t.Errorf("kubectl create --dry-run=server: got\n%s", shown)
 	}
 	if len(b.keys(t, name)) != 3 {
-		t.Errorf("after dry runs there is %v", b.keys(t, name))
+		t.Errorf("after the dry runs, the keys are %v", b.keys(t, name))
 	}
 	stdout, stderr, err := b.TryKubectl(t, shown, "create", "-f", "-")
 	if err != nil {
@@ -199,21 +206,21 @@ func TestNamespacePurge(t *testing.T) {
 	wantEqual(t, "kubectl create", stdout, "namespacepurge.tenancy.borough.io/"+name+" created\n")
 	wantContains(t, stderr, "Warning: removed 3 objects, 3 of them held")
 	if left := b.keys(t, name); len(left) > 0 {
-		t.Errorf("after the purge there is %v", left)
+		t.Errorf("after the purge, the keys are %v", left)
 	}
 	harness.Eventually(t, gone(t, b.Borough, name))
 	if key := "/registry/tenancy.borough.io/namespaces/" + name; b.keys(t, "")[key] != 0 {
 		t.Errorf("%s is left", key)
 	}
 	if len(b.keys(t, bystander)) != 1 {
-		t.Errorf("in another Namespace there is %v", b.keys(t, bystander))
+		t.Errorf("the keys of another Namespace are %v", b.keys(t, bystander))
 	}
 
 	const prefix = "namespacepurges.tenancy.borough.io/"
 	var got []map[string]string
 	for _, event := range b.audited(t, name, 6) {
 		if event.Verb != "create" || event.User.Username == "" {
-			t.Errorf("audited %+v", event)
+			t.Errorf("got the audit event %+v", event)
 		}
 		if event.ResponseStatus.Code == 201 {
 			annotations := map[string]string{}
@@ -225,8 +232,8 @@ func TestNamespacePurge(t *testing.T) {
 			got = append(got, annotations)
 		}
 	}
-	annotations := func(purged, held, dryRun string) map[string]string {
-		return map[string]string{"namespace-uid": string(ns.UID), "purged": purged, "held": held, "dry-run": dryRun}
+	annotations := func(removed, held, dryRun string) map[string]string {
+		return map[string]string{"namespace-uid": string(ns.UID), "force": "true", "removed": removed, "held": held, "dry-run": dryRun}
 	}
 	wantEqual(t, "annotations in the audit log", got, []map[string]string{
 		annotations("pods=3,limitranges=1", "pods=2,limitranges=1", "true"),
@@ -235,23 +242,91 @@ func TestNamespacePurge(t *testing.T) {
 	})
 }
 
-// TestNamespacePurgeIsARight has somebody try who may delete all there is.
-func TestNamespacePurgeIsARight(t *testing.T) {
+// TestForceIsARight shows that the controller, which may purge and delete all
+// content, may not force.
+func TestForceIsARight(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, alone)
 	createPod(t, alone, ns, newPod("p", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
 	deleteNamespace(t, alone, ns)
-	controller := harness.NewHTTP(t, alone.Config(t, "controller"))
-	for _, query := range []string{"", "?dryRun=All"} {
-		answer := controller.Do(t, "POST", api+"/namespaces/"+ns+"/namespacepurges"+query, toJSON(t, newPurge("x")), "Content-Type", asJSON)
-		wantStatus(t, answer, 403, `cannot create resource "namespacepurges" in API group "tenancy.borough.io" in the namespace "`+ns+`"`)
+	client := alone.Client(t).TenancyV1()
+	namespace, err := client.Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := alone.Client(t).TenancyV1().Pods(ns).Get(t.Context(), "p", metav1.GetOptions{}); err != nil {
+	controller := harness.NewHTTP(t, alone.Config(t, "controller"))
+	post := func(query string, purge *v1.NamespacePurge) harness.Answer {
+		return controller.Do(t, "POST", api+"/namespaces/"+ns+"/namespacepurges"+query, toJSON(t, purge), "Content-Type", asJSON)
+	}
+	for _, query := range []string{"", "?dryRun=All"} {
+		wantStatus(t, post(query, newForcedPurge(namespace.UID)), 403, `cannot force resource "namespacepurges" in API group "tenancy.borough.io" in the namespace "`+ns+`"`)
+	}
+	wantAnswer(t, post("", newPurge(namespace.UID)), 201)
+	if _, err := client.Pods(ns).Get(t.Context(), "p", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestNamespacePurgeRequests sends what is not a purge.
+// TestOrdinaryPurge purges a Namespace as the controller does.
+func TestOrdinaryPurge(t *testing.T) {
+	t.Parallel()
+	b := alone
+	client := b.Client(t).TenancyV1()
+	name := newNamespace(t, b)
+	createPod(t, b, name, newPod("free"))
+	createPod(t, b, name, newPod("held", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} }))
+	createLimitRange(t, b, name, newLimitRange("limits"))
+	ns, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	purge := func(uid types.UID) (v1.NamespacePurgeStatus, error) {
+		purge, err := client.NamespacePurges(name).Create(t.Context(), newPurge(uid), metav1.CreateOptions{})
+		if err != nil {
+			return v1.NamespacePurgeStatus{}, err
+		}
+		for i := range purge.Status.Purged {
+			for j := range purge.Status.Purged[i].Objects {
+				purge.Status.Purged[i].Objects[j].DeletionTimestamp = nil
+			}
+		}
+		return purge.Status, nil
+	}
+	_, err = purge(ns.UID)
+	wantContains(t, wantCode(t, err, 409).Message, "only a namespace that is being deleted can be purged")
+	deleteNamespace(t, b, name)
+	_, err = purge("another")
+	wantContains(t, wantCode(t, err, 409).Message, "for the namespace with UID another, but the UID of this one is "+string(ns.UID))
+	if pods, err := client.Pods(name).List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) != 2 {
+		t.Fatalf("%d Pods are left, error %v", len(pods.Items), err)
+	}
+
+	status, err := purge(ns.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero := int64(0)
+	wantEqual(t, "status, with a Pod that is held", status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
+		{Group: "tenancy.borough.io", Resource: "pods", Removed: 1, Held: 1, Objects: []v1.RemainingObject{
+			{Name: "held", Finalizers: []string{"example.com/hold"}, DeletionGracePeriodSeconds: &zero},
+		}},
+	}})
+	patch := []byte(`{"metadata":{"finalizers":null}}`)
+	if _, err := client.Pods(name).Patch(t.Context(), "held", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if status, err = purge(ns.UID); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "status, with no Pod left", status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
+		{Group: "tenancy.borough.io", Resource: "pods"}, {Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1},
+	}})
+	finalize(t, b, name)
+	_, err = purge(ns.UID)
+	wantContains(t, wantCode(t, err, 404).Message, `"`+name+`" not found`)
+}
+
+// TestNamespacePurgeRequests sends invalid requests.
 func TestNamespacePurgeRequests(t *testing.T) {
 	t.Parallel()
 	admin := alone.HTTP(t)
@@ -267,7 +342,7 @@ func TestNamespacePurgeRequests(t *testing.T) {
 		{"GET", api + "/namespacepurges", "", 404, "could not find the requested resource"},
 		{"POST", in, `{"spec":{"namespaceUID":"x"},"metadata":{"namespace":"other"}}`, 400, "the namespace of the provided object does not match the namespace sent on the request"},
 		{"POST", in, `{"spec":{"namespaceUID":"x"},"metadata":{"name":"a/b"}}`, 422, "metadata.name: Invalid value"},
-		{"POST", in + "?fieldValidation=Strict", `{"spec":{"namespaceUID":"x","force":true}}`, 400, `unknown field "spec.force"`},
+		{"POST", in + "?fieldValidation=Strict", `{"spec":{"namespaceUID":"x","forced":true}}`, 400, `unknown field "spec.forced"`},
 		{"POST", in, `{"kind":"Pod","apiVersion":"tenancy.borough.io/v1"}`, 400, "Pod in version \"v1\" cannot be handled as a NamespacePurge"},
 		{"POST", in + "?dryRun=Some", `{"spec":{"namespaceUID":"x"}}`, 422, "dryRun"},
 	} {

@@ -69,7 +69,7 @@ func TestPodPullPolicyAndQOS(t *testing.T) {
 		pod.GenerateName = "qos-"
 		wantEqual(t, "QoS class of "+test.requests+"/"+test.limits, createPod(t, borough, ns, pod).Status.QOSClass, test.want)
 	}
-	// The class comes after LimitRanger.
+	// The class is computed after LimitRanger.
 	ns = limits(t, borough, newLimitRange("l", item("Container", "default cpu=1 memory=1Gi")))
 	wantEqual(t, "QoS class from defaults", createPod(t, borough, ns, newPod("p")).Status.QOSClass, corev1.PodQOSGuaranteed)
 }
@@ -123,7 +123,7 @@ func TestPodUpdate(t *testing.T) {
 	pod.Status.Phase = corev1.PodRunning
 	pod, err := pods.Update(t.Context(), pod, metav1.UpdateOptions{})
 	if err != nil {
-		t.Fatalf("update what may change: %v", err)
+		t.Fatalf("update mutable fields: %v", err)
 	}
 	wantEqual(t, "generation", pod.Generation, int64(2))
 	wantEqual(t, "phase", pod.Status.Phase, corev1.PodPending)
@@ -155,7 +155,7 @@ func TestPodStatus(t *testing.T) {
 	wantEqual(t, "spec", got.Spec, created.Spec)
 	wantEqual(t, "phase", got.Status.Phase, corev1.PodRunning)
 
-	// kube keeps the class whatever is sent.
+	// As in Kubernetes, the class in the request is ignored.
 	got.Status.QOSClass = corev1.PodQOSGuaranteed
 	if got, err = pods.UpdateStatus(t.Context(), got, metav1.UpdateOptions{}); err == nil {
 		wantEqual(t, "QoS class", got.Status.QOSClass, corev1.PodQOSBestEffort)
@@ -181,7 +181,7 @@ func TestPodBinding(t *testing.T) {
 	}
 	wantEqual(t, "node", pod.Spec.NodeName, "n1")
 	if len(pod.Status.Conditions) != 1 || pod.Status.Conditions[0].Type != corev1.PodScheduled || pod.Status.Conditions[0].Status != corev1.ConditionTrue {
-		t.Errorf("got the conditions %+v, want PodScheduled", pod.Status.Conditions)
+		t.Errorf("got conditions %+v, want PodScheduled", pod.Status.Conditions)
 	}
 	_, err = pods.Bind(t.Context(), "p", binding("p", "n2"), metav1.CreateOptions{})
 	wantContains(t, wantCode(t, err, 409).Message, "already assigned to node \"n1\"")
@@ -193,7 +193,7 @@ func TestPodBinding(t *testing.T) {
 	_, err = pods.Bind(t.Context(), "gated", binding("gated", "n1"), metav1.CreateOptions{})
 	wantCode(t, err, 409)
 
-	// The Pods of one node, and all others.
+	// The Pods of a node, and all others.
 	for selector, want := range map[string]int{"spec.nodeName=n1": 1, "spec.nodeName=n2": 0, "spec.nodeName=": 1, "spec.nodeName!=n1": 1} {
 		list, err := pods.List(t.Context(), metav1.ListOptions{FieldSelector: selector})
 		if err != nil {
@@ -219,7 +219,7 @@ func TestPodResize(t *testing.T) {
 	wantEqual(t, "limits", got.Spec.Containers[0].Resources.Limits, quantities("cpu=3"))
 	wantEqual(t, "generation", got.Generation, int64(2))
 
-	// The same through the main resource is forbidden.
+	// The same update through the main resource is forbidden.
 	got.Spec.Containers[0].Resources.Limits = quantities("cpu=4")
 	_, err = pods.Update(t.Context(), got, metav1.UpdateOptions{})
 	wantCode(t, err, 422)
@@ -256,7 +256,7 @@ func TestPodGracefulDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := pods.Get(t.Context(), "unassigned", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a Pod without a node: got %v, want it to be gone at once", err)
+		t.Errorf("a Pod without a node: got %v, want not found at once", err)
 	}
 
 	createPod(t, borough, ns, newPod("assigned", assigned))
@@ -266,7 +266,7 @@ func TestPodGracefulDeletion(t *testing.T) {
 	}{
 		{nil, 30},
 		{ptr.To[int64](10), 10},
-		{ptr.To[int64](20), 10}, // only ever shorter
+		{ptr.To[int64](20), 10}, // can only become shorter
 	} {
 		if err := pods.Delete(t.Context(), "assigned", metav1.DeleteOptions{GracePeriodSeconds: step.grace}); err != nil {
 			t.Fatal(err)
@@ -286,10 +286,10 @@ func TestPodGracefulDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := pods.Get(t.Context(), "assigned", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("after its end was confirmed: got %v, want not found", err)
+		t.Errorf("after a DELETE with grace period 0: got %v, want not found", err)
 	}
 
-	// A Pod that has ended needs no grace.
+	// A Pod that has ended gets no grace period.
 	pod := createPod(t, borough, ns, newPod("ended", assigned))
 	pod.Status.Phase = corev1.PodSucceeded
 	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
@@ -299,12 +299,12 @@ func TestPodGracefulDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := pods.Get(t.Context(), "ended", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("a Pod that has ended: got %v, want it to be gone at once", err)
+		t.Errorf("a Pod that has ended: got %v, want not found at once", err)
 	}
 }
 
-// TestPodWithoutNamespace checks that content is created only in a Namespace
-// that exists, and at once in one that was just created.
+// TestPodWithoutNamespace checks that a Pod can be created only in a Namespace
+// that exists, including one that was just created.
 func TestPodWithoutNamespace(t *testing.T) {
 	t.Parallel()
 	_, err := borough.Client(t).TenancyV1().Pods("not-there").Create(t.Context(), newPod("p"), metav1.CreateOptions{})

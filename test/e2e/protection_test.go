@@ -17,8 +17,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestDeletionProtection protects a Namespace, is refused its deletion, and
-// lifts the protection as the refusal says.
+// TestDeletionProtection checks that a protected Namespace cannot be deleted, and
+// that the command in the error message removes the protection.
 func TestDeletionProtection(t *testing.T) {
 	t.Parallel()
 	client := borough.Client(t).TenancyV1()
@@ -39,19 +39,19 @@ func TestDeletionProtection(t *testing.T) {
 	}
 	wrong := metav1.NewPreconditionDeleteOptions("wrong")
 	if err := client.Namespaces().Delete(t.Context(), ns, *wrong); !apierrors.IsConflict(err) || apierrors.HasStatusCause(err, v1.NamespaceProtectedCause) {
-		t.Errorf("a precondition that fails: got %v", err)
+		t.Errorf("failing precondition: got %v", err)
 	}
-	// Who may finalize may not lift it.
+	// A finalize request does not change the field.
 	finalized := finalize(t, borough, ns)
 	if !finalized.Spec.DeletionProtection || len(finalized.Spec.Finalizers) != 0 {
-		t.Errorf("finalize left %+v", finalized.Spec)
+		t.Errorf("finalize changed the spec to %+v", finalized.Spec)
 	}
 	got, err := client.Pods(ns).Get(t.Context(), pod.Name, metav1.GetOptions{})
 	if err != nil || got.DeletionTimestamp != nil {
-		t.Errorf("the Pod: %+v, error %v", got, err)
+		t.Errorf("get the Pod: %+v, error %v", got, err)
 	}
 
-	// The way out is a command to copy.
+	// The command in the message works when copied.
 	message := borough.KubectlFails(t, "delete", "ns", ns)
 	t.Log(message)
 	command := regexp.MustCompile(`kubectl (patch .*)`).FindStringSubmatch(message)
@@ -65,7 +65,7 @@ func TestDeletionProtection(t *testing.T) {
 	}
 }
 
-// runInShell runs kubectl with arguments that are quoted for a shell.
+// runInShell runs kubectl in a shell, with arguments that are quoted for it.
 func runInShell(t *testing.T, b *harness.Borough, arguments string) {
 	t.Helper()
 	kubectl, err := harness.KubectlPath()
@@ -79,8 +79,9 @@ func runInShell(t *testing.T, b *harness.Borough, arguments string) {
 	}
 }
 
-// TestProtectionComesTooLate sets it on a Namespace that is being deleted.
-func TestProtectionComesTooLate(t *testing.T) {
+// TestProtectTerminatingNamespace checks that a Terminating Namespace cannot be
+// protected.
+func TestProtectTerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	namespaces := alone.Client(t).TenancyV1().Namespaces()
 	ns := newNamespace(t, alone)
@@ -89,7 +90,7 @@ func TestProtectionComesTooLate(t *testing.T) {
 	}
 	_, err := namespaces.Patch(t.Context(), ns, types.MergePatchType, []byte(`{"spec":{"deletionProtection":true}}`), metav1.PatchOptions{})
 	wantContains(t, wantCode(t, err, 422).Message, "spec.deletionProtection: Forbidden: may not be set on a namespace that is being deleted")
-	// Other changes pass.
+	// Other fields can be updated.
 	if _, err := namespaces.Patch(t.Context(), ns, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Error(err)
 	}

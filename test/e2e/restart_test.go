@@ -4,6 +4,9 @@
 package e2e
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,12 +16,14 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestRestart checks that nothing is lost, neither by an orderly end nor by a
-// crash, and that the old kubeconfigs go on working.
+// TestRestart checks that no object is lost when the server is stopped or crashes,
+// and that the old kubeconfigs still work.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
@@ -56,14 +61,15 @@ func TestRestart(t *testing.T) {
 	wantEqual(t, "Pods", len(list.Items), 4)
 	wantAnswer(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 200)
 
-	// The controller has seen the server come and go, and works on.
+	// The controller still works after the restarts of the server.
 	if err := b.Client(t).TenancyV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, gone(t, b, ns))
 }
 
-// TestDefaultNamespace checks that it is there from the first start and after.
+// TestDefaultNamespace checks that the Namespace default exists from the first
+// start on.
 func TestDefaultNamespace(t *testing.T) {
 	t.Parallel()
 	got, err := borough.Client(t).TenancyV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
@@ -73,8 +79,8 @@ func TestDefaultNamespace(t *testing.T) {
 	wantEqual(t, "label", got.Labels["kubernetes.io/metadata.name"], "default")
 }
 
-// failsToStart starts a server that must not start, and returns what it said,
-// which must be one line.
+// failsToStart checks that the server exits with an error of one line, and returns
+// it.
 func failsToStart(t *testing.T, flags ...string) string {
 	t.Helper()
 	path, err := harness.Binary("borough-apiserver")
@@ -89,30 +95,30 @@ func failsToStart(t *testing.T, flags ...string) string {
 	case <-process.Done():
 	case <-time.After(time.Minute):
 		process.Kill()
-		t.Fatalf("the server did not give up\n%s", process.Tail(30))
+		t.Fatalf("the server did not exit\n%s", process.Tail(30))
 	}
 	if process.ExitCode() == 0 {
-		t.Errorf("the exit code is 0, want another\n%s", process.Output())
+		t.Errorf("got exit code 0, want another\n%s", process.Output())
 	}
 	if err := process.Flaws(); err != nil {
 		t.Error(err)
 	}
-	var said []string
+	var errorLines []string
 	for line := range strings.Lines(process.Output()) {
-		// What was logged on the way, for information, is not what it said.
+		// Skip log messages for information and warnings.
 		if !strings.HasPrefix(line, "I") && !strings.HasPrefix(line, "W") && !strings.HasPrefix(line, "{") {
-			said = append(said, strings.TrimSpace(line))
+			errorLines = append(errorLines, strings.TrimSpace(line))
 		}
 	}
-	if len(said) != 1 {
-		t.Errorf("got %d lines, want one:\n%s", len(said), process.Output())
+	if len(errorLines) != 1 {
+		t.Errorf("got %d lines, want one:\n%s", len(errorLines), process.Output())
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(errorLines, "\n")
 }
 
 func TestStartFailures(t *testing.T) {
 	t.Parallel()
-	// started returns the data directory of a server that ran before.
+	// started returns a server that has run once and was stopped.
 	started := func(t *testing.T) *harness.Borough {
 		t.Helper()
 		b := harness.New(t)
@@ -133,7 +139,7 @@ func TestStartFailures(t *testing.T) {
 		return path
 	}
 
-	t.Run("neither standalone nor hosted", func(t *testing.T) {
+	t.Run("neither standalone nor in a cluster", func(t *testing.T) {
 		t.Parallel()
 		wantContains(t, failsToStart(t), "--standalone", "--kubeconfig")
 	})
@@ -168,7 +174,7 @@ func TestStartFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantContains(t, failsToStart(t, other.ServerFlags()...), b.Dir)
-		// The first one takes no harm, and its kubeconfig still leads to it.
+		// The first server still works, and so does its kubeconfig.
 		wantAnswer(t, b.HTTP(t).Do(t, "GET", api+"/namespaces/default", nil), 200)
 	})
 	t.Run("data directory is a file", func(t *testing.T) {
@@ -176,6 +182,18 @@ func TestStartFailures(t *testing.T) {
 		b := harness.New(t)
 		b.Dir = write(t, filepath.Join(b.Dir, "file"), "")
 		wantContains(t, failsToStart(t, append(b.ServerFlags(), "--secure-port=1234")...), b.Dir)
+	})
+	t.Run("etcd log is truncated", func(t *testing.T) {
+		t.Parallel()
+		b := started(t)
+		segments, err := filepath.Glob(filepath.Join(b.Dir, "etcd", "member", "wal", "*.wal"))
+		if err != nil || len(segments) != 1 {
+			t.Fatalf("found the log files %v: %v", segments, err)
+		}
+		if err := os.Truncate(segments[0], 1000); err != nil {
+			t.Fatal(err)
+		}
+		wantContains(t, failsToStart(t, b.ServerFlags()...), segments[0], "its end is missing", "restore this directory from a backup")
 	})
 	for file, content := range map[string]string{
 		"ca.key":        "half of a k",
@@ -190,11 +208,35 @@ func TestStartFailures(t *testing.T) {
 			wantContains(t, failsToStart(t, b.ServerFlags()...), path)
 		})
 	}
+	t.Run("CA that is not valid yet", func(t *testing.T) {
+		t.Parallel()
+		b := started(t)
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tomorrow := time.Now().Add(24 * time.Hour)
+		ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "ca", NotBefore: tomorrow}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certPEM, err := cert.EncodeCertificates(ca)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(b.Dir, "pki", "ca.key"), string(keyPEM))
+		path := write(t, filepath.Join(b.Dir, "pki", "ca.crt"), string(certPEM))
+		wantContains(t, failsToStart(t, b.ServerFlags()...), path, "is not valid before "+tomorrow.UTC().Format(time.RFC3339), "set the clock", "delete "+filepath.Join(b.Dir, "pki"))
+	})
 	t.Run("unreadable key", func(t *testing.T) {
 		t.Parallel()
 		b := started(t)
 		path := filepath.Join(b.Dir, "pki", "ca.key")
-		// A directory can't be read as a file, not even by root.
+		// Not even root can read a directory as a file.
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +249,7 @@ func TestStartFailures(t *testing.T) {
 		t.Parallel()
 		b := started(t)
 		write(t, filepath.Join(b.Dir, "admin.kubeconfig"), "apiVersion: v1\nclus")
-		// It holds nothing that is not elsewhere, so it is written anew.
+		// All that it contains is stored elsewhere too, so it is written again.
 		if err := b.StartServer(t.Context()); err != nil {
 			t.Error(err)
 		}

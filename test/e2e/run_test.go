@@ -19,7 +19,7 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestMakeRun drives the program behind make run as a person does.
+// TestMakeRun runs the program of make run like a user.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	run := filepath.Join(t.TempDir(), "run")
@@ -38,7 +38,7 @@ func TestMakeRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = process.Stop() }) // which stops its children
+		t.Cleanup(func() { _ = process.Stop() }) // also stops its children
 		return process
 	}
 	ready := func(t *testing.T, process *harness.Process) {
@@ -50,7 +50,7 @@ func TestMakeRun(t *testing.T) {
 			default:
 			}
 			if !strings.Contains(process.Output(), "Ctrl-C stops") {
-				return "it has not said what to type next: " + process.Output()
+				return "it has not printed what to type next: " + process.Output()
 			}
 			return ""
 		})
@@ -60,14 +60,14 @@ func TestMakeRun(t *testing.T) {
 		select {
 		case <-process.Done():
 		case <-time.After(time.Minute):
-			t.Fatalf("it did not end\n%s", process.Tail(30))
+			t.Fatalf("the program did not end\n%s", process.Tail(30))
 		}
 	}
 	closed := func(t *testing.T, b *harness.Borough) {
 		t.Helper()
 		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(b.Port)))
 		if err != nil {
-			t.Errorf("the server is still there: %v", err)
+			t.Errorf("the server still runs: %v", err)
 			return
 		}
 		listener.Close()
@@ -89,7 +89,7 @@ func TestMakeRun(t *testing.T) {
 		wantContains(t, first.Output(), "export KUBECONFIG="+filepath.Join(b.Dir, "admin.kubeconfig"))
 		kept, purged := newNamespace(t, b), newNamespace(t, b)
 		deleteNamespace(t, b, purged)
-		harness.Eventually(t, gone(t, b, purged)) // so the controller runs, too
+		harness.Eventually(t, gone(t, b, purged)) // shows that the controller runs
 		watch := b.HTTP(t).Open(t, "GET", api+"/pods?watch=1", nil)
 		defer watch.Body.Close()
 		if err := first.Stop(); err != nil {
@@ -123,7 +123,7 @@ func TestMakeRun(t *testing.T) {
 		process := start(t, b)
 		ended(t, process)
 		wantEqual(t, "exit code", process.ExitCode(), 1)
-		wantContains(t, process.Output(), "is taken", "make run PORT=")
+		wantContains(t, process.Output(), "is in use", "make run PORT=")
 	})
 	t.Run("server that can't start", func(t *testing.T) {
 		t.Parallel()
@@ -154,7 +154,7 @@ func TestMakeRun(t *testing.T) {
 		}
 		ended(t, process)
 		wantEqual(t, "exit code", process.ExitCode(), 1)
-		wantContains(t, process.Output(), "borough-apiserver ended (signal: killed)")
+		wantContains(t, process.Output(), "borough-apiserver exited (signal: killed)")
 		closed(t, b)
 	})
 }

@@ -18,15 +18,16 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestStuckNamespaces: Namespaces go while fifty others cannot, half of which
-// hold a Pod with a finalizer, half a LimitRange that may not be deleted. It
-// logs how long the deletion of an empty one takes beside them and without.
-func TestStuckNamespaces(t *testing.T) {
+// TestDeletionWithStuckNamespaces checks that Namespaces are deleted while fifty
+// others are stuck, half of them with a Pod that has a finalizer, half with a
+// LimitRange whose DELETE fails. It logs how long deleting an empty Namespace
+// takes with and without the stuck ones.
+func TestDeletionWithStuckNamespaces(t *testing.T) {
 	b := harness.New(t)
 	if err := b.StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	faults := newFaults(t, b)
+	faults := newFaultProxy(t, b)
 	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +40,9 @@ func TestStuckNamespaces(t *testing.T) {
 		held[i], refused[i] = newNamespace(t, b), newNamespace(t, b)
 		createPod(t, b, held[i], newPod("held", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
 		createLimitRange(t, b, refused[i], newLimitRange("l"))
-		limitRanges := "DELETE " + api + "/namespaces/" + refused[i] + "/limitranges"
-		faults.set(limitRanges, forbidden)
-		faults.set(limitRanges+"/l", forbidden)
+		in := api + "/namespaces/" + refused[i]
+		faults.set("POST "+in+"/namespacepurges", forbidden)
+		faults.set("DELETE "+in+"/limitranges/l", forbidden)
 	}
 	stuck := slices.Concat(held, refused)
 	for _, name := range stuck {
@@ -54,15 +55,15 @@ func TestStuckNamespaces(t *testing.T) {
 			case err != nil:
 				return err.Error()
 			case ns.Status.Termination == nil:
-				return fmt.Sprintf("Namespace %s does not say what it waits for", name)
+				return fmt.Sprintf("Namespace %s has no status.termination", name)
 			}
 			return ""
 		})
 	}
 
-	beside := timeDeletions(t, b, deletions)
-	t.Logf("deleting a Namespace: p50 %s, p90 %s; beside %d that are stuck: p50 %s, p90 %s",
-		alone[deletions/2], alone[deletions*9/10], len(stuck), beside[deletions/2], beside[deletions*9/10])
+	withStuck := timeDeletions(t, b, deletions)
+	t.Logf("deleting a Namespace: p50 %s, p90 %s; with %d stuck Namespaces: p50 %s, p90 %s",
+		alone[deletions/2], alone[deletions*9/10], len(stuck), withStuck[deletions/2], withStuck[deletions*9/10])
 
 	faults.clear()
 	for _, name := range held {
@@ -76,8 +77,8 @@ func TestStuckNamespaces(t *testing.T) {
 	}
 }
 
-// timeDeletions deletes empty Namespaces, one after the other, and returns how
-// long they took to go, the shortest first.
+// timeDeletions deletes n empty Namespaces, one after the other. It returns the
+// times until they were removed, the shortest first.
 func timeDeletions(t *testing.T, b *harness.Borough, n int) []time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -100,7 +101,7 @@ func timeDeletions(t *testing.T, b *harness.Borough, n int) []time.Duration {
 		for {
 			event, ok := <-watcher.ResultChan()
 			if !ok {
-				t.Fatalf("Namespace %s has not gone: %v", ns.Name, context.Cause(ctx))
+				t.Fatalf("Namespace %s was not removed: %v", ns.Name, context.Cause(ctx))
 			}
 			if event.Type == watch.Deleted {
 				break

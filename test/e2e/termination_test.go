@@ -22,14 +22,16 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// blocker has the words of kubectl about a Namespace that is held up, as
-// patterns. White space counts as one space: kubectl breaks and indents lines.
-type blocker struct {
+// waitReason has patterns for the output of kubectl about a Namespace that stays
+// Terminating. In the output, white space is replaced by single spaces, because
+// kubectl breaks and indents lines.
+type waitReason struct {
 	get, wide, describe, yaml []string
 }
 
-// wantWords waits until kubectl says all that it should about a Namespace.
-func wantWords(t *testing.T, b *harness.Borough, ns string, want blocker) {
+// wantReason waits until the output of kubectl about a Namespace matches all
+// patterns.
+func wantReason(t *testing.T, b *harness.Borough, ns string, want waitReason) {
 	t.Helper()
 	for _, view := range []struct {
 		args string
@@ -46,7 +48,7 @@ func wantWords(t *testing.T, b *harness.Borough, ns string, want blocker) {
 			output = b.Kubectl(t, strings.Fields(view.args)...)
 			for _, pattern := range view.want {
 				if !regexp.MustCompile(pattern).MatchString(strings.Join(strings.Fields(output), " ")) {
-					return fmt.Sprintf("kubectl %s says\n%s\nwithout %q", view.args, output, pattern)
+					return fmt.Sprintf("kubectl %s: got\n%s\nwithout %q", view.args, output, pattern)
 				}
 			}
 			return ""
@@ -61,7 +63,7 @@ func TestWaitsForFinalizer(t *testing.T) {
 	createPod(t, borough, ns, newPod("web", func(p *v1.Pod) { p.Finalizers = []string{"example.com/backup"} }))
 	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
 	deleteNamespace(t, borough, ns)
-	wantWords(t, borough, ns, blocker{
+	wantReason(t, borough, ns, waitReason{
 		get:  []string{`pods/web \(finalizer example.com/backup\)$`},
 		wide: []string{` \d+s pods: web \(example.com/backup\); limitranges: l`},
 		describe: []string{
@@ -72,7 +74,7 @@ func TestWaitsForFinalizer(t *testing.T) {
 		},
 		yaml: []string{`remaining: - count: 1 group: tenancy.borough.io objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: web resource: pods - count: 1 group: tenancy.borough.io objects: - name: l resource: limitranges specFinalizers: - kubernetes`},
 	})
-	release(t, ns, "web")
+	removeFinalizers(t, ns, "web")
 	harness.Eventually(t, gone(t, borough, ns))
 }
 
@@ -83,7 +85,7 @@ func TestWaitsForGracePeriod(t *testing.T) {
 		p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "n", ptr.To[int64](3600)
 	}))
 	deleteNamespace(t, borough, ns)
-	wantWords(t, borough, ns, blocker{
+	wantReason(t, borough, ns, waitReason{
 		get:      []string{`pods/web \(grace period\)$`},
 		wide:     []string{`pods: web \(grace period\)`},
 		describe: []string{`Deletion Grace Period Seconds: 3600 Deletion Timestamp: 20\S+ Name: web`},
@@ -106,7 +108,7 @@ func TestWaitsForAgent(t *testing.T) {
 	ns := created.Name
 	createPod(t, borough, ns, newPod("web"))
 	deleteNamespace(t, borough, ns)
-	wantWords(t, borough, ns, blocker{
+	wantReason(t, borough, ns, waitReason{
 		get:  []string{` finalizer openshift.com/origin, finalizer example.com/hold$`},
 		wide: []string{` \d+s <none>$`},
 		describe: []string{
@@ -115,36 +117,36 @@ func TestWaitsForAgent(t *testing.T) {
 		},
 		yaml: []string{`metadataFinalizers: - example.com/hold specFinalizers: - openshift.com/origin`},
 	})
-	// With each that goes, the words change.
+	// The reason changes when an agent removes its finalizer.
 	borough.Kubectl(t, "patch", "ns", ns, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	wantContains(t, borough.Kubectl(t, "get", "ns", ns), "finalizer openshift.com/origin\n")
 	finalize(t, borough, ns)
 	harness.Eventually(t, gone(t, borough, ns))
 }
 
-// TestWaitsForServers puts a proxy between the controller and the server. It
-// plays the aggregator in front of the API server of another group, and fails.
+// TestWaitsForServers puts a proxy between the controller and the server, which
+// acts as an aggregator with another API group and returns errors.
 func TestWaitsForServers(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
 	if err := b.StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	faults := newFaults(t, b)
+	faults := newFaultProxy(t, b)
 	faults.serveGroup("example.com")
 	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig, "--purge-api-groups=*"); err != nil {
 		t.Fatal(err)
 	}
 
-	t.Run("Refused", func(t *testing.T) {
+	t.Run("Rejected", func(t *testing.T) {
 		ns := newNamespace(t, b)
 		createLimitRange(t, b, ns, newLimitRange("l", item("Container", "max cpu=1")))
 		limitRanges := api + "/namespaces/" + ns + "/limitranges"
-		faults.set("DELETE "+limitRanges, forbidden)
+		faults.set("POST "+api+"/namespaces/"+ns+"/namespacepurges", forbidden)
 		faults.set("DELETE "+limitRanges+"/l", forbidden)
 		deleteNamespace(t, b, ns)
 		const message = `delete limitranges.tenancy.borough.io "l": limitranges.tenancy.borough.io is forbidden: they are kept`
-		wantWords(t, b, ns, blocker{
+		wantReason(t, b, ns, waitReason{
 			get:      []string{`limitranges/l \(cannot be deleted\)$`},
 			wide:     []string{`limitranges: l: ` + message},
 			describe: []string{`Reason: ContentDeletionFailed`, `Last Error: ` + message + ` Objects: Name: l`},
@@ -159,13 +161,13 @@ func TestWaitsForServers(t *testing.T) {
 		faults.set("GET /apis/example.com/v1/namespaces/"+ns+"/widgets", unavailable)
 		deleteNamespace(t, b, ns)
 		const message = `list widgets.example.com: service unavailable`
-		wantWords(t, b, ns, blocker{
+		wantReason(t, b, ns, waitReason{
 			get:      []string{`widgets.example.com \(cannot be listed\)$`},
 			wide:     []string{`widgets.example.com: ` + message},
 			describe: []string{`Reason: ContentUnknown`, `Message: Not all content could be read: widgets.example.com`, `Last Error: ` + message + ` Resource: widgets`},
 			yaml:     []string{`- group: example.com lastError: '` + message + `' resource: widgets`},
 		})
-		wantNoContent(t, b, ns) // of what can be reached
+		wantNoContent(t, b, ns) // in the group that can be reached
 		faults.clear()
 		harness.Eventually(t, gone(t, b, ns))
 	})
@@ -175,7 +177,7 @@ func TestWaitsForServers(t *testing.T) {
 		faults.set("GET /apis/example.com/v1", unavailable)
 		deleteNamespace(t, b, ns)
 		const message = `service unavailable`
-		wantWords(t, b, ns, blocker{
+		wantReason(t, b, ns, waitReason{
 			get:      []string{` discovery of example.com/v1$`},
 			wide:     []string{` example.com/v1: ` + message},
 			describe: []string{`Reason: DiscoveryFailed`, `Undiscovered: Group Version: example.com/v1 Last Error: ` + message},
@@ -187,8 +189,8 @@ func TestWaitsForServers(t *testing.T) {
 	})
 }
 
-// TestStatusWrites watches what is written in the course of terminations: no
-// status where all goes well, a few where a Namespace drains slowly.
+// TestStatusWrites counts the writes of the status during a termination: none if
+// the Namespace is deleted without delay, a few if it drains slowly.
 func TestStatusWrites(t *testing.T) {
 	t.Parallel()
 	namespaces := borough.Client(t).TenancyV1().Namespaces()
@@ -231,15 +233,15 @@ func TestStatusWrites(t *testing.T) {
 	deleteNamespace(t, borough, clean)
 	deleteNamespace(t, borough, drains)
 	harness.Eventually(t, gone(t, borough, clean))
-	wantWords(t, borough, drains, blocker{get: []string{`40 pods \(finalizer example.com/\d+, example.com/\d+, 3 more\)$`}})
+	wantReason(t, borough, drains, waitReason{get: []string{`40 pods \(finalizer example.com/\d+, example.com/\d+, 3 more\)$`}})
 	for i := range slow {
-		release(t, drains, fmt.Sprintf("p%d", i))
+		removeFinalizers(t, drains, fmt.Sprintf("p%d", i))
 	}
 	harness.Eventually(t, gone(t, borough, drains))
 	ended := func(statuses *atomic.Int32) func() string {
 		return func() string {
 			if statuses.Load() < 1000 {
-				return "the end has not been seen"
+				return "the watch has not ended"
 			}
 			return ""
 		}
@@ -247,16 +249,16 @@ func TestStatusWrites(t *testing.T) {
 	harness.Eventually(t, ended(cleanWrites))
 	harness.Eventually(t, ended(drainWrites))
 	if n := cleanWrites.Load() - 1000; n != 0 {
-		t.Errorf("%d statuses were written for a Namespace that went without a hitch", n)
+		t.Errorf("got %d writes of the status for a Namespace that was deleted without delay, want none", n)
 	}
 	if n := drainWrites.Load() - 1000; n < 1 || n > 8 {
-		t.Errorf("%d statuses were written while %d objects went one by one", n, slow)
+		t.Errorf("got %d writes of the status while %d objects were removed one by one, want 1 to 8", n, slow)
 	}
 }
 
-// TestTerminationIsNeverAhead has content go in all sorts of ways and compares
-// every status that is written with what is left at that moment.
-func TestTerminationIsNeverAhead(t *testing.T) {
+// TestTerminationNeverUndercounts removes content in different ways, and checks
+// that no status that is written counts less content than is left.
+func TestTerminationNeverUndercounts(t *testing.T) {
 	t.Parallel()
 	client := borough.Client(t).TenancyV1()
 	ns := newNamespace(t, borough)
@@ -290,7 +292,7 @@ func TestTerminationIsNeverAhead(t *testing.T) {
 				err = client.Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 			}
 			if err != nil {
-				t.Errorf("let go of Pod %s: %v", name, err)
+				t.Errorf("release Pod %s: %v", name, err)
 			}
 		}
 	})
@@ -305,7 +307,7 @@ func TestTerminationIsNeverAhead(t *testing.T) {
 			continue
 		}
 		statuses++
-		// What is left now was left when the status was written.
+		// Content that is left now was also left when the status was written.
 		pods, err := client.Pods(ns).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -315,24 +317,24 @@ func TestTerminationIsNeverAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		for resource, left := range map[string]int{"pods": len(pods.Items), "limitranges": len(limitRanges.Items)} {
-			said := int64(0)
+			count := int64(0)
 			for _, r := range termination.Remaining {
 				if r.Resource == resource {
-					said = ptr.Deref(r.Count, 1<<62)
+					count = ptr.Deref(r.Count, 1<<62)
 				}
 			}
-			if said < int64(left) {
-				t.Errorf("%d %s are left, the status said %d", left, resource, said)
+			if count < int64(left) {
+				t.Errorf("%d %s are left, but the status has a count of %d", left, resource, count)
 			}
 		}
 		for _, c := range got.Status.Conditions {
 			if c.Type == v1.NamespaceContentRemaining && c.Status == corev1.ConditionFalse && len(pods.Items)+len(limitRanges.Items) > 0 {
-				t.Errorf("%s, and %d Pods are left", c.Message, len(pods.Items))
+				t.Errorf("%s, but %d Pods are left", c.Message, len(pods.Items))
 			}
 		}
 		wantEqual(t, "finalizers in the status", termination.SpecFinalizers, got.Spec.Finalizers)
 	}
 	if statuses == 0 {
-		t.Error("no status was seen")
+		t.Error("the watch returned no status")
 	}
 }

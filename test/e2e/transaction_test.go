@@ -8,31 +8,35 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// finalize takes the finalizers away, whoever's they are, and returns what is
-// left of the Namespace.
+// finalize removes all finalizers from the spec and returns the resulting
+// Namespace.
 func finalize(t *testing.T, b *harness.Borough, name string) *v1.Namespace {
 	t.Helper()
 	namespaces := b.Client(t).TenancyV1().Namespaces()
-	ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns.Spec.Finalizers = nil
-	ns, err = namespaces.Finalize(t.Context(), name, ns, metav1.UpdateOptions{})
+	var ns *v1.Namespace
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) { // the controller may write the status
+		if ns, err = namespaces.Get(t.Context(), name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		ns.Spec.Finalizers = nil
+		ns, err = namespaces.Finalize(t.Context(), name, ns, metav1.UpdateOptions{})
+		return err
+	})
 	if err != nil {
 		t.Fatalf("finalize: %v", err)
 	}
 	return ns
 }
 
-// TestFinalizeDoesNotOrphan takes the finalizers of a terminating Namespace
-// away behind the controller's back.
-func TestFinalizeDoesNotOrphan(t *testing.T) {
+// TestFinalizeLeavesNoOrphans removes the finalizers of a Terminating Namespace
+// that has content.
+func TestFinalizeLeavesNoOrphans(t *testing.T) {
 	client := alone.Client(t).TenancyV1()
 	name := newNamespace(t, alone)
 	createPod(t, alone, name, newPod("p"))
@@ -42,10 +46,10 @@ func TestFinalizeDoesNotOrphan(t *testing.T) {
 
 	ns := finalize(t, alone, name)
 	if len(ns.Spec.Finalizers) != 0 || ns.Status.Phase != v1.NamespaceTerminating {
-		t.Errorf("finalize answered with %v, %s", ns.Spec.Finalizers, ns.Status.Phase)
+		t.Errorf("finalize returned %v, %s", ns.Spec.Finalizers, ns.Status.Phase)
 	}
 	if _, err := client.Pods(name).Get(t.Context(), "p", metav1.GetOptions{}); err != nil {
-		t.Errorf("the pod: %v", err)
+		t.Errorf("get the Pod: %v", err)
 	}
 	err := client.Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{})
 	if !apierrors.IsConflict(err) || !apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
@@ -62,13 +66,13 @@ func TestFinalizeDoesNotOrphan(t *testing.T) {
 		t.Fatalf("delete without content: %v", err)
 	}
 	if _, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("after all: %v", err)
+		t.Errorf("after the deletion: %v", err)
 	}
 }
 
-// TestFinalizedNamespaceGoesWithItsContent does so beside the controller, which
-// needs no other call.
-func TestFinalizedNamespaceGoesWithItsContent(t *testing.T) {
+// TestFinalizedNamespaceIsRemovedWithContent does the same on a server with a
+// controller. The Namespace is removed without another request.
+func TestFinalizedNamespaceIsRemovedWithContent(t *testing.T) {
 	client := borough.Client(t).TenancyV1()
 	name := newNamespace(t, borough)
 	pod := createPod(t, borough, name, newPod("p", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
@@ -76,10 +80,10 @@ func TestFinalizedNamespaceGoesWithItsContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ns := finalize(t, borough, name); ns.Status.Phase != v1.NamespaceTerminating {
-		t.Errorf("finalize answered with %s", ns.Status.Phase)
+		t.Errorf("finalize returned phase %s", ns.Status.Phase)
 	}
 	if _, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{}); err != nil {
-		t.Fatalf("the namespace went before its content: %v", err)
+		t.Fatalf("the Namespace was removed before its content: %v", err)
 	}
 
 	patch := []byte(`{"metadata":{"finalizers":null}}`)
@@ -89,7 +93,8 @@ func TestFinalizedNamespaceGoesWithItsContent(t *testing.T) {
 	harness.Eventually(t, gone(t, borough, name))
 }
 
-// TestDeleteAfterFinalize empties the finalizers of an Active Namespace first.
+// TestDeleteAfterFinalize deletes an Active Namespace whose finalizers were
+// removed.
 func TestDeleteAfterFinalize(t *testing.T) {
 	client := borough.Client(t).TenancyV1()
 	name := newNamespace(t, borough)

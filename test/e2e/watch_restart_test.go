@@ -21,8 +21,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestInformers follows Pods through an informer and its lister, with an index
-// and over the restart of the server.
+// TestInformers watches Pods with an informer, its index and its lister, across a
+// restart of the server.
 func TestInformers(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
@@ -78,8 +78,8 @@ func TestInformers(t *testing.T) {
 	}
 }
 
-// TestWatchResumes checks that a watch goes on where it ended when the server
-// was restarted, and misses nothing.
+// TestWatchResumes checks that a watch continues where it ended after a restart
+// of the server, and misses no event.
 func TestWatchResumes(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
@@ -109,8 +109,8 @@ func TestWatchResumes(t *testing.T) {
 	}{{watch.Added, "second"}, {watch.Deleted, "first"}} {
 		event := next(t, watcher.ResultChan())
 		if event.Type == watch.Error {
-			// The watch cache starts at the revision of the restart; a client
-			// that asks for an older one lists again.
+			// The watch cache starts at the revision of the restart. A client
+			// with an older resourceVersion must list again.
 			if status, ok := event.Object.(*metav1.Status); ok && status.Code == 410 {
 				return
 			}
@@ -122,7 +122,7 @@ func TestWatchResumes(t *testing.T) {
 	}
 }
 
-// TestWatchEndsWithServer checks that open watches do not hold up the end of the
+// TestWatchEndsWithServer checks that open watches do not delay the end of the
 // server.
 func TestWatchEndsWithServer(t *testing.T) {
 	t.Parallel()

@@ -21,10 +21,10 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// watchTimeout ends a watch in which what a test waits for does not come.
+// watchTimeout ends a watch if the event that a test waits for is missing.
 const watchTimeout = 30 * time.Second
 
-// next returns the next event of a watch.
+// next waits for the next event of a watch and returns it.
 func next(t *testing.T, events <-chan watch.Event) watch.Event {
 	t.Helper()
 	select {
@@ -34,7 +34,7 @@ func next(t *testing.T, events <-chan watch.Event) watch.Event {
 		}
 		return event
 	case <-time.After(watchTimeout):
-		t.Fatal("no event came")
+		t.Fatal("timed out without an event")
 	}
 	return watch.Event{}
 }
@@ -62,14 +62,14 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	relabel(`{"metadata":{"labels":{"more":"yes"}}}`)
-	relabel(`{"metadata":{"labels":{"in":"no"}}}`) // leaves the selection
+	relabel(`{"metadata":{"labels":{"in":"no"}}}`) // no longer selected
 	relabel(`{"metadata":{"labels":{"in":"yes"}}}`)
 	if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []watch.EventType{
 		watch.Added, watch.Modified, watch.Deleted, watch.Added,
-		watch.Modified, watch.Deleted, // it is marked, then removed
+		watch.Modified, watch.Deleted, // marked for deletion, then removed
 	} {
 		event := next(t, watcher.ResultChan())
 		pod, ok := event.Object.(*v1.Pod)
@@ -79,7 +79,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// streamed is one event as it goes over the wire.
+// streamed is an event as it is encoded in a watch.
 type streamed struct {
 	Type   watch.EventType
 	Object json.RawMessage
@@ -94,7 +94,7 @@ func (s streamed) meta(t *testing.T) metav1.PartialObjectMetadata {
 	return object
 }
 
-// stream opens a watch and returns a function that waits for its next event.
+// stream opens a watch. It returns a function that waits for the next event.
 func stream(t *testing.T, b *harness.Borough, path string, query url.Values) func() streamed {
 	t.Helper()
 	response := b.HTTP(t).Open(t, "GET", path+"?"+query.Encode(), nil, "Accept", asJSON)
@@ -114,8 +114,8 @@ func stream(t *testing.T, b *harness.Borough, path string, query url.Values) fun
 	}
 }
 
-// TestWatchList checks streaming lists: what there is comes first, then a
-// bookmark that says so, then what happens.
+// TestWatchList checks streaming lists: first an event for each existing object,
+// then a bookmark that ends the list, then changes.
 func TestWatchList(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
@@ -128,7 +128,7 @@ func TestWatchList(t *testing.T) {
 	for i := range 3 {
 		got := event()
 		if got.Type != watch.Added || got.meta(t).Name != fmt.Sprintf("p%d", i) {
-			t.Fatalf("got %s %s, want the %d. Pod", got.Type, got.Object, i)
+			t.Fatalf("got %s %s, want Pod %d", got.Type, got.Object, i)
 		}
 	}
 	bookmark := event()
@@ -137,13 +137,12 @@ func TestWatchList(t *testing.T) {
 	}
 	createPod(t, borough, ns, newPod("later"))
 	if got := event(); got.Type != watch.Added || got.meta(t).Name != "later" {
-		t.Errorf("got %s %s, want the Pod that came later", got.Type, got.Object)
+		t.Errorf("got %s %s, want the Pod that was created later", got.Type, got.Object)
 	}
 }
 
-// TestWatchBookmarks checks that a watch that asks for it learns the revision
-// although nothing in it happens: the server sends a bookmark before it ends a
-// watch, at the latest.
+// TestWatchBookmarks checks that a watch with bookmarks gets one although no
+// selected object changes, at the latest before the server ends the watch.
 func TestWatchBookmarks(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
@@ -156,7 +155,7 @@ func TestWatchBookmarks(t *testing.T) {
 	}
 }
 
-// TestDeprecatedWatchPaths checks /watch/..., which core still serves.
+// TestDeprecatedWatchPaths checks the paths /watch/..., which core/v1 still has.
 func TestDeprecatedWatchPaths(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
@@ -186,7 +185,8 @@ func TestDeprecatedWatchPaths(t *testing.T) {
 	}
 }
 
-// TestWatchOneNamespace checks that a watch of one Namespace sees it change.
+// TestWatchOneNamespace checks that a watch of one Namespace gets its changes
+// only.
 func TestWatchOneNamespace(t *testing.T) {
 	t.Parallel()
 	ns, other := newNamespace(t, borough), newNamespace(t, borough)
@@ -197,7 +197,7 @@ func TestWatchOneNamespace(t *testing.T) {
 	}
 	defer watcher.Stop()
 	if event := next(t, watcher.ResultChan()); event.Type != watch.Added {
-		t.Fatalf("got %s, want the Namespace as it is", event.Type)
+		t.Fatalf("got %s, want ADDED", event.Type)
 	}
 	for _, name := range []string{other, ns} {
 		if _, err := namespaces.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
@@ -234,8 +234,8 @@ func TestChunkedList(t *testing.T) {
 		if left := total - len(names); list.RemainingItemCount == nil || *list.RemainingItemCount != int64(left) {
 			t.Errorf("after %d Pods: got %v remaining, want %d", len(names), list.RemainingItemCount, left)
 		}
-		// What is created meanwhile does not show up: all chunks are of one
-		// moment.
+		// All chunks are from the same revision, so a Pod that is created
+		// between two of them is missing.
 		createPod(t, borough, ns, newPod("z"+strconv.Itoa(len(names))))
 		options.Continue = list.Continue
 	}
@@ -247,17 +247,18 @@ func TestChunkedList(t *testing.T) {
 	wantCode(t, err, 400)
 }
 
-// TestAnyRevision checks what comes of a resourceVersion that the server never
-// had.
-func TestAnyRevision(t *testing.T) {
+// TestUnknownResourceVersion checks the errors for a resourceVersion that is
+// malformed or in the future.
+func TestUnknownResourceVersion(t *testing.T) {
 	t.Parallel()
 	http := borough.HTTP(t)
 	wantStatus(t, http.Do(t, "GET", api+"/pods?resourceVersion=x", nil), 400, "invalid resource version")
 	wantStatus(t, http.Do(t, "GET", api+"/pods?resourceVersion=999999999", nil), 504, "Too large resource version")
 }
 
-// TestPodsOfNode checks that a watch by node sees only that node's Pods.
-func TestPodsOfNode(t *testing.T) {
+// TestWatchByNode checks that a watch with a field selector for a node gets only
+// the Pods of that node.
+func TestWatchByNode(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
 	pods := borough.Client(t).TenancyV1().Pods(ns)
@@ -275,6 +276,6 @@ func TestPodsOfNode(t *testing.T) {
 	}
 	event := next(t, watcher.ResultChan())
 	if pod := event.Object.(*v1.Pod); event.Type != watch.Added || pod.Name != "here" {
-		t.Errorf("got %s of %s, want the Pod as it comes to the node", event.Type, pod.Name)
+		t.Errorf("got %s of %s, want the Pod when it is bound to the node", event.Type, pod.Name)
 	}
 }

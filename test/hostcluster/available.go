@@ -16,8 +16,8 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// AwaitAPI waits until the cluster serves Borough's API and says so wherever
-// clients look: the APIService, discovery, and OpenAPI.
+// AwaitAPI waits until the cluster serves Borough's API: until the APIService
+// is available, and discovery and OpenAPI include the API.
 func (b *Borough) AwaitAPI(ctx context.Context) error {
 	config := b.cluster.AdminConfig()
 	client, err := rest.HTTPClientFor(config)
@@ -54,7 +54,8 @@ func (b *Borough) AwaitAPI(ctx context.Context) error {
 	return nil
 }
 
-// available returns why an APIService is not, in the aggregator's words.
+// available returns an error with the aggregator's reason unless the APIService
+// is available.
 func available(ctx context.Context, client *http.Client, url string) error {
 	var apiService struct {
 		Status struct{ Conditions []metav1.Condition }

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// SystemNamespace is the host's namespace that Borough is deployed into.
+	// SystemNamespace is the cluster's namespace that Borough is deployed into.
 	SystemNamespace = "borough-system"
 
 	serverName     = "borough-apiserver" // the Service, and the server's service account
@@ -35,17 +35,18 @@ const (
 	fieldManager   = "hostcluster"
 )
 
-// BoroughOptions say what a deployment of Borough is like.
+// BoroughOptions configure a deployment of Borough.
 type BoroughOptions struct {
-	// Etcd is where it stores; nil is an etcd embedded in the server.
+	// Etcd is the etcd that Borough uses. If it is nil, the server embeds etcd.
 	Etcd *Etcd
-	// ServerFlags and ControllerFlags are added to the usual ones.
+	// ServerFlags and ControllerFlags are added to the default flags.
 	ServerFlags, ControllerFlags []string
 }
 
-// Borough is deployed in a cluster: what artifacts/deploy/base says is applied to
-// it, while the processes run on this machine, with the identities of their
-// service accounts. There is one server and one controller; more can be added.
+// Borough is a deployment in a cluster: the manifests in artifacts/deploy/base
+// are applied to the cluster, and the processes run on this machine with the
+// identities of their service accounts. There is one server and one controller;
+// more can be added.
 type Borough struct {
 	Servers     []*BoroughServer
 	Controllers []*BoroughController
@@ -57,8 +58,8 @@ type Borough struct {
 	ca      *CA // signs the serving certificate
 }
 
-// BoroughServer is a borough-apiserver behind the Service. It may be killed,
-// paused and started again.
+// BoroughServer is a borough-apiserver behind the Service. Tests may kill,
+// pause and restart it.
 type BoroughServer struct {
 	Process *harness.Process
 	Port    int
@@ -67,13 +68,13 @@ type BoroughServer struct {
 	name    string
 }
 
-// BoroughController is a borough-controller-manager. It may be killed, paused
-// and started again.
+// BoroughController is a borough-controller-manager. Tests may kill, pause and
+// restart it.
 type BoroughController struct {
 	Process *harness.Process
 
 	borough *Borough
-	address string // of its health and metrics
+	address string // serves health and metrics
 }
 
 // Deploy deploys Borough into the cluster and returns once the cluster serves
@@ -89,7 +90,7 @@ func (c *Cluster) Deploy(ctx context.Context, options BoroughOptions) (_ *Boroug
 			err = errors.Join(err, b.Stop())
 		}
 	}()
-	// The aggregator checks this name, wherever the address leads it.
+	// The aggregator verifies this name, regardless of the address.
 	b.ca = b.pki.newCA("ca")
 	b.pki.issue(b.ca, "serving", pkix.Name{CommonName: serverName}, serverName+"."+SystemNamespace+".svc", "localhost", "127.0.0.1")
 	if b.pki.err != nil {
@@ -110,8 +111,8 @@ func (c *Cluster) Deploy(ctx context.Context, options BoroughOptions) (_ *Boroug
 	return b, nil
 }
 
-// NewBorough is Deploy for a test, at whose end the processes are stopped. If
-// the test failed, the logs are shown.
+// NewBorough calls Deploy for a test and stops the processes when the test
+// ends. If the test failed, it logs the processes' logs.
 func (c *Cluster) NewBorough(t testing.TB, options BoroughOptions) *Borough {
 	t.Helper()
 	b, err := c.Deploy(t.Context(), options)
@@ -129,7 +130,7 @@ func (c *Cluster) NewBorough(t testing.TB, options BoroughOptions) *Borough {
 	return b
 }
 
-// apply applies the manifests and tells the aggregator whom to trust.
+// apply applies the manifests and sets the caBundle of the APIService.
 func (b *Borough) apply(ctx context.Context) error {
 	kubectl, err := b.cluster.newKubectl(b.cluster.AdminConfig())
 	if err != nil {
@@ -149,8 +150,8 @@ func (b *Borough) apply(ctx context.Context) error {
 	return nil
 }
 
-// AddServer starts one more server and returns once it is ready and the Service
-// has it.
+// AddServer starts one more server and returns once it is ready and a backend
+// of the Service.
 func (b *Borough) AddServer(ctx context.Context) (*BoroughServer, error) {
 	port, err := harness.FreePort()
 	if err != nil {
@@ -164,7 +165,7 @@ func (b *Borough) AddServer(ctx context.Context) (*BoroughServer, error) {
 	return s, s.SetReady(ctx, true)
 }
 
-// Start starts the server, again after it ended, and returns once it is ready.
+// Start starts or restarts the server and returns once it is ready.
 func (s *BoroughServer) Start(ctx context.Context) error {
 	b := s.borough
 	kubeconfig, err := b.kubeconfig(ctx, s.name, serverName)
@@ -192,15 +193,15 @@ func (s *BoroughServer) Start(ctx context.Context) error {
 	return err
 }
 
-// SetReady says whether the Service sends requests to the server, as a kubelet
-// does by its readiness probe. One that has been added is ready.
+// SetReady sets whether the Service sends requests to the server, as a kubelet
+// does according to the readiness probe. AddServer sets it.
 func (s *BoroughServer) SetReady(ctx context.Context, ready bool) error {
 	client, err := kubernetes.NewForConfig(s.borough.cluster.AdminConfig())
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	// The aggregator reads the port here and does not care for the address, nor
-	// does the network; a loopback address would be refused.
+	// The aggregator uses only the port, and Network ignores the address.
+	// kube-apiserver rejects an EndpointSlice with a loopback address.
 	slice := discoveryv1ac.EndpointSlice(s.name, SystemNamespace).
 		WithLabels(map[string]string{discoveryv1.LabelServiceName: serverName}).
 		WithAddressType(discoveryv1.AddressTypeIPv4).
@@ -225,8 +226,7 @@ func (b *Borough) AddController(ctx context.Context) (*BoroughController, error)
 	return m, m.Start(ctx)
 }
 
-// Start starts the controller, again after it ended, and returns once it is
-// ready.
+// Start starts or restarts the controller and returns once it is ready.
 func (m *BoroughController) Start(ctx context.Context) error {
 	b := m.borough
 	kubeconfig, err := b.kubeconfig(ctx, controllerName, controllerName)
@@ -246,13 +246,13 @@ func (m *BoroughController) Start(ctx context.Context) error {
 	return err
 }
 
-// Etcd is where it stores, nil if that is embedded in the server.
+// Etcd returns the etcd that Borough uses, or nil if the server embeds it.
 func (b *Borough) Etcd() *Etcd { return b.options.Etcd }
 
-// CA is the certificate, in PEM, of the CA that signed the servers' certificate.
+// CA returns the PEM certificate of the CA that signed the serving certificate.
 func (b *Borough) CA() []byte { return b.ca.CertPEM }
 
-// URL is where the controller serves health and metrics.
+// URL returns the URL at which the controller serves health and metrics.
 func (m *BoroughController) URL() string { return "http://" + m.address }
 
 func (b *Borough) kubeconfig(ctx context.Context, name, serviceAccount string) (string, error) {
@@ -263,8 +263,8 @@ func (b *Borough) kubeconfig(ctx context.Context, name, serviceAccount string) (
 	return b.cluster.WriteKubeconfig(name, config)
 }
 
-// BoroughClient returns a typed client of Borough's API with all rights, through the
-// host.
+// BoroughClient returns a typed client of Borough's API with all rights. Its
+// requests go through the cluster's kube-apiserver.
 func (c *Cluster) BoroughClient(t testing.TB) versioned.Interface {
 	t.Helper()
 	client, err := versioned.NewForConfig(c.AdminConfig())
@@ -274,8 +274,7 @@ func (c *Cluster) BoroughClient(t testing.TB) versioned.Interface {
 	return client
 }
 
-// Stop stops the processes that still run. What has been applied to the cluster
-// stays.
+// Stop stops the processes that still run. Applied objects stay in the cluster.
 func (b *Borough) Stop() error {
 	var errs []error
 	for _, m := range b.Controllers {
@@ -287,7 +286,7 @@ func (b *Borough) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Logs is the end of what each process wrote.
+// Logs returns the end of each process's log.
 func (b *Borough) Logs() string {
 	var processes []*harness.Process
 	for _, s := range b.Servers {

@@ -15,9 +15,9 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// Binary returns the path of a program of the host cluster: etcd, etcdctl,
-// etcdutl, kube-apiserver, kube-controller-manager or kubectl. The first call
-// builds them if they have not been built.
+// Binary returns the path of a program of the cluster: etcd, etcdctl, etcdutl,
+// kube-apiserver, kube-controller-manager or kubectl. The first call builds
+// them if necessary.
 func Binary(name string) (string, error) {
 	dir, err := binaries()
 	return filepath.Join(dir, name), err

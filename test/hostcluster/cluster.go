@@ -18,23 +18,26 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// Options say what a cluster is like. The zero value is the usual one.
+// Options configure a cluster. The zero value gives the default cluster.
 type Options struct {
-	// Etcd is what the cluster's etcd is like.
+	// Etcd configures the cluster's etcd.
 	Etcd EtcdOptions
-	// Controllers are what kube-controller-manager runs besides the
-	// DefaultControllers; "*" is all that it runs by default.
+	// Controllers are the controllers that kube-controller-manager runs in
+	// addition to the DefaultControllers; "*" adds all that it runs by default.
 	Controllers []string
-	// NoControllerManager leaves kube-controller-manager out: nothing changes
-	// by itself, and nothing waits for it.
+	// NoControllerManager leaves out kube-controller-manager, so that no
+	// controller changes or waits for anything.
 	NoControllerManager bool
-	// APIServerFlags and ControllerManagerFlags are added to the usual ones, of
-	// which they override those that take one value.
+	// AdminControllerManager makes kube-controller-manager and all its controllers
+	// use the kubeconfig of an administrator, as some hand-made clusters do.
+	AdminControllerManager bool
+	// APIServerFlags and ControllerManagerFlags are added to the default flags.
+	// They override those that take one value.
 	APIServerFlags, ControllerManagerFlags []string
 }
 
-// DefaultControllers deal with namespaces, owners, service accounts and roles.
-// The rest of what kube-controller-manager can run has to do with nodes and
+// DefaultControllers manage namespaces, owner references, service accounts and
+// roles. The other controllers of kube-controller-manager are for nodes and
 // workloads.
 var DefaultControllers = []string{
 	"namespace-controller",
@@ -44,8 +47,8 @@ var DefaultControllers = []string{
 	"clusterrole-aggregation-controller",
 }
 
-// Cluster is a Kubernetes control plane. Its processes may be killed, paused and
-// started again.
+// Cluster is a Kubernetes control plane. Tests may kill, pause and restart its
+// processes.
 type Cluster struct {
 	// Dir holds all state. Stop removes it.
 	Dir string
@@ -56,14 +59,14 @@ type Cluster struct {
 	Network           *Network
 
 	options Options
-	ca      *CA // signs what users and servers identify themselves with
+	ca      *CA // signs the certificates of users and servers
 	pki     pki
 	port    int // of kube-apiserver
 	kcmPort int
 	admin   *rest.Config
 }
 
-// Start starts a cluster and returns it once it is ready for use.
+// Start starts a cluster and returns it once it is ready.
 func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	c := &Cluster{options: options}
 	if c.Dir, err = os.MkdirTemp("", "borough-hostcluster-"); err != nil {
@@ -104,8 +107,8 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	return c, c.awaitSystem(ctx)
 }
 
-// awaitSystem waits for what kube-apiserver and the controllers make by
-// themselves, and what whoever uses a cluster takes for granted.
+// awaitSystem waits until kube-apiserver and the controllers have created the
+// objects that users of a cluster rely on.
 func (c *Cluster) awaitSystem(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -119,32 +122,31 @@ func (c *Cluster) awaitSystem(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("wait for what a new cluster has: %w", err)
+		return fmt.Errorf("wait for the objects of a new cluster: %w", err)
 	}
 	return nil
 }
 
-// New is Start for a test, at whose end the cluster is stopped. If the test
-// failed, the logs are shown.
+// New calls Start for a test and stops the cluster when the test ends. If the
+// test failed, it logs the processes' logs.
 func New(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	c, err := Start(t.Context(), options)
 	if err != nil {
-		t.Fatalf("start a host cluster: %v", err)
+		t.Fatalf("start a cluster: %v", err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(c.Logs())
 		}
 		if err := c.Stop(); err != nil {
-			t.Errorf("stop the host cluster: %v", err)
+			t.Errorf("stop the cluster: %v", err)
 		}
 	})
 	return c
 }
 
-// Stop ends all processes and removes the state. They are killed: there is
-// nothing that they could put in order.
+// Stop kills all processes and removes the state.
 func (c *Cluster) Stop() error {
 	kill(c.ControllerManager, c.APIServer)
 	if c.Etcd != nil {
@@ -156,7 +158,7 @@ func (c *Cluster) Stop() error {
 	return os.RemoveAll(c.Dir)
 }
 
-// Logs is the end of what each process wrote.
+// Logs returns the end of each process's log.
 func (c *Cluster) Logs() string {
 	processes := []*harness.Process{c.APIServer, c.ControllerManager}
 	if c.Etcd != nil {

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// serviceIPRange is where Services get their addresses from, and
-	// apiServerServiceIP that of the Service of kube-apiserver.
+	// serviceIPRange is the range of the Services' addresses, and
+	// apiServerServiceIP the address of the Service kubernetes.
 	serviceIPRange     = "10.0.0.0/16"
 	apiServerServiceIP = "10.0.0.1"
-	// frontProxyUser is who kube-apiserver is to an aggregated API server.
+	// frontProxyUser is the user as which kube-apiserver authenticates to an
+	// aggregated API server.
 	frontProxyUser = "front-proxy-client"
 )
 
 // makePKI makes what kubeadm makes: a CA for users and servers, another for the
-// front proxy, and the key pair of service accounts' tokens.
+// front proxy, and the key pair for service account tokens.
 func (c *Cluster) makePKI() error {
 	c.ca = c.pki.newCA("ca")
 	c.pki.issue(c.ca, "apiserver", pkix.Name{CommonName: "kube-apiserver"}, "localhost", "127.0.0.1", apiServerServiceIP,
@@ -37,8 +38,8 @@ func (c *Cluster) makePKI() error {
 	return c.pki.err
 }
 
-// StartAPIServer starts kube-apiserver, again after it ended, and returns once
-// it is ready.
+// StartAPIServer starts or restarts kube-apiserver and returns once it is
+// ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	egress := filepath.Join(c.Dir, "egress.yaml")
 	if err := c.Network.writeEgressConfig(egress); err != nil {
@@ -57,7 +58,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--service-account-key-file="+c.pki.file("service-accounts.pub"),
 		"--service-account-signing-key-file="+c.pki.file("service-accounts.key"),
 		"--service-cluster-ip-range="+serviceIPRange,
-		// It would publish its address, and a loopback address is refused.
+		// kube-apiserver can't publish a loopback address as its endpoint.
 		"--endpoint-reconciler-type=none",
 
 		"--requestheader-client-ca-file="+c.pki.file("front-proxy-ca.crt"),
@@ -69,7 +70,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 		"--proxy-client-cert-file="+c.pki.file("front-proxy-client.crt"),
 		"--proxy-client-key-file="+c.pki.file("front-proxy-client.key"),
 
-		// Nothing serves the addresses of Services, so it picks a backend.
+		// Service IPs are unreachable, so the aggregator connects to endpoints.
 		"--enable-aggregator-routing",
 		"--egress-selector-config-file="+egress,
 	)
@@ -81,12 +82,15 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	return err
 }
 
-// StartControllerManager starts kube-controller-manager, again after it ended,
-// and returns once it is healthy.
+// StartControllerManager starts or restarts kube-controller-manager and returns
+// once it is healthy.
 func (c *Cluster) StartControllerManager(ctx context.Context) error {
 	config, err := c.UserConfig("system:kube-controller-manager")
 	if err != nil {
 		return err
+	}
+	if c.options.AdminControllerManager {
+		config = c.AdminConfig()
 	}
 	kubeconfig, err := c.WriteKubeconfig("controller-manager", config)
 	if err != nil {
@@ -103,10 +107,10 @@ func (c *Cluster) StartControllerManager(ctx context.Context) error {
 		"--client-ca-file=" + c.pki.file("ca.crt"),
 		"--root-ca-file=" + c.pki.file("ca.crt"),
 		"--service-account-private-key-file=" + c.pki.file("service-accounts.key"),
-		// Each controller has the identity that it has in any real cluster.
-		"--use-service-account-credentials",
+		// Controllers use their service accounts, as in most real clusters.
+		"--use-service-account-credentials=" + strconv.FormatBool(!c.options.AdminControllerManager),
 		"--controllers=" + strings.Join(slices.Concat(DefaultControllers, c.options.Controllers), ","),
-		// There is one, and one that is started again need not wait for a lease.
+		// There is only one, and after a restart it does not wait for a Lease.
 		"--leader-elect=false",
 	}
 	path, err := Binary("kube-controller-manager")

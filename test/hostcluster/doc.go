@@ -2,31 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hostcluster runs a real Kubernetes control plane on this machine for
-// tests, comparisons and benchmarks: etcd, kube-apiserver and
-// kube-controller-manager, each a process of its own, and kubectl to drive them.
-// Borough can be deployed into it.
+// tests, comparisons and benchmarks: the processes etcd, kube-apiserver and
+// kube-controller-manager, and kubectl. Borough can be deployed into it.
 //
 //	cluster, err := hostcluster.Start(ctx, hostcluster.Options{})
 //	defer cluster.Stop()
 //	borough, err := cluster.Deploy(ctx, hostcluster.BoroughOptions{})
 //	defer borough.Stop()
 //
-// In a test, New and NewBorough do that, stop everything at the end, and show the
-// logs if the test failed.
+// In a test, use New and NewBorough. They stop everything when the test ends,
+// and show the logs if it failed.
 //
-// hack/hostcluster.sh builds the programs, once, from the versions that the
-// module in the folder kube pins; BOROUGH_HOSTCLUSTER_BIN names a directory that
-// has them already. That module is one of its own because Kubernetes needs its
-// libraries at its own version, which is not Borough's. This one shares the
-// libraries with Borough and is apart from it only to keep what it needs out of
-// the product's go.mod.
+// hack/hostcluster.sh builds the programs once, at the versions that the module
+// in the directory kube pins. Set BOROUGH_HOSTCLUSTER_BIN to a directory that
+// already has them. That module is separate because Kubernetes needs its
+// libraries at its own version, which differs from Borough's. This module uses
+// Borough's versions and is separate only to keep its dependencies out of the
+// product's go.mod.
 //
 // The cluster is set up as kubeadm does it: TLS with client certificates
-// everywhere, RBAC, a front proxy with its own CA, controllers that use their
-// service accounts. What differs: there are no nodes, so no Pod runs, and nothing
-// makes the addresses of Services and Pods reachable. In place of that network
-// kube-apiserver reaches whatever is behind a Service through a proxy (see
-// Network), which takes it to this machine's loopback interface. A Service is
-// therefore the usual one, and its backends are named by EndpointSlices: any
-// address, and the port that the process really listens on.
+// everywhere, RBAC, a front proxy with its own CA, and controllers that use
+// their service accounts. Two things differ: there are no nodes, so no Pod
+// runs; and the addresses of Services and Pods are unreachable. kube-apiserver
+// instead reaches the backends of a Service through a proxy (see Network) that
+// connects to this machine's loopback interface. A Service is therefore an
+// ordinary one, and its EndpointSlices have any address and the port that the
+// process listens on.
 package hostcluster

@@ -17,26 +17,26 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// EtcdOptions say what an etcd is like.
+// EtcdOptions configure an etcd.
 type EtcdOptions struct {
-	// Members is how many there are; 0 means 1.
+	// Members is the number of members; 0 means 1.
 	Members int
-	// Unsafe acknowledges writes that are not on disk yet. It is for tests that
-	// nothing but speed matters to.
+	// Unsafe acknowledges writes before they are on disk. It is for tests that
+	// need only speed.
 	Unsafe bool
-	// Restore, unless it is nil, makes the data of each member before it starts.
+	// Restore, if not nil, makes the data of each member before it starts.
 	Restore func(EtcdRestore) error
 }
 
-// EtcdRestore is what a member is to be restored as.
+// EtcdRestore describes the member that Restore makes the data of.
 type EtcdRestore struct {
 	Name, PeerURL, DataDir string
-	// Cluster is all members' names and URLs, as --initial-cluster has it.
+	// Cluster has the names and URLs of all members, as in --initial-cluster.
 	Cluster string
 }
 
-// Etcd is an etcd cluster of which every connection is TLS with a client
-// certificate.
+// Etcd is an etcd cluster whose connections all use TLS with client
+// certificates.
 type Etcd struct {
 	Members []*EtcdMember
 
@@ -55,7 +55,7 @@ type EtcdMember struct {
 }
 
 // StartEtcd starts an etcd with its state in dir, which must be empty or not
-// exist, and returns once every member serves.
+// exist, and returns once every member serves requests.
 func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, err error) {
 	e := &Etcd{pki: pki{dir: filepath.Join(dir, "pki")}}
 	ca := e.pki.newCA("ca")
@@ -108,7 +108,7 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 			e.Kill()
 		}
 	}()
-	// Members wait for each other.
+	// A member starts only once a majority has started.
 	errs := make([]error, len(e.Members))
 	var starting sync.WaitGroup
 	for i, member := range e.Members {
@@ -119,7 +119,7 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 	return e, errors.Join(errs...)
 }
 
-// Start starts a member, again after it ended, and returns once it serves.
+// Start starts or restarts a member and returns once it serves requests.
 func (m *EtcdMember) Start(ctx context.Context) error {
 	config := &rest.Config{Host: m.Endpoint, TLSClientConfig: rest.TLSClientConfig{
 		CAFile:   m.etcd.CAFile(),
@@ -134,10 +134,10 @@ func (m *EtcdMember) Start(ctx context.Context) error {
 	return err
 }
 
-// Kill ends all members at once. Their data stays where it is.
+// Kill kills all members. Their data remains.
 func (e *Etcd) Kill() { kill(e.processes()...) }
 
-// Endpoints are the URLs of all members for clients, separated by commas.
+// Endpoints returns the client URLs of all members, separated by commas.
 func (e *Etcd) Endpoints() string {
 	var endpoints []string
 	for _, member := range e.Members {
@@ -146,16 +146,17 @@ func (e *Etcd) Endpoints() string {
 	return strings.Join(endpoints, ",")
 }
 
-// CAFile is the certificate of the CA that signed the members' certificates.
+// CAFile returns the path of the certificate of the CA that signed the members'
+// certificates.
 func (e *Etcd) CAFile() string { return e.pki.file("ca.crt") }
 
-// CertFile is the certificate of a client that may do everything.
+// CertFile returns the path of the certificate of a client with all rights.
 func (e *Etcd) CertFile() string { return e.pki.file("client.crt") }
 
-// KeyFile is the key for CertFile.
+// KeyFile returns the path of the key for CertFile.
 func (e *Etcd) KeyFile() string { return e.pki.file("client.key") }
 
-// ClientFlags are the flags by which an API server uses this etcd.
+// ClientFlags returns the flags of an API server that uses this etcd.
 func (e *Etcd) ClientFlags() []string {
 	return []string{
 		"--etcd-servers=" + e.Endpoints(),

@@ -18,7 +18,8 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// TestCluster takes a cluster through what tests do to one.
+// TestCluster crashes and restarts the processes of a cluster, as other tests
+// do.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("no short test")
@@ -34,14 +35,14 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "v1.36.3"; version.GitVersion != want || version.Major != "1" || version.Minor != "36" {
-		t.Errorf("kube-apiserver calls itself %+v, want %s", version, want)
+		t.Errorf("version of kube-apiserver: got %+v, want %s", version, want)
 	}
 	kubectl := cluster.Kubectl(t)
 	if out := kubectl.Run(t, "version"); strings.Count(out, "v1.36.3") != 2 {
 		t.Errorf("kubectl version: got\n%s\nwant v1.36.3 for both sides", out)
 	}
 
-	// The namespace controller works, and outlives a crash.
+	// The namespace controller works, also after a crash.
 	namespaces := client.CoreV1().Namespaces()
 	create := func(name string) {
 		t.Helper()
@@ -65,7 +66,7 @@ func TestCluster(t *testing.T) {
 		return "the namespace one is still there"
 	})
 
-	// The API server keeps its address and its data through a crash.
+	// The API server keeps its address and its data after a crash.
 	create("two")
 	cluster.APIServer.Kill()
 	if err := cluster.StartAPIServer(ctx); err != nil {
@@ -75,7 +76,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("after a crash: %v", err)
 	}
 
-	// One member of three may fail, by standing still or by crashing.
+	// One member of three may hang or crash.
 	member := cluster.Etcd.Members[0]
 	if err := member.Process.Pause(); err != nil {
 		t.Fatal(err)
@@ -102,6 +103,6 @@ func TestCluster(t *testing.T) {
 	}
 	t.Logf("stopped after %s", time.Since(began).Round(time.Millisecond))
 	if _, err := os.Stat(cluster.Dir); !os.IsNotExist(err) {
-		t.Errorf("Stop leaves %s: %v", cluster.Dir, err)
+		t.Errorf("Stop left %s: %v", cluster.Dir, err)
 	}
 }

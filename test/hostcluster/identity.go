@@ -17,13 +17,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The configurations of clients do not limit their rate.
+// Clients with these configurations have no rate limit.
 
-// AdminConfig is the configuration of a client with all rights.
+// AdminConfig returns the configuration of a client with all rights.
 func (c *Cluster) AdminConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// UserConfig is the configuration of a client that is this user, by a client
-// certificate.
+// UserConfig returns the configuration of a client that authenticates as the
+// user with a client certificate.
 func (c *Cluster) UserConfig(user string, groups ...string) (*rest.Config, error) {
 	cert, key, err := c.ca.Issue(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
@@ -34,8 +34,8 @@ func (c *Cluster) UserConfig(user string, groups ...string) (*rest.Config, error
 	return config, nil
 }
 
-// ServiceAccountConfig is the configuration of a client that is this service
-// account, by a token.
+// ServiceAccountConfig returns the configuration of a client that authenticates
+// as the service account with a token.
 func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	token, err := c.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *Cluster) ServiceAccountConfig(ctx context.Context, namespace, name stri
 	return config, nil
 }
 
-// ServiceAccountToken returns a new token, good for a day, of a service account
-// that exists.
+// ServiceAccountToken returns a new token of an existing service account, valid
+// for a day.
 func (c *Cluster) ServiceAccountToken(ctx context.Context, namespace, name string) (string, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -67,7 +67,7 @@ func (c *Cluster) anonymousConfig() *rest.Config {
 	return &rest.Config{Host: localURL(c.port), QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.CertPEM}}
 }
 
-// WriteKubeconfig writes a configuration as the kubeconfig Dir/name.kubeconfig
+// WriteKubeconfig writes a configuration to the kubeconfig Dir/name.kubeconfig
 // and returns its path.
 func (c *Cluster) WriteKubeconfig(name string, config *rest.Config) (string, error) {
 	path := filepath.Join(c.Dir, name+".kubeconfig")

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// kubectlTimeout ends a kubectl that hangs.
+// kubectlTimeout bounds a run of kubectl.
 const kubectlTimeout = 2 * time.Minute
 
-// Kubectl is the host cluster's kubectl with an identity and caches of its own.
+// Kubectl runs the cluster's kubectl with its own identity and caches.
 type Kubectl struct {
 	env []string
 }
@@ -30,7 +30,7 @@ type Kubectl struct {
 // Kubectl returns a kubectl with all rights.
 func (c *Cluster) Kubectl(t testing.TB) *Kubectl { return c.KubectlAs(t, c.AdminConfig()) }
 
-// KubectlAs returns a kubectl with the identity that the configuration has.
+// KubectlAs returns a kubectl with the identity of the configuration.
 func (c *Cluster) KubectlAs(t testing.TB, config *rest.Config) *Kubectl {
 	t.Helper()
 	kubectl, err := c.newKubectl(config)
@@ -52,13 +52,13 @@ func (c *Cluster) newKubectl(config *rest.Config) (*Kubectl, error) {
 	return &Kubectl{append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+home)}, nil
 }
 
-// WithEnv returns a kubectl with more of an environment: NAME=VALUE each.
+// WithEnv returns a kubectl with additional environment variables NAME=VALUE.
 func (k *Kubectl) WithEnv(env ...string) *Kubectl {
 	return &Kubectl{slices.Concat(k.env, env)}
 }
 
-// Run runs kubectl and returns what it wrote to its standard output. The test
-// fails if kubectl does.
+// Run runs kubectl and returns its standard output. The test fails if kubectl
+// does.
 func (k *Kubectl) Run(t testing.TB, args ...string) string {
 	t.Helper()
 	return k.RunWith(t, "", args...)
@@ -74,8 +74,7 @@ func (k *Kubectl) RunWith(t testing.TB, stdin string, args ...string) string {
 	return stdout
 }
 
-// Fails runs kubectl, which must fail, and returns what it wrote to its standard
-// error.
+// Fails runs kubectl, which must fail, and returns its standard error.
 func (k *Kubectl) Fails(t testing.TB, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := k.Try(t.Context(), "", args...)
@@ -85,8 +84,8 @@ func (k *Kubectl) Fails(t testing.TB, args ...string) string {
 	return stderr
 }
 
-// Watch runs a kubectl that goes on until the test ends, and returns the lines
-// that it writes to its standard output. The channel is closed if kubectl ends.
+// Watch runs a kubectl until the test ends, and returns the lines of its
+// standard output. The channel is closed when kubectl ends.
 func (k *Kubectl) Watch(t testing.TB, args ...string) <-chan string {
 	t.Helper()
 	path, err := Binary("kubectl")
@@ -97,7 +96,7 @@ func (k *Kubectl) Watch(t testing.TB, args ...string) <-chan string {
 	cmd.Env = k.env
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatalf("read what kubectl writes: %v", err)
+		t.Fatalf("read the output of kubectl: %v", err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start kubectl: %v", err)
@@ -119,7 +118,7 @@ func (k *Kubectl) Watch(t testing.TB, args ...string) <-chan string {
 	return lines
 }
 
-// Try runs kubectl and returns both its outputs and how it ended.
+// Try runs kubectl and returns its standard output, standard error and error.
 func (k *Kubectl) Try(ctx context.Context, stdin string, args ...string) (stdout, stderr string, err error) {
 	path, err := Binary("kubectl")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// Main is harness.Main for a package whose tests share nothing. Whatever has to
-// be built is built before a test waits for a process.
+// Main is harness.Main for a package whose tests share nothing. It builds all
+// programs before a test waits for a process.
 func Main(m *testing.M) {
 	harness.Main(m, func(m *testing.M) (code int, err error) {
 		if _, err := harness.Binary("borough-apiserver"); err != nil {

@@ -13,14 +13,14 @@ import (
 	"sync"
 )
 
-// Network stands in for the network of Services and Pods. It is an HTTP proxy
+// Network replaces the network of Services and Pods. It is an HTTP proxy
 // through which kube-apiserver reaches aggregated API servers and admission
-// webhooks (its egress selection "cluster"). Whatever address is asked for, it
-// connects to that port on 127.0.0.1.
+// webhooks (its egress selection "cluster"). For any address, it connects to
+// the requested port on 127.0.0.1.
 //
-// An ExternalName Service for localhost would need no proxy, but it is not the
-// Service that is deployed, and has but one backend. An EndpointSlice with a
-// loopback address would be refused.
+// An ExternalName Service for localhost would need no proxy, but Borough is not
+// deployed with one, and it has only one backend. kube-apiserver rejects an
+// EndpointSlice with a loopback address.
 type Network struct {
 	listener net.Listener
 
@@ -29,9 +29,9 @@ type Network struct {
 	closed bool
 }
 
-// newNetwork starts the network on a socket in a directory.
+// newNetwork starts the network on a Unix socket in the directory.
 func newNetwork(dir string) (*Network, error) {
-	// Not on TCP: without TLS, kube-apiserver 1.36 panics on such a proxy.
+	// On TCP without TLS, kube-apiserver 1.36 panics with such a proxy.
 	listener, err := net.Listen("unix", filepath.Join(dir, "network"))
 	if err != nil {
 		return nil, fmt.Errorf("start the network: %w", err)
@@ -42,25 +42,25 @@ func newNetwork(dir string) (*Network, error) {
 	return n, nil
 }
 
-// Disconnect cuts all connections. New ones can be made.
+// Disconnect closes all connections. New ones can be opened.
 func (n *Network) Disconnect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for conn := range n.conns {
-		_ = conn.Close() // fails only when the other side was first
+		_ = conn.Close() // fails only if it is already closed
 	}
 }
 
 func (n *Network) close() {
-	_ = n.listener.Close() // fails only when it is closed
+	_ = n.listener.Close() // fails only if it is already closed
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
 	n.Disconnect()
 }
 
-// keep has Disconnect cut a connection too, until it is dropped. It returns
-// false when the network is closed.
+// keep registers a connection for Disconnect until it is dropped. It returns
+// false if the network is closed.
 func (n *Network) keep(conn net.Conn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,7 +74,7 @@ func (n *Network) drop(conn net.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.conns, conn)
-	_ = conn.Close() // may be closed already
+	_ = conn.Close() // may already be closed
 }
 
 // ServeHTTP serves the method CONNECT.
@@ -107,7 +107,7 @@ func (n *Network) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	// However one direction ends, the tunnel ends with it.
+	// The tunnel ends when either direction ends.
 	forward := func(to io.Writer, from io.Reader) {
 		_, _ = io.Copy(to, from)
 		_, _ = client.Close(), backend.Close()

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// validity of all certificates and tokens. Tests of rotation make their own.
+// validity is that of all certificates and tokens. Tests of rotation make their
+// own.
 const validity = 24 * time.Hour
 
 // CA is a certificate authority.
@@ -30,7 +31,7 @@ type CA struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewCA makes a certificate authority with a key of its own.
+// NewCA makes a certificate authority with a new key.
 func NewCA(name string) (*CA, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -50,9 +51,9 @@ func NewCA(name string) (*CA, error) {
 	return &CA{encodePEM("CERTIFICATE", der), cert, key}, nil
 }
 
-// Issue makes a certificate for the subject and returns it and its key, in PEM.
-// With hosts, which are names and addresses, it serves; it is good for clients
-// too.
+// Issue makes a certificate for the subject and returns it and its key in PEM.
+// It is a client certificate and, with hosts (names and addresses), also a
+// serving certificate.
 func (ca *CA) Issue(subject pkix.Name, hosts ...string) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -101,14 +102,14 @@ func encodeKey(key crypto.PrivateKey) ([]byte, error) {
 	return encodePEM("PRIVATE KEY", der), nil
 }
 
-// pki is a directory of certificates and keys. The first failure is kept and
-// makes all that follows do nothing.
+// pki is a directory of certificates and keys. It keeps the first error, after
+// which its methods do nothing.
 type pki struct {
 	dir string
 	err error
 }
 
-// file is the path of a file in the directory.
+// file returns the path of a file in the directory.
 func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }
 
 func (p *pki) write(name string, data []byte) {
@@ -120,7 +121,7 @@ func (p *pki) write(name string, data []byte) {
 	}
 }
 
-// newCA makes name.crt; nothing but this process needs its key.
+// newCA makes name.crt. The key stays in this process.
 func (p *pki) newCA(name string) *CA {
 	if p.err != nil {
 		return nil

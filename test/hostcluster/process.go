@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// startTimeout is how long a process may take to be ready. Usual are
-	// seconds; a busy machine needs more.
+	// startTimeout bounds the start of a process. It usually takes seconds, but
+	// longer on a busy machine.
 	startTimeout = 3 * time.Minute
-	// logLines is how much of each process's log is shown after a failure.
+	// logLines is the number of lines of each process's log that are shown after a
+	// failure.
 	logLines = 40
 )
 
-// startReady starts a program and returns once it answers 200 on the path, asked
-// as the configuration says. It fails at once if the program ends.
+// startReady starts a program and returns once a GET of the path, with the
+// client configuration, returns 200. It fails at once if the program ends.
 func startReady(ctx context.Context, config *rest.Config, path, program string, args ...string) (*harness.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -50,8 +51,8 @@ func startReady(ctx context.Context, config *rest.Config, path, program string, 
 	return process, nil
 }
 
-// Await calls condition, every now and then, until it returns nil, for at most
-// the timeout. It returns the last reason if that never happens.
+// Await polls the condition until it returns nil, for at most the timeout. It
+// then returns the condition's last error.
 func Await(ctx context.Context, timeout time.Duration, condition func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -64,7 +65,7 @@ func Await(ctx context.Context, timeout time.Duration, condition func(context.Co
 			return nil
 		}
 		if ctx.Err() == nil || last == nil {
-			last = reason // and not that time is up
+			last = reason // rather than the error of the expired context
 		}
 		select {
 		case <-ctx.Done():
@@ -74,8 +75,8 @@ func Await(ctx context.Context, timeout time.Duration, condition func(context.Co
 	}
 }
 
-// get returns an error unless the URL answers 200. It decodes the answer, which
-// is JSON, unless into is nil.
+// get returns an error unless the URL returns 200. It decodes the JSON body
+// unless into is nil.
 func get(ctx context.Context, client *http.Client, url string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -102,7 +103,7 @@ func get(ctx context.Context, client *http.Client, url string, into any) error {
 	return nil
 }
 
-// kill ends processes at once, save those that never started.
+// kill kills the processes that were started.
 func kill(processes ...*harness.Process) {
 	for _, process := range processes {
 		if process != nil {
@@ -111,17 +112,17 @@ func kill(processes ...*harness.Process) {
 	}
 }
 
-// stop stops a process in good order unless it never started or has ended.
+// stop stops a process gracefully unless it never started or has ended.
 func stop(process *harness.Process) error {
 	if process == nil {
 		return nil
 	}
 	select {
-	case <-process.Done(): // a test's own doing
+	case <-process.Done(): // the test ended it
 		return process.Flaws()
 	default:
-		// One that a test has paused would not hear of it.
-		_ = process.Resume() // fails only when it has ended
+		// A process that a test has paused does not receive the signal.
+		_ = process.Resume() // fails only if it has ended
 		return process.Stop()
 	}
 }
@@ -136,8 +137,7 @@ func tails(processes ...*harness.Process) string {
 	return strings.Join(logs, "\n")
 }
 
-// freePorts returns TCP ports that were free on 127.0.0.1 a moment ago, all
-// different.
+// freePorts returns different TCP ports that were just free on 127.0.0.1.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// kubectl is Kubernetes' own command, built from the k8s.io/kubectl module at
-// the version that Borough's libraries have. The tests drive the server with
-// it, and `make kubectl` gives it to people who have none.
+// kubectl is Kubernetes' command-line tool, built from the k8s.io/kubectl module
+// in the version of Borough's other Kubernetes libraries. The tests use it, and
+// `make kubectl` builds it for users who have none.
 package main
 
 import (

@@ -1,11 +1,12 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The program limitranger measures what Borough's LimitRanger costs a Pod: the
-// plugin as the server has it, on an informer of its own. The benchmarks run it
-// beside a program that does the same with Kubernetes' own plugin, which can't be
-// linked with this one: their libraries are of two releases. What to measure comes
-// as JSON on the standard input, what came out goes to the standard output.
+// The program limitranger measures the cost of Borough's LimitRanger per Pod. It
+// sets up the plugin like the server, with a separate informer. The benchmarks
+// also run a program that does the same with Kubernetes' plugin. The two can't be
+// linked into one program, because they need different releases of the libraries.
+// The program reads what to measure as JSON from the standard input and writes
+// the result to the standard output.
 package main
 
 import (
@@ -35,22 +36,22 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 )
 
-// work is a Pod that is admitted again and again, and the LimitRanges of its
+// work is a Pod that is admitted repeatedly, and the LimitRanges of its
 // Namespace.
 type work struct {
 	LimitRanges []v1.LimitRange
 	Pod         v1.Pod
-	// Namespaces is how many there are with the same LimitRanges, and InTurn in how
-	// many of them the Pod is admitted in turn.
+	// Namespaces is the number of Namespaces with these LimitRanges, and InTurn in
+	// how many of them the Pod is admitted in turn.
 	Namespaces, InTurn int
 }
 
-// outcome is what it costs to admit the Pod once, and what has become of it.
+// outcome is the cost of admitting the Pod once, and the resulting Pod.
 type outcome struct {
 	Seconds     float64 // of CPU time
 	Allocations float64
 	Pod         corev1.Pod
-	// Memory is what is held for each LimitRange, in bytes.
+	// Memory is the memory that is kept for each LimitRange, in bytes.
 	Memory float64
 }
 
@@ -72,10 +73,10 @@ func run(ctx context.Context) error {
 	flag.Parse()
 	var w work
 	if err := json.NewDecoder(os.Stdin).Decode(&w); err != nil {
-		return fmt.Errorf("read what to do: %w", err)
+		return fmt.Errorf("read the work from the standard input: %w", err)
 	}
-	// The Pods of all Namespaces are one, so that there is nothing to measure
-	// besides what differs by Namespace.
+	// All Namespaces share one Pod, so that the memory per Namespace is only what
+	// the plugin keeps.
 	pod := &tenancy.Pod{ObjectMeta: w.Pod.ObjectMeta, Spec: w.Pod.Spec}
 	requests := make([]admission.Attributes, w.Namespaces)
 	for i := range requests {
@@ -119,8 +120,9 @@ func run(ctx context.Context) error {
 		}
 		spent = cpuTime() - began
 	}
-	// A server's heap is so large that garbage is collected seldom, and has grown
-	// before: so does this one in a first run, which does not count.
+	// In a server, the heap has already grown and is so large that garbage is
+	// collected seldom. A first run, which does not count, brings this process into
+	// the same state.
 	debug.SetGCPercent(1000)
 	testing.Benchmark(measure)
 	result := testing.Benchmark(measure)
@@ -136,8 +138,8 @@ func run(ctx context.Context) error {
 	})
 }
 
-// cpuTime is what this process has spent, the collection of its garbage included.
-// Unlike the time that passes, it does not depend on what else the machine does.
+// cpuTime returns the CPU time of this process, garbage collection included.
+// Unlike the elapsed time, it does not depend on the load of the machine.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -148,20 +150,20 @@ func cpuTime() time.Duration {
 
 func namespace(i int) string { return fmt.Sprintf("namespace-%d", i) }
 
-// heap is what is held on the heap, in bytes.
+// heap returns the size of the live heap, in bytes.
 func heap() float64 {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first has finalized
+	runtime.GC() // collects what the first has finalized
 	runtime.ReadMemStats(&stats)
 	return float64(stats.HeapAlloc)
 }
 
-// newPlugin makes the plugin as the server does, and fills its informer.
+// newPlugin creates the plugin like the server, and fills its informer.
 func newPlugin(ctx context.Context, w *work) (plugin, error) {
 	client := fake.NewClientset()
 	client.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-		list := &v1.LimitRangeList{} // made anew, as decoding does
+		list := &v1.LimitRangeList{} // a new list each time, as from decoding
 		for i := range w.Namespaces {
 			for _, limitRange := range w.LimitRanges {
 				item := limitRange.DeepCopy()
@@ -176,7 +178,7 @@ func newPlugin(ctx context.Context, w *work) (plugin, error) {
 	limitranger.Register(plugins)
 	limitRanger, err := plugins.InitPlugin(limitranger.PluginName, nil, boroughadmission.NewInitializer(informers, client))
 	if err != nil {
-		return nil, fmt.Errorf("make the plugin: %w", err)
+		return nil, fmt.Errorf("create the plugin: %w", err)
 	}
 	informers.StartWithContext(ctx)
 	informers.WaitForCacheSyncWithContext(ctx)

@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChartGivesTheSame compares each object that the chart gives with the one
-// that kustomize gives. The two differ only in the labels by which Helm knows
-// its own, and in the Namespace, which Helm makes when it is told to.
-func TestChartGivesTheSame(t *testing.T) {
+// TestChartMatchesKustomize checks that the chart and kustomize render the same
+// objects, except for Helm's labels and the namespace, which Helm creates only
+// with --create-namespace.
+func TestChartMatchesKustomize(t *testing.T) {
 	for _, name := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := decode(t, kustomize(t, name))
@@ -28,7 +28,7 @@ func TestChartGivesTheSame(t *testing.T) {
 
 			ns := key("Namespace", "", namespace)
 			if want[ns] == nil {
-				t.Errorf("kustomize gives no %s", ns)
+				t.Errorf("kustomize renders no %s", ns)
 			}
 			delete(want, ns)
 			for _, o := range got {
@@ -54,7 +54,8 @@ func TestChartGivesTheSame(t *testing.T) {
 	}
 }
 
-// sortVolumes undoes an order that means nothing and is that of the patches.
+// sortVolumes sorts volumes and mounts by name. Their order depends on the
+// patches and has no meaning.
 func sortVolumes(all objects) {
 	for _, w := range workloads(all) {
 		slices.SortFunc(w.pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
@@ -64,7 +65,8 @@ func sortVolumes(all objects) {
 	}
 }
 
-// TestChartInAnotherNamespace shows that nothing is left behind.
+// TestChartInAnotherNamespace checks that the default namespace is not in the
+// output if the chart is installed into another one.
 func TestChartInAnotherNamespace(t *testing.T) {
 	rendered := helm(t, valuesOf("everything"), "--namespace=elsewhere")
 	for line := range bytes.Lines(rendered) {
@@ -75,9 +77,9 @@ func TestChartInAnotherNamespace(t *testing.T) {
 	checkReferences(t, decode(t, rendered), "elsewhere")
 }
 
-// TestChartRefuses shows that values which cannot work are found before
-// anything is installed.
-func TestChartRefuses(t *testing.T) {
+// TestChartRejectsInvalidValues checks that rendering fails for values that
+// cannot work.
+func TestChartRejectsInvalidValues(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		want string
@@ -91,7 +93,7 @@ func TestChartRefuses(t *testing.T) {
 		{[]string{"--set=etcd.mode=embedded"}, "mode"},
 		{[]string{"--set=etcd.mode=external"}, "servers"},
 		{[]string{"--set=etcd.mode=external", "--set=etcd.servers={http://etcd:2379}"}, "servers"},
-		{[]string{"--set=etcd.servers={https://etcd:2379}"}, "servers"}, // they would not be used
+		{[]string{"--set=etcd.servers={https://etcd:2379}"}, "servers"}, // would be ignored
 		{[]string{"--set=certificates.mode=none"}, "mode"},
 		{[]string{"--set=certificates.mode=secret"}, "caBundle"},
 		{[]string{"--set=certificates.mode=secret", "--set=certificates.caBundle=LS0tLS1CRUdJTi"}, "caBundle"},
@@ -106,10 +108,10 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
-// TestEveryValue gives each value of the chart another, shows that this makes a
-// difference, and that README.md has the value. A value that is not in the
-// table fails the test, so that none is forgotten.
-func TestEveryValue(t *testing.T) {
+// TestChartValues checks that changing any value of the chart changes the output,
+// and that README.md documents the value. A value that is not in the table fails
+// the test, so that none is forgotten.
+func TestChartValues(t *testing.T) {
 	other := map[string]string{
 		"image.registry":              `"registry.example.com/"`,
 		"image.tag":                   `"other"`,
@@ -172,11 +174,11 @@ func TestEveryValue(t *testing.T) {
 	base := helm(t, valuesOf("everything"))
 	leaves := leavesOf("", tree, func(path string) bool { _, ok := other[path]; return ok })
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(other)), slices.Sorted(slices.Values(leaves))); diff != "" {
-		t.Errorf("values (-tested +there):\n%s", diff)
+		t.Errorf("values (-tested +in values.yaml):\n%s", diff)
 	}
 	for _, path := range leaves {
 		if !bytes.Contains(readme, []byte("`"+path+"`")) {
-			t.Errorf("README.md does not have %s", path)
+			t.Errorf("README.md does not document %s", path)
 		}
 		json := other[path]
 		if json == "" {
@@ -193,7 +195,8 @@ func TestEveryValue(t *testing.T) {
 	}
 }
 
-// leavesOf returns the paths of what is no map, or a map that ends the path.
+// leavesOf returns the paths of all values that are not maps, and of the maps for
+// which ends returns true.
 func leavesOf(prefix string, tree map[string]any, ends func(path string) bool) []string {
 	var paths []string
 	for name, value := range tree {

@@ -47,9 +47,9 @@ func workloads(all objects) []workload {
 	return found
 }
 
-// TestArguments starts each command with the arguments that its container has,
-// up to where it would run: flags that do not exist, values that do not parse
-// and combinations that do not go together fail.
+// TestArguments parses and validates the arguments of each container with the
+// command that it runs. Unknown flags, malformed values and invalid combinations
+// fail.
 func TestArguments(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) {
 		for _, w := range workloads(all) {
@@ -61,7 +61,7 @@ func TestArguments(t *testing.T) {
 				for _, arg := range c.Args {
 					name, _, _ := strings.Cut(arg, "=")
 					if names[name] {
-						t.Errorf("%s: %s is given twice", c.Name, name)
+						t.Errorf("%s: duplicate flag %s", c.Name, name)
 					}
 					names[name] = true
 				}
@@ -70,19 +70,22 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// TestArgumentsAreNeeded shows that TestArguments can fail.
-func TestArgumentsAreNeeded(t *testing.T) {
+// TestInvalidArguments checks that accept, which TestArguments uses, rejects
+// invalid arguments.
+func TestInvalidArguments(t *testing.T) {
 	for name, args := range map[string][]string{
 		"borough-apiserver":          {"--etcd-cafile=x"}, // without --etcd-servers
 		"borough-controller-manager": {"--http-bind-address=10280"},
 		"etcd":                       {"--nonsense"},
 	} {
 		if err := accept(t, name, args); err == nil {
-			t.Errorf("%s takes %v", name, args)
+			t.Errorf("%s accepts %v", name, args)
 		}
 	}
 }
 
+// accept returns the error of the container's command for the arguments. The
+// command does not run.
 func accept(t *testing.T, container string, args []string) error {
 	t.Helper()
 	var cmd *cobra.Command
@@ -98,15 +101,15 @@ func accept(t *testing.T, container string, args []string) error {
 		embed.NewConfig().AddFlags(fs)
 		return fs.Parse(args)
 	default:
-		t.Fatalf("no container %q is known", container)
+		t.Fatalf("unknown container %q", container)
 	}
-	// In place of the service account that a Pod has.
+	// A Pod has a service account instead of a kubeconfig.
 	cmd.SetArgs(append(slices.Clone(args), "--kubeconfig="+writeKubeconfig(t)))
 	cmd.SetOut(io.Discard)
 	cmd.SetErr(io.Discard)
 	err := cmd.ExecuteContext(t.Context())
 	if err == nil && !ran {
-		t.Errorf("%s %v was neither run nor refused", container, args)
+		t.Errorf("%s %v: got neither a run nor an error", container, args)
 	}
 	return err
 }
@@ -124,8 +127,8 @@ func writeKubeconfig(t *testing.T) string {
 	return path
 }
 
-// TestPodSecurity holds every Pod against the restricted standard, which the
-// namespace enforces, and against what goes beyond it.
+// TestPodSecurity checks that every Pod meets the restricted Pod Security
+// Standard, which its namespace enforces, and our additional rules.
 func TestPodSecurity(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -146,7 +149,7 @@ func TestPodSecurity(t *testing.T) {
 			}
 			for _, c := range spec.Containers {
 				if c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
-					t.Errorf("%s: can write to its image", w.name)
+					t.Errorf("%s: readOnlyRootFilesystem is not set", w.name)
 				}
 				for _, resource := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 					if c.Resources.Requests.Name(resource, "").IsZero() {
@@ -155,22 +158,23 @@ func TestPodSecurity(t *testing.T) {
 				}
 				for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe} {
 					if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Port.StrVal == "" {
-						t.Errorf("%s: a probe is missing, or not on a port by name", w.name)
+						t.Errorf("%s: a probe is missing or does not use a named port", w.name)
 					}
 				}
 				if path := c.LivenessProbe.HTTPGet.Path; !strings.HasPrefix(path, "/livez") {
-					t.Errorf("%s: liveness is %s", w.name, path)
+					t.Errorf("%s: the path of the liveness probe is %s", w.name, path)
 				}
 				if path := c.ReadinessProbe.HTTPGet.Path; !strings.HasPrefix(path, "/readyz") {
-					t.Errorf("%s: readiness is %s", w.name, path)
+					t.Errorf("%s: the path of the readiness probe is %s", w.name, path)
 				}
 			}
 		}
 	})
 }
 
-// TestFiles shows that every file that an argument names is on a volume.
-func TestFiles(t *testing.T) {
+// TestFilesAreMounted checks that every file in an argument is on a volume, and
+// that every volume mount is used.
+func TestFilesAreMounted(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) {
 		for _, w := range workloads(all) {
 			volumes := map[string]bool{}
@@ -201,7 +205,7 @@ func TestFiles(t *testing.T) {
 				}
 				for mount, used := range mounts {
 					if !used {
-						t.Errorf("%s: no argument names anything on %s", w.name, mount)
+						t.Errorf("%s: no argument has a file on %s", w.name, mount)
 					}
 				}
 			}

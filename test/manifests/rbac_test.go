@@ -16,16 +16,16 @@ import (
 	"github.com/borough-io/borough/pkg/standalone"
 )
 
-// TestBindings shows that every binding leads from a service account of ours to
-// a role that is there, and that no role is left unbound.
+// TestBindings checks that every binding refers to an existing role and one of
+// our service accounts, and that every role is bound.
 func TestBindings(t *testing.T) {
-	// What every host has.
-	host := []string{
+	// Roles that every cluster has.
+	builtin := []string{
 		key("ClusterRole", "", "system:auth-delegator"),
 		key("Role", "kube-system", "extension-apiserver-authentication-reader"),
 	}
-	// What the operator binds, or the host aggregates.
-	offered := []string{"borough-view", "borough-edit", "borough-metrics-reader"}
+	// Roles that the operator binds, or that the cluster aggregates.
+	unbound := []string{"borough-view", "borough-edit", "borough-metrics-reader"}
 
 	forEachCase(t, func(t *testing.T, all objects) {
 		bound := map[string]bool{}
@@ -35,7 +35,7 @@ func TestBindings(t *testing.T) {
 				role = key(ref.Kind, "", ref.Name)
 			}
 			bound[role] = true
-			if all[role] == nil && !slices.Contains(host, role) {
+			if all[role] == nil && !slices.Contains(builtin, role) {
 				t.Errorf("%s: no %s", name, role)
 			}
 			for _, s := range subjects {
@@ -49,7 +49,7 @@ func TestBindings(t *testing.T) {
 		}
 		each(all, func(b *rbacv1.RoleBinding) { check(b.Name, b.Namespace, b.RoleRef, b.Subjects) })
 		each(all, func(b *rbacv1.ClusterRoleBinding) { check(b.Name, "", b.RoleRef, b.Subjects) })
-		for _, role := range host {
+		for _, role := range builtin {
 			if !bound[role] {
 				t.Errorf("%s is not bound", role)
 			}
@@ -57,7 +57,7 @@ func TestBindings(t *testing.T) {
 		for k, o := range all {
 			switch o.(type) {
 			case *rbacv1.Role, *rbacv1.ClusterRole:
-				if !bound[k] && !slices.Contains(offered, o.GetName()) {
+				if !bound[k] && !slices.Contains(unbound, o.GetName()) {
 					t.Errorf("%s is not bound", k)
 				}
 			}
@@ -65,9 +65,9 @@ func TestBindings(t *testing.T) {
 	})
 }
 
-// TestLeastPrivilege shows that no rule says "all", that the controller may do
-// no more in a host cluster than what its standalone policy lets it do, and that
-// tenants are given rights on our kinds only.
+// TestLeastPrivilege checks that no rule has a wildcard, that the controller has
+// no more rights in a cluster than standalone, and that the roles for tenants
+// grant rights for our kinds only.
 func TestLeastPrivilege(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) {
 		check := func(name string, rules []rbacv1.PolicyRule) {
@@ -97,8 +97,9 @@ func TestLeastPrivilege(t *testing.T) {
 	})
 }
 
-// TestNothingIsInsecure looks for the words, whatever the field.
-func TestNothingIsInsecure(t *testing.T) {
+// TestNoInsecureSettings checks that no field has "insecure" or "skip" in its name
+// or value.
+func TestNoInsecureSettings(t *testing.T) {
 	for _, name := range cases {
 		for tool, rendered := range map[string][]byte{"kustomize": kustomize(t, name), "helm": helm(t, valuesOf(name))} {
 			for line := range bytes.Lines(rendered) {

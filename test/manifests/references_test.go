@@ -20,8 +20,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// TestReferences shows that what names another object, a label or a port finds
-// it.
+// TestReferences checks that every reference to an object, a label or a port
+// resolves.
 func TestReferences(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) { checkReferences(t, all, namespace) })
 }
@@ -57,7 +57,7 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 			t.Errorf("%s: no service account %s", w.name, w.pod.Spec.ServiceAccountName)
 		}
 		if all[key("PodDisruptionBudget", namespace, w.name)] == nil {
-			t.Errorf("%s: no disruption budget", w.name)
+			t.Errorf("%s: no PodDisruptionBudget", w.name)
 		}
 		for _, c := range w.pod.Spec.Containers {
 			for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
@@ -69,7 +69,7 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 	}
 	each(all, func(b *policyv1.PodDisruptionBudget) {
 		if w := selected(t, found, b.Spec.Selector); w == nil || w.name != b.Name {
-			t.Errorf("budget %s is not for the workload of its name", b.Name)
+			t.Errorf("PodDisruptionBudget %s does not select the workload with its name", b.Name)
 		}
 	})
 	each(all, func(s *corev1.Service) {
@@ -92,12 +92,12 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 	each(all, func(m *monitoringv1.ServiceMonitor) {
 		service, ok := all[key("Service", namespace, m.Name)].(*corev1.Service)
 		if !ok || !matches(t, &m.Spec.Selector, service.Labels) {
-			t.Errorf("monitor %s selects no service of its name", m.Name)
+			t.Errorf("ServiceMonitor %s does not select the service with its name", m.Name)
 			return
 		}
 		for _, e := range m.Spec.Endpoints {
 			if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == e.Port }) {
-				t.Errorf("monitor %s: the service has no port %s", m.Name, e.Port)
+				t.Errorf("ServiceMonitor %s: the service has no port %s", m.Name, e.Port)
 			}
 		}
 	})
@@ -120,37 +120,37 @@ func checkAPIService(t *testing.T, all objects, namespace string) {
 		t.Error("the APIService does not verify the server")
 	}
 	if s.Spec.Service.Namespace != namespace {
-		t.Errorf("the APIService leads to namespace %s", s.Spec.Service.Namespace)
+		t.Errorf("the namespace of the APIService is %s", s.Spec.Service.Namespace)
 	}
 	service, ok := all[key("Service", namespace, s.Spec.Service.Name)].(*corev1.Service)
 	if !ok || !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == *s.Spec.Service.Port }) {
-		t.Error("the APIService leads to no port of a service")
+		t.Error("the APIService does not refer to a port of a service")
 	}
-	// Core's group has 18000, custom resources 1000.
+	// The core group has priority 18000, custom resources have 1000.
 	if s.Spec.GroupPriorityMinimum >= 1000 {
-		t.Errorf("with priority %d kubectl could take our pods for core's", s.Spec.GroupPriorityMinimum)
+		t.Errorf("with group priority %d, pods could mean ours instead of core's in kubectl", s.Spec.GroupPriorityMinimum)
 	}
 
-	made := slices.ContainsFunc(workloads(all), func(w workload) bool {
+	generated := slices.ContainsFunc(workloads(all), func(w workload) bool {
 		return slices.ContainsFunc(w.pod.Spec.Containers[0].Args, func(arg string) bool { return strings.HasPrefix(arg, "--serving-cert-secret=") })
 	})
 	from, injected := s.Annotations["cert-manager.io/inject-ca-from"]
 	sources := 0
-	for _, is := range []bool{made, injected, len(s.Spec.CABundle) > 0} {
+	for _, is := range []bool{generated, injected, len(s.Spec.CABundle) > 0} {
 		if is {
 			sources++
 		}
 	}
 	if sources != 1 {
-		t.Errorf("the caBundle comes from %d sources", sources)
+		t.Errorf("the caBundle has %d sources, want 1", sources)
 	}
 	if injected && all[strings.Replace(key("Certificate", "", from), " /", " ", 1)] == nil {
 		t.Errorf("there is no certificate %s to inject the CA from", from)
 	}
 }
 
-// checkCertificates shows that the Secrets are made, where cert-manager makes
-// any, and that their certificates are for the names that they are reached by.
+// checkCertificates checks that cert-manager creates all Secrets, if it creates
+// any, and that the certificates have the DNS names that clients use.
 func checkCertificates(t *testing.T, all objects, namespace string) {
 	t.Helper()
 	bySecret := map[string]*certmanagerv1.Certificate{}
@@ -160,12 +160,12 @@ func checkCertificates(t *testing.T, all objects, namespace string) {
 			t.Errorf("certificate %s: no issuer %s", c.Name, c.Spec.IssuerRef.Name)
 		}
 		if c.Spec.RenewBefore.Duration >= c.Spec.Duration.Duration {
-			t.Errorf("certificate %s is renewed before it is made", c.Name)
+			t.Errorf("certificate %s: renewBefore is not below duration", c.Name)
 		}
 	})
 	each(all, func(i *certmanagerv1.Issuer) {
 		if i.Spec.CA != nil && (bySecret[i.Spec.CA.SecretName] == nil || !bySecret[i.Spec.CA.SecretName].Spec.IsCA) {
-			t.Errorf("issuer %s: nobody makes its CA", i.Name)
+			t.Errorf("issuer %s: no certificate creates its CA", i.Name)
 		}
 	})
 	if len(bySecret) == 0 {
@@ -174,7 +174,7 @@ func checkCertificates(t *testing.T, all objects, namespace string) {
 	for _, w := range workloads(all) {
 		for _, v := range w.pod.Spec.Volumes {
 			if v.Secret != nil && bySecret[v.Secret.SecretName] == nil {
-				t.Errorf("%s: nobody makes the secret %s", w.name, v.Secret.SecretName)
+				t.Errorf("%s: no certificate creates the Secret %s", w.name, v.Secret.SecretName)
 			}
 		}
 		for _, arg := range w.pod.Spec.Containers[0].Args {
@@ -185,7 +185,7 @@ func checkCertificates(t *testing.T, all objects, namespace string) {
 	}
 	name := fmt.Sprintf("borough-apiserver.%s.svc", namespace)
 	if c := bySecret["borough-apiserver-tls"]; c != nil && !slices.Contains(c.Spec.DNSNames, name) {
-		t.Errorf("the certificate of the servers is not for %s", name)
+		t.Errorf("the serving certificate does not have the DNS name %s", name)
 	}
 }
 
@@ -193,12 +193,12 @@ func checkEtcdNames(t *testing.T, c *certmanagerv1.Certificate, servers string) 
 	t.Helper()
 	members := strings.Split(servers, ",")
 	if len(members) != 3 {
-		t.Errorf("%d etcd servers", len(members))
+		t.Errorf("got %d etcd servers, want 3", len(members))
 	}
 	for _, member := range members {
 		u, err := url.Parse(member)
 		if err != nil || u.Scheme != "https" || !slices.Contains(c.Spec.DNSNames, u.Hostname()) {
-			t.Errorf("the certificate of etcd is not for %s (%v)", member, err)
+			t.Errorf("the certificate of etcd does not have the DNS name of %s (%v)", member, err)
 		}
 	}
 }
@@ -212,7 +212,8 @@ func matches(t *testing.T, s *metav1.LabelSelector, set labels.Set) bool {
 	return !selector.Empty() && selector.Matches(set)
 }
 
-// selected returns the workload whose Pods are selected, if it is one.
+// selected returns the workload whose Pods are selected; nil if there is not
+// exactly one.
 func selected(t *testing.T, all []workload, s *metav1.LabelSelector) *workload {
 	t.Helper()
 	var found []workload

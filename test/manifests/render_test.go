@@ -31,19 +31,19 @@ const (
 	root      = "../.."
 	chart     = root + "/artifacts/charts/borough"
 	namespace = "borough-system"
-	// kubeVersion is the oldest host that the chart allows.
+	// kubeVersion is the oldest Kubernetes version that the chart supports.
 	kubeVersion = "1.36.0"
 )
 
-// cases are the folders of testdata: a kustomization, and values by which the
-// chart should give the same.
+// cases are the directories of testdata. Each has a kustomization, and values
+// with which the chart must render the same objects.
 var cases = []string{"default", "cert-manager", "own-certificates-and-etcd", "everything"}
 
 // tools is where TestMain builds kustomize and helm.
 var tools, _ = filepath.Abs(root + "/.cache/tools")
 
 func TestMain(m *testing.M) {
-	// The commands set up the logging of their process; here both do.
+	// Both commands set up the logging of the process.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	build := exec.Command("go", "-C", root+"/hack/tools/manifests", "install", "tool")
 	build.Env = append(os.Environ(), "GOBIN="+tools, "GOFLAGS=")
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// run returns the standard output of a tool.
+// run runs a tool and returns its standard output.
 func run(ctx context.Context, tool string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(tools, tool), args...)
 	var stdout, stderr bytes.Buffer
@@ -74,8 +74,8 @@ func kustomize(t *testing.T, name string) []byte {
 	return out
 }
 
-// template renders the chart, in the namespace that the kustomization has
-// unless other arguments follow.
+// template renders the chart in the namespace of the kustomization. Later
+// arguments can override that.
 func template(ctx context.Context, args ...string) ([]byte, error) {
 	return run(ctx, "helm", append([]string{"template", "release", chart, "--kube-version=" + kubeVersion, "--namespace=" + namespace}, args...)...)
 }
@@ -111,13 +111,13 @@ type object interface {
 	runtime.Object
 }
 
-// objects are what was rendered, by kind, namespace and name.
+// objects has the rendered objects by kind, namespace and name.
 type objects map[string]object
 
 func key(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }
 
-// decode reads what was rendered. A field that the kind does not have, or that
-// is there twice, fails the test, as does an object that is there twice.
+// decode decodes the rendered objects. Unknown fields, duplicate fields and
+// duplicate objects fail the test.
 func decode(t *testing.T, rendered []byte) objects {
 	t.Helper()
 	decoder := serializer.NewCodecFactory(newScheme(), serializer.EnableStrict).UniversalDeserializer()
@@ -131,7 +131,7 @@ func decode(t *testing.T, rendered []byte) objects {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if comment(document) {
+		if isComment(document) {
 			continue
 		}
 		decoded, gvk, err := decoder.Decode(document, nil, nil)
@@ -141,12 +141,12 @@ func decode(t *testing.T, rendered []byte) objects {
 		}
 		o, ok := decoded.(object)
 		if !ok {
-			t.Fatalf("%T is no object", decoded)
+			t.Fatalf("%T is not an API object", decoded)
 		}
 		o.GetObjectKind().SetGroupVersionKind(*gvk)
 		k := key(gvk.Kind, o.GetNamespace(), o.GetName())
 		if all[k] != nil {
-			t.Errorf("%s is there twice", k)
+			t.Errorf("duplicate object %s", k)
 		}
 		all[k] = o
 	}
@@ -156,7 +156,8 @@ func decode(t *testing.T, rendered []byte) objects {
 	return all
 }
 
-func comment(document []byte) bool {
+// isComment reports whether a document has nothing but comments.
+func isComment(document []byte) bool {
 	for line := range bytes.Lines(document) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && string(line) != "---" {
 			return false
@@ -165,7 +166,7 @@ func comment(document []byte) bool {
 	return true
 }
 
-// each calls f for all objects of a type.
+// each calls f for each object of a type.
 func each[T object](all objects, f func(T)) {
 	for _, o := range all {
 		if o, ok := o.(T); ok {
@@ -174,7 +175,7 @@ func each[T object](all objects, f func(T)) {
 	}
 }
 
-// forEachCase runs a test on what kustomize makes of each case.
+// forEachCase runs a test on the objects that kustomize renders for each case.
 func forEachCase(t *testing.T, test func(t *testing.T, all objects)) {
 	t.Helper()
 	for _, name := range cases {

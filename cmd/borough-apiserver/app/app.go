@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the command borough-apiserver.
+// Package app implements the command borough-apiserver.
 package app
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 )
 
-// NewCommand returns the command. It hands the options, completed and valid, to
-// run; a test of the flags hands in a run of its own and boots nothing.
+// NewCommand returns the command. The command passes the completed and validated
+// options to run; tests of the flags pass a run that starts nothing.
 func NewCommand(run func(context.Context, *options.Options) error) *cobra.Command {
 	o := options.New()
 	cmd := &cobra.Command{
@@ -30,11 +30,11 @@ func NewCommand(run func(context.Context, *options.Options) error) *cobra.Comman
 		Long: `borough-apiserver serves Namespaces, LimitRanges and Pods in the API group
 tenancy.borough.io.
 
-With --standalone it needs nothing else: it runs its own etcd, makes its own
-certificates, and writes kubeconfigs into its --data-dir. With --kubeconfig, or
-inside a cluster, it serves behind the cluster's API server, as an APIService,
-and leaves authentication and authorization to it. Then
-"borough-apiserver doctor" finds what is wrong with a deployment.`,
+With --standalone it needs no cluster: it runs an embedded etcd, creates its
+certificates, and writes kubeconfigs into --data-dir. With --kubeconfig, or
+inside a cluster, it serves an APIService behind the cluster's kube-apiserver and
+delegates authentication and authorization to it. "borough-apiserver doctor"
+finds faults in such a deployment.`,
 		Version:       version.Get().GitVersion,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -63,9 +63,10 @@ and leaves authentication and authorization to it. Then
 	return cmd
 }
 
-// Run serves until the context ends. It fails when the embedded etcd does.
+// Run serves until the context ends. It returns an error if the embedded etcd
+// stops before that.
 func Run(ctx context.Context, o *options.Options) (err error) {
-	// Here and not with the flags, because a process can do it only once.
+	// Not in Complete, because a process can apply this only once.
 	if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
 		return fmt.Errorf("set up logging: %w", err)
 	}
@@ -78,7 +79,7 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 		return err
 	}
 	if etcd != nil {
-		// Last of all: the server closes its clients of etcd when it returns.
+		// Close etcd last: the server closes its etcd clients when it returns.
 		defer func() { err = errors.Join(err, etcd.Close()) }()
 		go func() {
 			select {
@@ -106,4 +107,4 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	return nil
 }
 
-var errEtcdStopped = errors.New("the embedded etcd stopped by itself; its log says why")
+var errEtcdStopped = errors.New("the embedded etcd stopped unexpectedly; see its log for the cause")

@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 )
 
-// run executes the command and returns the options that it would have served
-// with.
-func run(t *testing.T, args ...string) (*options.Options, error) {
+// run executes the command and returns the options that it would serve with.
+func run(t testing.TB, args ...string) (*options.Options, error) {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	var got *options.Options
@@ -31,7 +31,7 @@ func run(t *testing.T, args ...string) (*options.Options, error) {
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(context.Background())
 	if err == nil && got == nil {
-		err = errors.New("neither run nor refused")
+		err = errors.New("the command did not run and returned no error")
 	}
 	return got, err
 }
@@ -48,14 +48,33 @@ func TestDefaultsStandalone(t *testing.T) {
 		t.Errorf("port %d, data dir %q, embedded etcd %v", o.SecureServing.BindPort, o.DataDir, o.Storage.Embedded())
 	}
 	if o.Features.EnablePriorityAndFairness {
-		t.Error("priority and fairness is on without a host cluster")
+		t.Error("priority and fairness is enabled with --standalone")
 	}
 	if got := o.Storage.Etcd.DefaultStorageMediaType; got != "application/vnd.kubernetes.protobuf" {
 		t.Errorf("storage media type %s", got)
 	}
 }
 
-func TestDefaultsHosted(t *testing.T) {
+// TestDefaultLimits checks the defaults that docs/operations.md documents.
+func TestDefaultLimits(t *testing.T) {
+	for _, args := range [][]string{{"--standalone"}, {"--kubeconfig=k", "--etcd-servers=https://127.0.0.1:2379"}} {
+		o, err := run(t, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reads, writes := o.Server.MaxRequestsInFlight, o.Server.MaxMutatingRequestsInFlight; reads != 400 || writes != 200 {
+			t.Errorf("%v: %d reads, %d writes in flight", args, reads, writes)
+		}
+		if request, watch := o.Server.RequestTimeout, o.Server.MinRequestTimeout; request != time.Minute || watch != 1800 {
+			t.Errorf("%v: request timeout %s, minimum timeout of a watch %d s", args, request, watch)
+		}
+		if streams := o.SecureServing.HTTP2MaxStreamsPerConnection; streams != 1000 {
+			t.Errorf("%v: %d streams per connection", args, streams)
+		}
+	}
+}
+
+func TestDefaultsInCluster(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	o, err := run(t, "--kubeconfig="+kubeconfig, "--etcd-servers=https://127.0.0.1:2379")
 	if err != nil {
@@ -79,9 +98,9 @@ func TestDefaultsHosted(t *testing.T) {
 	}
 }
 
-// TestFlagsReachTheOptions gives each of our own flags, and one of each group
-// of the library's, a value that is no default.
-func TestFlagsReachTheOptions(t *testing.T) {
+// TestFlagsSetOptions sets flags of Borough, and one flag of each group that the
+// library adds, to a value that is not the default.
+func TestFlagsSetOptions(t *testing.T) {
 	for _, tc := range []struct {
 		flag string
 		got  func(*options.Options) any
@@ -111,23 +130,23 @@ func TestFlagsReachTheOptions(t *testing.T) {
 	}
 }
 
-func TestRefusedFlags(t *testing.T) {
+func TestInvalidFlags(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		want string
 	}{
-		{nil, "pass --standalone to run without one, or --kubeconfig=FILE"},
-		{[]string{"--standalone", "--kubeconfig=x"}, "--kubeconfig is for a host cluster"},
-		{[]string{"--standalone", "--authentication-kubeconfig=x"}, "--authentication-kubeconfig is for a host cluster"},
-		{[]string{"--standalone", "--couple-host-namespaces"}, "--couple-host-namespaces is for a host cluster"},
-		{[]string{"--standalone", "--serving-cert-secret=a/b"}, "--serving-cert-secret is for a host cluster"},
+		{nil, "pass --standalone to run without a cluster, or --kubeconfig=FILE"},
+		{[]string{"--standalone", "--kubeconfig=x"}, "--kubeconfig needs a cluster"},
+		{[]string{"--standalone", "--authentication-kubeconfig=x"}, "--authentication-kubeconfig needs a cluster"},
+		{[]string{"--standalone", "--couple-cluster-namespaces"}, "--couple-cluster-namespaces needs a cluster"},
+		{[]string{"--standalone", "--serving-cert-secret=a/b"}, "--serving-cert-secret needs a cluster"},
 		{[]string{"--kubeconfig=x", "--serving-cert-secret=a"}, `--serving-cert-secret must be NAMESPACE/NAME, not "a"`},
 		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--serving-cert-service=a/"}, `--serving-cert-service must be NAMESPACE/NAME, not "a/"`},
 		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--serving-cert-lifetime=1s"}, "--serving-cert-lifetime must be at least 30s"},
-		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--tls-cert-file=x", "--tls-private-key-file=y"}, "exclude each other"},
-		{[]string{"--standalone", "--requestheader-client-ca-file=x"}, "--requestheader-client-ca-file is for a host cluster"},
+		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--tls-cert-file=x", "--tls-private-key-file=y"}, "cannot be used together"},
+		{[]string{"--standalone", "--requestheader-client-ca-file=x"}, "--requestheader-client-ca-file needs a cluster"},
 		{[]string{"--standalone", "--enable-priority-and-fairness"}, "--enable-priority-and-fairness"},
-		{[]string{"--standalone", "--enable-admission-plugins=ValidatingAdmissionWebhook"}, "ValidatingAdmissionWebhook is configured by objects of a host cluster"},
+		{[]string{"--standalone", "--enable-admission-plugins=ValidatingAdmissionWebhook"}, "ValidatingAdmissionWebhook is configured by objects of a cluster"},
 		{[]string{"--standalone", "--enable-admission-plugins=Nonsense"}, `"Nonsense" is unknown`},
 		{[]string{"--standalone", "--data-dir="}, "--data-dir"},
 		{[]string{"--standalone", "--secure-port=0"}, "--secure-port"},
@@ -145,7 +164,7 @@ func TestRefusedFlags(t *testing.T) {
 	}
 }
 
-// TestAdmissionPlugins pins the chain.
+// TestAdmissionPlugins checks the order of the admission chain.
 func TestAdmissionPlugins(t *testing.T) {
 	o := options.New()
 	want := []string{"NamespaceLifecycle", "LimitRanger", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook"}
@@ -154,7 +173,7 @@ func TestAdmissionPlugins(t *testing.T) {
 	}
 }
 
-// TestStartFails starts the real thing where it can't start.
+// TestStartFails runs the server with a data directory that it cannot create.
 func TestStartFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -15,17 +15,17 @@ import (
 	"github.com/borough-io/borough/pkg/doctor"
 )
 
-// newDoctorCommand returns the command that examines a deployment.
+// newDoctorCommand returns the command that checks a deployment in a cluster.
 func newDoctorCommand() *cobra.Command {
 	var kubeconfig string
 	output := "text"
 	options := doctor.Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver"}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine a deployment in a host cluster",
-		Long: `borough-apiserver doctor examines a deployment of Borough in a host cluster. It
-names each fault and its cure, and ends with exit code 1 if there is one. It
-changes nothing. What the user of the kubeconfig may not see is skipped.`,
+		Short: "Check a deployment in a cluster",
+		Long: `borough-apiserver doctor checks a deployment of Borough in a cluster. It reports
+each fault with its cure, and exits with code 1 if it found one. It changes
+nothing. It skips checks that the user of the kubeconfig lacks permissions for.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			write, ok := map[string]func(io.Writer, []doctor.Finding) error{"text": doctor.WriteText, "json": doctor.WriteJSON}[output]
@@ -36,7 +36,7 @@ changes nothing. What the user of the kubeconfig may not see is skipped.`,
 			rules.ExplicitPath = kubeconfig
 			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 			if err != nil {
-				return fmt.Errorf("load the kubeconfig of the host cluster: %w", err)
+				return fmt.Errorf("load the kubeconfig of the cluster: %w", err)
 			}
 			findings, err := doctor.Examine(cmd.Context(), config, options)
 			if err != nil {
@@ -49,9 +49,9 @@ changes nothing. What the user of the kubeconfig may not see is skipped.`,
 			case 0:
 				return nil
 			case 1:
-				return fmt.Errorf("there is 1 fault")
+				return fmt.Errorf("found 1 fault")
 			default:
-				return fmt.Errorf("there are %d faults", faults)
+				return fmt.Errorf("found %d faults", faults)
 			}
 		},
 	}
@@ -59,10 +59,10 @@ changes nothing. What the user of the kubeconfig may not see is skipped.`,
 	var sets cliflag.NamedFlagSets
 	fs := sets.FlagSet("doctor")
 	fs.StringVar(&kubeconfig, "kubeconfig", kubeconfig, ""+
-		"Kubeconfig of the host cluster. Without it, what kubectl would use, or, inside a Pod, its service account.")
-	fs.StringVarP(&options.Namespace, "namespace", "n", options.Namespace, "Namespace that Borough is deployed in.")
+		"Kubeconfig of the cluster. Defaults to the kubeconfig that kubectl would use or, inside a Pod, to its service account.")
+	fs.StringVarP(&options.Namespace, "namespace", "n", options.Namespace, "Namespace of the cluster that Borough is deployed in.")
 	fs.StringVar(&options.ServiceAccount, "service-account", options.ServiceAccount, "Service account that borough-apiserver runs as.")
-	fs.StringVarP(&output, "output", "o", output, "Form of the findings: text or json.")
+	fs.StringVarP(&output, "output", "o", output, "Output format: text or json.")
 	cmd.Flags().AddFlagSet(fs)
 	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
 	cliflag.SetUsageAndHelpFunc(cmd, sets, width)

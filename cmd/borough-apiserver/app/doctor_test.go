@@ -15,25 +15,25 @@ import (
 	"testing"
 )
 
-// runDoctor runs doctor on a cluster that has a version and nothing else.
+// runDoctor runs doctor on a cluster that serves only /version.
 func runDoctor(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path != "/version" {
 			http.NotFound(w, req)
 			return
 		}
 		fmt.Fprint(w, `{"gitVersion": "v1.36.3"}`)
 	}))
-	defer host.Close()
+	defer cluster.Close()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`, host.URL), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}`, cluster.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// For when no --kubeconfig is given.
+	// Without --kubeconfig, doctor uses this one, as kubectl does.
 	t.Setenv("KUBECONFIG", kubeconfig)
 	var out bytes.Buffer
-	cmd := NewCommand(nil) // not the server
+	cmd := NewCommand(nil) // run starts the server; doctor does not call it
 	cmd.SetOut(&out)
 	cmd.SetErr(&bytes.Buffer{})
 	for i, arg := range args {
@@ -49,8 +49,8 @@ func TestDoctorFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "ok     host: Kubernetes v1.36.3"},
-		{[]string{"--kubeconfig=KUBECONFIG"}, "ok     host: Kubernetes v1.36.3"},
+		{nil, "ok     cluster: Kubernetes v1.36.3"},
+		{[]string{"--kubeconfig=KUBECONFIG"}, "ok     cluster: Kubernetes v1.36.3"},
 		{nil, "the service account borough-system/borough-apiserver does not exist"},
 		{[]string{"--namespace=here", "--service-account=me"}, "the service account here/me does not exist"},
 		{[]string{"-n", "here"}, "the service account here/borough-apiserver does not exist"},
@@ -64,18 +64,18 @@ func TestDoctorFlags(t *testing.T) {
 	var report struct {
 		Findings []struct{ Check, Status string }
 	}
-	if jsonErr := json.Unmarshal([]byte(out), &report); err == nil || jsonErr != nil || len(report.Findings) == 0 || report.Findings[0].Check != "host" || report.Findings[0].Status != "ok" {
+	if jsonErr := json.Unmarshal([]byte(out), &report); err == nil || jsonErr != nil || len(report.Findings) == 0 || report.Findings[0].Check != "cluster" || report.Findings[0].Status != "ok" {
 		t.Errorf("--output=json: got %v, %v\n%s", err, jsonErr, out)
 	}
 }
 
-func TestDoctorRefuses(t *testing.T) {
+func TestDoctorRejectsFlags(t *testing.T) {
 	for _, tc := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"--output=xml"}, `--output must be text or json, not "xml"`},
-		{[]string{"--kubeconfig=/nonexistent"}, "load the kubeconfig of the host cluster"},
+		{[]string{"--kubeconfig=/nonexistent"}, "load the kubeconfig of the cluster"},
 		{[]string{"--standalone"}, "unknown flag: --standalone"},
 		{[]string{"argument"}, `"argument"`},
 	} {

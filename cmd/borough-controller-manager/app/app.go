@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package app is the command borough-controller-manager.
+// Package app implements the command borough-controller-manager.
 package app
 
 import (
@@ -27,20 +27,20 @@ import (
 	"github.com/borough-io/borough/pkg/controller/namespace"
 )
 
-// NewCommand returns the command. It hands the config that the flags stand for
-// to run; a test of the flags hands in a run of its own and boots nothing.
+// NewCommand returns the command. The command passes the config that it makes from
+// the flags to run; tests of the flags pass a run that starts nothing.
 func NewCommand(run func(context.Context, *options.Config) error) *cobra.Command {
 	o := options.New()
 	cmd := &cobra.Command{
 		Use:   "borough-controller-manager",
 		Short: "Purge the Namespaces of a borough-apiserver that are being deleted",
 		Long: `borough-controller-manager watches the Namespaces of the API group
-tenancy.borough.io and, when one is deleted, deletes what is in it and lets it
-go.
+tenancy.borough.io. When a Namespace is deleted, it deletes the content and then
+finalizes the Namespace.
 
-Of several that run, one works: they elect it by a Lease in the cluster that
-the kubeconfig reaches. A standalone borough-apiserver has no Leases; there, run
-one and pass --leader-elect=false.`,
+If several replicas run, they elect one leader, which does the work, by a Lease in
+the cluster of the kubeconfig. A standalone borough-apiserver serves no Leases:
+run a single replica there and pass --leader-elect=false.`,
 		Version:       version.Get().GitVersion,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -74,8 +74,8 @@ one and pass --leader-elect=false.`,
 	return cmd
 }
 
-// Run runs the controller until the context ends and everything with it, or
-// until something fails for good: it cannot start, or has lost its lease.
+// Run runs the controller until the context ends. It returns an error if the
+// controller cannot start, cannot serve, or has lost its Lease.
 func Run(ctx context.Context, config *options.Config) error {
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "server", config.Client.Host)
 	registry := metrics.NewKubeRegistry()
@@ -98,7 +98,8 @@ func Run(ctx context.Context, config *options.Config) error {
 			return serve(ctx, listener, newHandler(registry, election.healthy, controller.HasSynced))
 		})
 	}
-	// Whether it leads or not, so that it can take over at once.
+	// Informers also run while another replica leads, so that this one can take
+	// over without delay.
 	group.Go(func() error {
 		controller.RunInformer(ctx)
 		return nil

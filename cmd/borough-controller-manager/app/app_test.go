@@ -34,8 +34,7 @@ func writeKubeconfig(t *testing.T, server string) string {
 	return path
 }
 
-// configOf executes the command and returns the config that it would have run
-// with.
+// configOf executes the command and returns the config that it would run with.
 func configOf(t *testing.T, args ...string) (*options.Config, error) {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -49,7 +48,7 @@ func configOf(t *testing.T, args ...string) (*options.Config, error) {
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(t.Context())
 	if err == nil && got == nil {
-		err = errors.New("neither run nor refused")
+		err = errors.New("the command did not run and returned no error")
 	}
 	return got, err
 }
@@ -60,7 +59,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		what      string
+		name      string
 		got, want any
 	}{
 		{"server", config.Client.Host, "https://127.0.0.1:1"},
@@ -73,7 +72,7 @@ func TestDefaults(t *testing.T) {
 		{"lease", config.LeaderElection.ResourceNamespace + "/" + config.LeaderElection.ResourceName, "borough-system/borough-controller-manager"},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-			t.Errorf("%s: %s", tc.what, diff)
+			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
 	if !strings.HasPrefix(config.Client.UserAgent, "borough-controller-manager/") && !strings.HasSuffix(config.Client.UserAgent, "/borough-controller-manager") {
@@ -81,9 +80,9 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestEveryFlagReachesTheConfig gives each flag a value that is no default. A
-// flag that is not in the table fails the test, so that none is forgotten.
-func TestEveryFlagReachesTheConfig(t *testing.T) {
+// TestFlagsSetConfig sets each flag to a value that is not the default. A flag
+// that is not in the table fails the test.
+func TestFlagsSetConfig(t *testing.T) {
 	const skip = "skip" // read by the library or by cobra, not from the config
 	table := map[string]struct {
 		value string
@@ -121,7 +120,7 @@ func TestEveryFlagReachesTheConfig(t *testing.T) {
 		tc, ok := table[f.Name]
 		switch {
 		case !ok:
-			t.Errorf("--%s is in no test", f.Name)
+			t.Errorf("--%s is not in the table", f.Name)
 		case tc.value == skip:
 		case tc.value == f.DefValue && f.Name != "leader-elect-resource-lock": // which has one value only
 			t.Errorf("--%s: %s is the default", f.Name, tc.value)
@@ -142,12 +141,12 @@ func TestEveryFlagReachesTheConfig(t *testing.T) {
 	})
 	for name := range table {
 		if !seen[name] {
-			t.Errorf("there is no --%s", name)
+			t.Errorf("--%s is in the table but does not exist", name)
 		}
 	}
 }
 
-func TestRefusedFlags(t *testing.T) {
+func TestInvalidFlags(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")
 	if err := os.WriteFile(broken, []byte("{nonsense"), 0o600); err != nil {
 		t.Fatal(err)
@@ -166,11 +165,11 @@ func TestRefusedFlags(t *testing.T) {
 		{[]string{kubeconfig, "--concurrent-namespace-syncs=x"}, "--concurrent-namespace-syncs"},
 		{[]string{kubeconfig, "--kube-api-qps=0"}, "--kube-api-qps: must not be 0"},
 		{[]string{kubeconfig, "--kube-api-qps=5", "--kube-api-burst=0"}, "--kube-api-burst: must be at least 1"},
-		{[]string{kubeconfig, "--purge-api-groups=apps"}, "--purge-api-groups: must have tenancy.borough.io"},
+		{[]string{kubeconfig, "--purge-api-groups=apps"}, "--purge-api-groups: must include tenancy.borough.io"},
 		{[]string{kubeconfig, "--purge-api-groups=tenancy.borough.io,A"}, `--purge-api-groups: "A": `},
 		{[]string{kubeconfig, "--http-bind-address=10280"}, "--http-bind-address: "},
-		{[]string{kubeconfig, "--http-bind-address=host:1"}, `--http-bind-address: "host" is no IP address`},
-		{[]string{kubeconfig, "--http-bind-address=127.0.0.1:70000"}, `--http-bind-address: "70000" is no port`},
+		{[]string{kubeconfig, "--http-bind-address=host:1"}, `--http-bind-address: "host" is not an IP address`},
+		{[]string{kubeconfig, "--http-bind-address=127.0.0.1:70000"}, `--http-bind-address: "70000" is not a port`},
 		{[]string{kubeconfig, "--leader-elect-resource-lock=endpoints"}, `--leader-elect-resource-lock: must be "leases", not "endpoints"`},
 		{[]string{kubeconfig, "--leader-elect-resource-name=A"}, "--leader-elect-resource-name"},
 		{[]string{kubeconfig, "--leader-elect-resource-namespace=a.b"}, "--leader-elect-resource-namespace"},
@@ -186,7 +185,7 @@ func TestRefusedFlags(t *testing.T) {
 	}
 }
 
-// TestHelp shows that help names every flag and boots nothing.
+// TestHelp shows that help describes every flag and starts nothing.
 func TestHelp(t *testing.T) {
 	cmd := NewCommand(func(context.Context, *options.Config) error {
 		t.Error("run")
@@ -203,7 +202,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("--%s is not in the help", f.Name)
 		}
 		if f.Usage == "" {
-			t.Errorf("--%s does not say what it is for", f.Name)
+			t.Errorf("--%s has no description", f.Name)
 		}
 	})
 }

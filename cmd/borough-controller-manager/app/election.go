@@ -27,17 +27,18 @@ import (
 )
 
 const (
-	// leaseHealthSlack is how long past its end a lease that could not be
-	// renewed makes the process unhealthy.
+	// leaseHealthSlack is how long after its Lease expired a leader that failed to
+	// renew it becomes unhealthy.
 	leaseHealthSlack = 20 * time.Second
-	// maxLeaseLookupDelay bounds the backoff while the server cannot be asked.
+	// maxLeaseLookupDelay is the longest delay between attempts to discover
+	// Leases.
 	maxLeaseLookupDelay = 30 * time.Second
 )
 
-// errLeaseLost ends the process: what it was about to do is another's now.
-var errLeaseLost = errors.New("lost the lease of the leader")
+// errLeaseLost ends the process, because another replica may lead now.
+var errLeaseLost = errors.New("lost the leader election lease")
 
-// election sees to it that of several processes one works.
+// election ensures that only one of several replicas works.
 type election struct {
 	config   componentconfig.LeaderElectionConfiguration
 	client   *rest.Config
@@ -52,11 +53,12 @@ func newElection(config *options.Config) *election {
 	}
 }
 
-// healthy fails when a lease is held that should have been renewed.
+// healthy returns an error if this process leads and failed to renew its Lease in
+// time.
 func (e *election) healthy() error { return e.watchdog.Check(nil) }
 
-// run calls work once this process leads, at once if there is no election, and
-// returns when work has. It returns nil when the context has ended.
+// run calls work when this process leads, or immediately without leader election,
+// and returns after work has returned. It returns nil if the context has ended.
 func (e *election) run(ctx context.Context, work func(context.Context)) error {
 	if !e.config.LeaderElect {
 		work(ctx)
@@ -67,17 +69,17 @@ func (e *election) run(ctx context.Context, work func(context.Context)) error {
 	}
 	leases, err := coordinationv1client.NewForConfig(e.client)
 	if err != nil {
-		return fmt.Errorf("make a client for leases: %w", err)
+		return fmt.Errorf("create a client for leases: %w", err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("find out the identity for the leader election: %w", err)
+		return fmt.Errorf("get the identity for the leader election: %w", err)
 	}
 
-	// The lease is given back only when the work has ended, so that whoever
-	// takes it over does not begin before.
-	leaseCtx, giveBack := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveBack()
+	// Release the Lease only after work has returned, so that the next leader does
+	// not start before that.
+	leaseCtx, release := context.WithCancel(context.WithoutCancel(ctx))
+	defer release()
 	elected := make(chan context.Context, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: e.config.ResourceName,
@@ -113,7 +115,7 @@ func (e *election) run(ctx context.Context, work func(context.Context)) error {
 		work(leading)
 	case <-ctx.Done():
 	}
-	giveBack()
+	release()
 	<-ended
 	if ctx.Err() == nil {
 		return errLeaseLost
@@ -121,12 +123,12 @@ func (e *election) run(ctx context.Context, work func(context.Context)) error {
 	return nil
 }
 
-// awaitLeases returns when the server has shown that it has Leases, or the
-// context has ended. It fails when the server has none.
+// awaitLeases waits until discovery succeeds for Leases or the context ends. It
+// returns an error if the server does not serve Leases.
 func (e *election) awaitLeases(ctx context.Context) error {
 	client, err := discovery.NewDiscoveryClientForConfig(e.client)
 	if err != nil {
-		return fmt.Errorf("make a discovery client: %w", err)
+		return fmt.Errorf("create a discovery client: %w", err)
 	}
 	logger := klog.FromContext(ctx)
 	backoff := wait.Backoff{Duration: e.config.RetryPeriod.Duration, Factor: 2, Jitter: 0.1, Steps: 10, Cap: maxLeaseLookupDelay}
@@ -136,9 +138,9 @@ func (e *election) awaitLeases(ctx context.Context) error {
 		case err == nil:
 			return true, nil
 		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-			return false, fmt.Errorf("the server has no leases to elect a leader by (%w); if it is standalone pass --leader-elect=false", err)
+			return false, fmt.Errorf("the server does not serve leases, which leader election needs (%w); if the server is standalone, pass --leader-elect=false", err)
 		case ctx.Err() == nil:
-			logger.Info("Cannot ask the server for leases yet, will try again", "server", e.client.Host, "err", err)
+			logger.Info("Cannot discover leases on the server yet, will retry", "server", e.client.Host, "err", err)
 		}
 		return false, nil
 	})

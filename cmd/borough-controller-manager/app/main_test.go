@@ -11,7 +11,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The command sets up the logging of its process; here it runs many times.
+	// The command sets up logging once for its process; the tests run it many
+	// times.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	os.Exit(m.Run())
 }

@@ -26,8 +26,7 @@ import (
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
 )
 
-// api answers what the command asks a server for before there is anything to
-// purge: no Namespaces, and Leases if it has them.
+// api is a server without Namespaces. It serves Leases unless noLeases is set.
 type api struct {
 	*httptest.Server
 
@@ -37,7 +36,7 @@ type api struct {
 	stuck    bool // leases cannot be written
 	lease    *coordinationv1.Lease
 	version  int
-	holders  []string // of the lease, one after the other
+	holders  []string // successive holders of the lease
 }
 
 func newAPI(t *testing.T) *api {
@@ -120,7 +119,7 @@ func reply(w http.ResponseWriter, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// process is a Run.
+// process is a running controller manager.
 type process struct {
 	url   string
 	stop  context.CancelFunc
@@ -159,7 +158,7 @@ func start(t *testing.T, a *api, modify ...func(*options.Config)) *process {
 
 func elect(config *options.Config) { config.LeaderElection.LeaderElect = true }
 
-// get returns a page, or what went wrong.
+// get returns the body of a page, or the text of the error.
 func (p *process) get(path string) string {
 	response, err := http.Get(p.url + path)
 	if err != nil {
@@ -173,24 +172,25 @@ func (p *process) get(path string) string {
 	return string(body)
 }
 
-// await returns the error that a process ended with.
+// await returns the error that Run returned.
 func (p *process) await(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-p.ended:
 		return err
 	case <-time.After(30 * time.Second):
-		t.Fatal("it goes on")
+		t.Fatal("Run has not returned")
 		return nil
 	}
 }
 
-// eventually waits for a state; what tells about it otherwise.
-func eventually(t *testing.T, what func() string, holds func() bool) {
+// eventually waits for a condition. On timeout it fails the test with the state
+// that describe returns.
+func eventually(t *testing.T, describe func() string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it does not come true: %s", what())
+			t.Fatalf("timed out waiting for a condition: %s", describe())
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestRun(t *testing.T) {
 	a.down = true
 	p := start(t, a)
 	eventually(t, func() string { return p.get("/readyz") }, func() bool {
-		return strings.Contains(p.get("/readyz"), "the namespaces are not known yet")
+		return strings.Contains(p.get("/readyz"), "the namespace informer has not synced yet")
 	})
 	for _, path := range []string{"/healthz", "/livez"} {
 		if got := p.get(path); got != "ok" {
@@ -221,7 +221,7 @@ func TestRun(t *testing.T) {
 		"borough_namespace_controller_termination_duration_seconds_count", `borough_namespace_controller_stuck_namespaces{reason="failure"}`,
 	} {
 		if !strings.Contains(page, "\n"+name) {
-			t.Errorf("there is no metric %s", name)
+			t.Errorf("metric %s is missing", name)
 		}
 	}
 	p.stop()
@@ -243,12 +243,12 @@ func TestRunCannotStart(t *testing.T) {
 		modify func(*options.Config)
 		want   string
 	}{
-		{"the server has no leases", elect, "pass --leader-elect=false"},
-		{"the port is taken", func(config *options.Config) {
+		{"the server does not serve leases", elect, "pass --leader-elect=false"},
+		{"the port is in use", func(config *options.Config) {
 			config.HTTPListener.Close()
 			config.HTTPListener, config.HTTPBindAddress = nil, taken.Addr().String()
 		}, "--http-bind-address: listen tcp " + taken.Addr().String()},
-		{"a certificate is not there", func(config *options.Config) {
+		{"a certificate file does not exist", func(config *options.Config) {
 			config.Client.TLSClientConfig = rest.TLSClientConfig{CAFile: "/does/not/exist"}
 			config.Client.Host = "https://127.0.0.1:1"
 		}, "/does/not/exist"},
@@ -262,10 +262,10 @@ func TestRunCannotStart(t *testing.T) {
 	}
 }
 
-// TestElection has two processes, of which one leads at a time. Both are ready.
+// TestElection runs two replicas. One leads at a time, and both are ready.
 func TestElection(t *testing.T) {
 	a := newAPI(t)
-	a.down = true // leases cannot be asked for yet
+	a.down = true // discovery fails at first
 	first := start(t, a, elect)
 	a.set(func() { a.down = false })
 	holders := func() (n int) {
@@ -285,13 +285,13 @@ func TestElection(t *testing.T) {
 	if err := first.await(t); err != nil {
 		t.Error(err)
 	}
-	// Given back, then taken over.
+	// The first leader released the lease, then the second acquired it.
 	eventually(t, describe, func() bool { return holders() == 3 })
 	if a.holders[1] != "" || a.holders[2] == a.holders[0] {
 		t.Error(describe())
 	}
 
-	// One that stands by ends as well as one that leads.
+	// A replica that does not lead ends without an error, too.
 	third := start(t, a, elect)
 	third.eventuallyReady(t)
 	third.stop()

@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// readHeaderTimeout keeps clients that send nothing from piling up.
+	// readHeaderTimeout closes connections of clients that send nothing.
 	readHeaderTimeout = 10 * time.Second
-	// shutdownTimeout is what a reply that is under way has to end.
+	// shutdownTimeout is how long a shutdown waits for responses in progress.
 	shutdownTimeout = time.Second
 )
 
-// newHandler serves health and metrics. The process is ready when it knows the
-// Namespaces, whether it leads or not: one that stands by is as it should be,
-// and a rollout that waited for it to lead would wait for ever.
+// newHandler serves health and metrics. The process is ready when its informers
+// have synced, whether it leads or not: a rollout that waited for a replica to lead
+// would never complete.
 func newHandler(registry metrics.KubeRegistry, healthy func() error, synced func() bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", check(healthy))
 	mux.Handle("GET /livez", check(healthy))
 	mux.Handle("GET /readyz", check(func() error {
 		if !synced() {
-			return errors.New("the namespaces are not known yet")
+			return errors.New("the namespace informer has not synced yet")
 		}
 		return healthy()
 	}))
@@ -71,7 +71,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(stop); err != nil {
-		_ = server.Close() // what is left ends here
+		_ = server.Close() // closes the remaining connections
 	}
 	<-failed
 	return nil

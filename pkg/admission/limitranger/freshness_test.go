@@ -5,247 +5,293 @@ package limitranger_test
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
+	"github.com/borough-io/borough/pkg/storage/precondition"
 )
 
-// world is a plugin beside a cache that lags behind the storage until a test
-// lets it catch up. It lives in a bubble of synctest, with a clock of its own.
+// world is a plugin next to a cache that lags behind the storage until a test
+// makes it catch up. It runs in a synctest bubble.
 type world struct {
 	*testing.T
 	plugin         handler
 	cache, storage *fake.Clientset
+	revision       int64 // of the storage
 }
 
 func inWorld(t *testing.T, test func(w *world), limitRanges ...*v1.LimitRange) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, storage := fake.NewClientset(objects(limitRanges...)...), fake.NewClientset(objects(limitRanges...)...)
-		w := &world{T: t, plugin: newPlugin(t, cache, storage), cache: cache, storage: storage}
+		w := &world{T: t, plugin: newPlugin(t, cache, storage), cache: cache, storage: storage, revision: 10}
 		synctest.Wait() // until all is delivered
 		test(w)
 	})
 }
 
-// write sends a request that puts the LimitRange into storage, or deletes it. The
-// request has not ended before end is called.
-func (w *world) write(operation admission.Operation, limitRange *v1.LimitRange) (end func()) {
+var limitRanges = v1.SchemeGroupVersion.WithResource("limitranges")
+
+// put writes a LimitRange to storage, as any server may.
+func (w *world) put(limitRange *v1.LimitRange) {
 	w.Helper()
-	ctx, cancel := context.WithCancel(w.Context())
-	request := admission.NewAttributesRecord(nil, nil, v1.SchemeGroupVersion.WithKind("LimitRange"), "ns", limitRange.Name,
-		v1.SchemeGroupVersion.WithResource("limitranges"), "", operation, nil, false, nil)
-	if err := w.plugin.Validate(ctx, request, nil); err != nil {
+	w.revision++
+	limitRange.ResourceVersion = strconv.FormatInt(w.revision, 10)
+	w.write(w.storage, limitRange)
+}
+
+// remove removes a LimitRange from storage.
+func (w *world) remove(name string) {
+	w.Helper()
+	w.revision++
+	if err := w.storage.Tracker().Delete(limitRanges, "ns", name); err != nil {
 		w.Fatal(err)
 	}
-	w.apply(w.storage, operation, limitRange)
-	return func() {
-		cancel()
-		synctest.Wait()
-	}
 }
 
-// catchUp brings the cache what was written.
-func (w *world) catchUp(operation admission.Operation, limitRange *v1.LimitRange) {
+// catchUp brings the cache what is in storage.
+func (w *world) catchUp() {
 	w.Helper()
-	w.apply(w.cache, operation, limitRange)
-	synctest.Wait()
-}
-
-func (w *world) apply(to *fake.Clientset, operation admission.Operation, limitRange *v1.LimitRange) {
-	w.Helper()
-	var err error
-	switch client := to.TenancyV1().LimitRanges("ns"); operation {
-	case admission.Create:
-		err = to.Tracker().Add(limitRange)
-	case admission.Update:
-		_, err = client.Update(w.Context(), limitRange, metav1.UpdateOptions{})
-	case admission.Delete:
-		err = client.Delete(w.Context(), limitRange.Name, metav1.DeleteOptions{})
+	stored := w.stored()
+	for _, limitRange := range stored {
+		w.write(w.cache, &limitRange)
 	}
+	cached, err := w.cache.Tracker().List(limitRanges, v1.SchemeGroupVersion.WithKind("LimitRange"), "ns")
 	if err != nil {
 		w.Fatal(err)
 	}
+	for _, limitRange := range cached.(*v1.LimitRangeList).Items {
+		if !slices.ContainsFunc(stored, func(s v1.LimitRange) bool { return s.Name == limitRange.Name }) {
+			if err := w.cache.Tracker().Delete(limitRanges, "ns", limitRange.Name); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+	synctest.Wait()
 }
 
-// expect checks whether a Pod with 2 CPUs is admitted, and how often storage was
-// read for it.
-func (w *world) expect(when string, admitted bool, reads int) {
+func (w *world) write(to *fake.Clientset, limitRange *v1.LimitRange) {
+	w.Helper()
+	if err := to.Tracker().Update(limitRanges, limitRange.DeepCopy(), "ns"); err == nil {
+		return
+	}
+	if err := to.Tracker().Add(limitRange.DeepCopy()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// stored returns what is in storage, and does not count as a read.
+func (w *world) stored() []v1.LimitRange {
+	list, err := w.storage.Tracker().List(limitRanges, v1.SchemeGroupVersion.WithKind("LimitRange"), "ns")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return list.(*v1.LimitRangeList).Items
+}
+
+// Check implements precondition.Checker.
+func (w *world) Check(_ context.Context, objects precondition.Objects) (staleAt int64, err error) {
+	stored := w.stored()
+	same := slices.EqualFunc(objects.Versions, stored, func(v precondition.Version, s v1.LimitRange) bool {
+		return v.Name == s.Name && strconv.FormatInt(v.Revision, 10) == s.ResourceVersion
+	})
+	if same {
+		return 0, nil
+	}
+	return w.revision, nil
+}
+
+// request creates a Pod with 2 CPUs as the server does, with attempts until one is
+// not stale.
+func (w *world) request(ctx context.Context) (attempts int, err error) {
+	for staleAt := int64(0); ; attempts++ {
+		ctx, attempt := precondition.NewAttempt(ctx, w, staleAt)
+		err = w.plugin.Validate(ctx, create(newPod("2")), nil)
+		if staleAt, _ = attempt.Verify(ctx); staleAt == 0 {
+			return attempts + 1, err
+		}
+	}
+}
+
+// expect checks whether a Pod with 2 CPUs is admitted, in how many attempts, and
+// how often storage was read for it.
+func (w *world) expect(when string, admitted bool, attempts, reads int) {
 	w.Helper()
 	before := lists(w.storage)
-	err := w.plugin.Validate(w.Context(), create(newPod("2")), nil)
+	tried, err := w.request(w.Context())
 	if (err == nil) != admitted {
 		w.Errorf("%s: got %v, want admitted: %t", when, err, admitted)
+	}
+	if tried != attempts {
+		w.Errorf("%s: it took %d attempts, not %d", when, tried, attempts)
 	}
 	if got := lists(w.storage) - before; got != reads {
 		w.Errorf("%s: storage was read %d times, not %d", when, got, reads)
 	}
 }
 
-func changed(limitRange *v1.LimitRange) *v1.LimitRange {
-	limitRange.ResourceVersion = "2"
-	return limitRange
-}
-
 func TestCachedLimitRangesAreUsed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.expect("the first Pod", false, 0)
-		w.expect("the second Pod", false, 0)
+		w.expect("the first Pod", false, 1, 0)
+		w.expect("the second Pod", false, 1, 0)
 	}, maxCPU("a", "1"))
+	inWorld(t, func(w *world) { w.expect("without any", true, 1, 0) })
 }
 
-func TestCreatedThroughThisServer(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.expect("before", true, 1)
-		w.expect("before, a moment later", true, 0)
-
-		end := w.write(admission.Create, maxCPU("a", "1"))
-		w.expect("before the answer", false, 1)
-		end()
-		w.expect("after the answer", false, 1)
-		w.expect("as long as the cache lags", false, 1)
-
-		w.catchUp(admission.Create, maxCPU("a", "1"))
-		w.expect("when the cache is found to have caught up", false, 1)
-		w.expect("from then on", false, 0)
-	})
-}
-
-func TestChangedThroughThisServer(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.expect("before", false, 0)
-		end := w.write(admission.Update, changed(maxCPU("a", "3")))
-		end()
-		w.expect("after the answer", true, 1)
-		w.catchUp(admission.Update, changed(maxCPU("a", "3")))
-		w.expect("when the cache is found to have caught up", true, 1)
-		w.expect("from then on", true, 0)
-	}, maxCPU("a", "1"))
-}
-
-func TestDeletedThroughThisServer(t *testing.T) {
-	inWorld(t, func(w *world) {
-		end := w.write(admission.Delete, maxCPU("a", "1"))
-		end()
-		w.expect("after the answer", true, 1)
-		w.catchUp(admission.Delete, maxCPU("a", "1"))
-		w.expect("when the cache is found to have caught up", true, 1)
-		w.expect("from then on, without any", true, 1)
-		w.expect("a moment later", true, 0)
-	}, maxCPU("a", "1"))
-}
-
-func TestCreatedBesideOthers(t *testing.T) {
-	inWorld(t, func(w *world) {
-		end := w.write(admission.Create, maxCPU("b", "1"))
-		end()
-		w.expect("after the answer", false, 1)
-	}, maxCPU("a", "3"))
-}
-
-// TestWriteInFlight shows that a cache that looks up to date is not trusted as
-// long as there may be more to come.
-func TestWriteInFlight(t *testing.T) {
-	inWorld(t, func(w *world) {
-		ctx, cancel := context.WithCancel(w.Context())
-		defer cancel()
-		request := admission.NewAttributesRecord(nil, nil, v1.SchemeGroupVersion.WithKind("LimitRange"), "ns", "a",
-			v1.SchemeGroupVersion.WithResource("limitranges"), "", admission.Update, nil, false, nil)
-		if err := w.plugin.Validate(ctx, request, nil); err != nil {
-			w.Fatal(err)
-		}
-		w.expect("before the write", true, 1)
-		w.expect("before the write, once more", true, 1)
-		w.apply(w.storage, admission.Update, changed(maxCPU("a", "1")))
-		w.expect("after it", false, 1)
-	}, maxCPU("a", "3"))
-}
-
-// TestAnotherWriteMeanwhile shows that what settles one write does not settle
-// the next.
-func TestAnotherWriteMeanwhile(t *testing.T) {
-	inWorld(t, func(w *world) {
-		first := w.write(admission.Create, maxCPU("b", "3"))
-		second := w.write(admission.Create, maxCPU("c", "1"))
-		first()
-		w.catchUp(admission.Create, maxCPU("b", "3"))
-		w.expect("while the second is in flight", false, 1)
-		second()
-		w.expect("after the answer to the second", false, 1)
-		w.catchUp(admission.Create, maxCPU("c", "1"))
-		w.expect("when the cache is found to have caught up", false, 1)
-		w.expect("from then on", false, 0)
-	}, maxCPU("a", "3"))
-}
-
-// TestWriteDuringLookup shows that a lookup settles no write that began after it.
-func TestWriteDuringLookup(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.write(admission.Create, maxCPU("b", "3"))()
-		w.catchUp(admission.Create, maxCPU("b", "3"))
-
-		begun := false
-		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if begun {
-				return false, nil, nil
-			}
-			begun = true
-			w.write(admission.Create, maxCPU("c", "1"))()
-			return true, &v1.LimitRangeList{Items: []v1.LimitRange{*maxCPU("a", "3"), *maxCPU("b", "3")}}, nil
+func TestLimitRangesBeforeTheWatchDelivers(t *testing.T) {
+	for name, test := range map[string]struct {
+		before   []*v1.LimitRange
+		write    func(w *world)
+		admitted bool
+	}{
+		"created":              {nil, func(w *world) { w.put(maxCPU("a", "1")) }, false},
+		"another created":      {[]*v1.LimitRange{maxCPU("a", "3")}, func(w *world) { w.put(maxCPU("b", "1")) }, false},
+		"changed":              {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *world) { w.put(maxCPU("a", "3")) }, true},
+		"deleted":              {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *world) { w.remove("a") }, true},
+		"another deleted":      {[]*v1.LimitRange{maxCPU("a", "3"), maxCPU("b", "1")}, func(w *world) { w.remove("b") }, true},
+		"replaced by namesake": {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *world) { w.remove("a"); w.put(maxCPU("a", "3")) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.expect("before", !test.admitted, 1, 0)
+				test.write(w)
+				w.expect("after the answer", test.admitted, 2, 1)
+				w.expect("a moment later", test.admitted, 1, 0)
+				w.catchUp()
+				w.expect("when the watch has delivered it", test.admitted, 1, 0)
+			}, test.before...)
 		})
-		w.expect("by what was there at the lookup", true, 1)
-		w.expect("after the answer to the write", false, 1)
-	}, maxCPU("a", "3"))
+	}
 }
 
-func TestReplacedByNamesake(t *testing.T) {
+// TestDeliveredIsNewerThanRead shows that a cached read is used only while the watch
+// is behind it.
+func TestDeliveredIsNewerThanRead(t *testing.T) {
 	inWorld(t, func(w *world) {
-		other := maxCPU("a", "3")
-		other.UID = "another"
-		w.write(admission.Delete, maxCPU("a", "1"))()
-		w.write(admission.Create, other)()
-		w.expect("after the answer", true, 1)
-		w.expect("after the answer, a moment later", true, 1)
-	}, maxCPU("a", "1"))
-}
-
-func TestFailedWrite(t *testing.T) {
-	inWorld(t, func(w *world) {
-		ctx, cancel := context.WithCancel(w.Context())
-		request := admission.NewAttributesRecord(nil, nil, v1.SchemeGroupVersion.WithKind("LimitRange"), "ns", "a",
-			v1.SchemeGroupVersion.WithResource("limitranges"), "", admission.Create, nil, false, nil)
-		if err := w.plugin.Validate(ctx, request, nil); err != nil {
-			w.Fatal(err)
-		}
-		cancel()
-		synctest.Wait()
-		w.expect("the first Pod after it", false, 1)
-		w.expect("from then on", false, 0)
-	}, maxCPU("a", "1"))
-}
-
-func TestCreatedThroughAnotherServer(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.apply(w.storage, admission.Create, maxCPU("a", "1"))
-		w.expect("before the watch delivers it", false, 1)
-		w.expect("before the watch delivers it, a moment later", false, 0)
-		w.catchUp(admission.Create, maxCPU("a", "1"))
-		w.expect("when the watch has delivered it", false, 0)
+		w.put(maxCPU("a", "1"))
+		w.expect("after the answer", false, 2, 1)
+		w.put(maxCPU("a", "3"))
+		w.catchUp()
+		w.expect("when the watch has delivered the next", true, 1, 0)
 	})
 }
 
-func TestLookupsAreBounded(t *testing.T) {
+// TestChangedDuringSecondAttempt shows that a request needs at most two attempts, even
+// if the LimitRanges change again: it began before that change.
+func TestChangedDuringSecondAttempt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.expect("the first Pod", true, 1)
-		w.expect("the second Pod", true, 0)
-		time.Sleep(time.Second + time.Nanosecond) // of the bubble
-		w.expect("after a second", true, 1)
+		w.put(maxCPU("a", "1"))
+		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
+			found := &v1.LimitRangeList{Items: w.stored()}
+			w.put(maxCPU("b", "1"))
+			return true, found, nil
+		})
+		w.expect("with what was there at the read", false, 2, 1)
+	})
+}
+
+// TestBurst shows that requests share a read.
+func TestBurst(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put(maxCPU("a", "1"))
+		release := make(chan struct{})
+		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-release
+			return false, nil, nil
+		})
+		var requests sync.WaitGroup
+		for range 64 {
+			requests.Go(func() {
+				if attempts, err := w.request(w.Context()); err == nil || attempts != 2 {
+					w.Errorf("got %v in %d attempts", err, attempts)
+				}
+			})
+		}
+		synctest.Wait()
+		close(release)
+		requests.Wait()
+		if got := lists(w.storage); got != 1 {
+			w.Errorf("storage was read %d times", got)
+		}
+	})
+}
+
+// TestReadFromBefore shows that a request does not use the result of a read that is
+// older than its minimum revision.
+func TestReadFromBefore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put(maxCPU("a", "3"))
+		release := make(chan struct{}, 1)
+		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
+			found := &v1.LimitRangeList{Items: w.stored()}
+			<-release
+			return true, found, nil
+		})
+		var requests sync.WaitGroup
+		requests.Go(func() {
+			if _, err := w.request(w.Context()); err != nil {
+				w.Errorf("the first request: %v", err)
+			}
+		})
+		synctest.Wait()
+		w.put(maxCPU("b", "1"))
+		requests.Go(func() {
+			if _, err := w.request(w.Context()); err == nil {
+				w.Error("the second request took what was read before")
+			}
+		})
+		synctest.Wait()
+		release <- struct{}{}
+		release <- struct{}{}
+		requests.Wait()
+	})
+}
+
+// TestReaderLeaves shows that, if the request that began a read is canceled, one of
+// the waiting requests reads instead.
+func TestReaderLeaves(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put(maxCPU("a", "1"))
+		ctx, cancel := context.WithCancel(w.Context())
+		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if ctx.Err() == nil {
+				<-ctx.Done()
+				return true, nil, ctx.Err()
+			}
+			return false, nil, nil
+		})
+		var requests sync.WaitGroup
+		requests.Go(func() { _, _ = w.request(ctx) })
+		synctest.Wait()
+		requests.Go(func() {
+			if _, err := w.request(w.Context()); err == nil || !strings.Contains(err.Error(), "maximum cpu") {
+				w.Errorf("got %v", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		requests.Wait()
+	})
+}
+
+func TestReadFails(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.put(maxCPU("a", "1"))
+		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("out of order")
+		})
+		want := `pods.tenancy.borough.io "x" is forbidden: list the limit ranges of namespace ns: out of order`
+		if _, err := w.request(w.Context()); message(err) != want {
+			w.Errorf("\n got %v\nwant %s", err, want)
+		}
 	})
 }

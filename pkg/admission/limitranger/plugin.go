@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package limitranger is the admission plugin that applies the LimitRanges of a
-// Namespace to its Pods: it fills in defaults and refuses what is out of bounds.
-// Package limits says how.
+// Namespace to its Pods: it sets defaults and rejects Pods that violate a bound. The
+// rules are in package limits.
 package limitranger
 
 import (
@@ -32,17 +32,18 @@ import (
 // PluginName is the name of the plugin in flags and configuration.
 const PluginName = "LimitRanger"
 
-// maxCompared is with how many others of its Namespace a LimitRange is compared.
+// maxCompared is the maximum number of LimitRanges that a written LimitRange is
+// compared with.
 const maxCompared = 50
 
-// annotation tells what the plugin has set in a Pod.
+// annotation lists the defaults that the plugin has set in a Pod.
 const annotation = "kubernetes.io/limit-ranger"
 
-// Register adds the plugin to those that can be enabled.
+// Register registers the plugin.
 func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) {
 		return &Plugin{
-			Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete),
+			Handler: admission.NewHandler(admission.Create, admission.Update),
 			source:  newSource(),
 		}, nil
 	})
@@ -50,18 +51,18 @@ func Register(plugins *admission.Plugins) {
 
 // Plugin applies LimitRanges to Pods that are created or resized.
 //
-// Whether a LimitRange is in force that has just been created, changed or
-// deleted:
-//   - Written through this server, it is: a Pod that comes after the answer to
-//     the write is judged by it, whatever the cache knows.
-//   - Written through another server, it is when the watch has delivered it. Even
-//     before that, a Namespace of which the cache has no LimitRange is looked up
-//     in storage, once a second at most.
+// A write of a LimitRange, through any server, is in force for every request that
+// begins after the response to that write. The watch may be behind, so the
+// LimitRanges that the plugin decides by become a precondition of the write of the
+// Pod (package precondition).
 type Plugin struct {
 	*admission.Handler
-	source *source
-	synced cache.DoneChecker
-	failed error // of the informer
+	source      *source
+	synced      cache.DoneChecker
+	informerErr error // from SetTenancyInformers
+	// unreadable returns the names of the LimitRanges that are stored but cannot be
+	// read. It may be nil.
+	unreadable boroughadmission.Unreadable
 }
 
 var (
@@ -70,23 +71,24 @@ var (
 	_ admission.InitializationValidator      = &Plugin{}
 	_ boroughadmission.WantsTenancyInformers = &Plugin{}
 	_ boroughadmission.WantsTenancyClient    = &Plugin{}
+	_ boroughadmission.WantsUnreadable       = &Plugin{}
 )
 
-// SetTenancyInformers makes the plugin read what the informer of LimitRanges
-// delivers.
+// SetTenancyInformers adds the index of the plugin as an event handler to the
+// informer of LimitRanges.
 func (p *Plugin) SetTenancyInformers(informers externalversions.SharedInformerFactory) {
 	informer := informers.Tenancy().V1().LimitRanges().Informer()
-	if p.failed = informer.SetTransform(withoutManagedFields); p.failed != nil {
+	if p.informerErr = informer.SetTransform(withoutManagedFields); p.informerErr != nil {
 		return
 	}
 	var handle cache.ResourceEventHandlerRegistration
-	if handle, p.failed = informer.AddEventHandler(p.source.delivered); p.failed == nil {
+	if handle, p.informerErr = informer.AddEventHandler(p.source.index); p.informerErr == nil {
 		p.synced = handle.HasSyncedChecker()
 	}
 }
 
-// withoutManagedFields drops what nobody reads from a cache, and is often half of
-// an object.
+// withoutManagedFields removes the managed fields, which are not used and are often
+// half of an object.
 func withoutManagedFields(obj any) (any, error) {
 	if limitRange, ok := obj.(*v1.LimitRange); ok {
 		limitRange.ManagedFields = nil
@@ -94,27 +96,30 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// SetTenancyClient makes the plugin look up with the client what the cache may
-// not know yet.
+// SetTenancyClient sets the client that reads LimitRanges when the watch is behind.
 func (p *Plugin) SetTenancyClient(client versioned.Interface) {
-	p.source.stored = client.TenancyV1()
+	p.source.setClient(client.TenancyV1())
 }
 
-// ValidateInitialization says what the plugin has not been given.
+// SetUnreadable makes the plugin reject Pods in a Namespace with a LimitRange that
+// cannot be read.
+func (p *Plugin) SetUnreadable(unreadable boroughadmission.Unreadable) { p.unreadable = unreadable }
+
+// ValidateInitialization returns an error if the plugin is not fully initialized.
 func (p *Plugin) ValidateInitialization() error {
-	if p.failed != nil {
-		return fmt.Errorf("read the informer of limit ranges: %w", p.failed)
+	if p.informerErr != nil {
+		return fmt.Errorf("read the informer of limit ranges: %w", p.informerErr)
 	}
 	if p.synced == nil {
 		return errors.New("missing the informer of limit ranges")
 	}
-	if p.source.stored == nil {
+	if p.source.reads.client == nil {
 		return errors.New("missing the client")
 	}
 	return nil
 }
 
-// Admit fills in the defaults, and records them in an annotation.
+// Admit sets the defaults, and lists them in an annotation.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if !limited(a) {
 		return nil
@@ -123,25 +128,26 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if err != nil {
 		return err
 	}
-	var done string
+	var summary string
 	if old, resized := a.GetOldObject().(*tenancy.Pod); resized {
-		done = set.SetResizeDefaults(&pod.Spec, &old.Spec)
+		summary, err = set.SetResizeDefaults(&pod.Spec, &old.Spec)
 	} else {
-		done = set.SetDefaults(&pod.Spec)
+		summary, err = set.SetDefaults(&pod.Spec)
 	}
-	if done != "" {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotation, done)
+	if err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	if summary != "" {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotation, summary)
 	}
 	return nil
 }
 
-// Validate refuses a Pod that is out of bounds, and a resize of a Pod to what is.
-// It also warns of a LimitRange that contradicts others, and takes note that it is
-// about to be written: nothing can keep it from that after this.
+// Validate rejects a Pod, or the resize of a Pod, that violates a bound. It also
+// warns about a LimitRange that contradicts others.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetResource().GroupResource() == tenancy.Resource("limitranges") {
 		p.warn(ctx, a)
-		p.source.writes.begin(ctx, a.GetNamespace())
 		return nil
 	}
 	if !limited(a) {
@@ -163,30 +169,31 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// warn adds a warning to the answer for each contradiction between the LimitRange
-// that is written and another of its Namespace. A warning is no reason to wait or
-// to fail: what can't be read is not compared.
+// warn adds a warning to the response for each contradiction between the LimitRange
+// that is written and another in its Namespace. It neither waits for the cache nor
+// rejects the request: LimitRanges that cannot be read are not compared.
 func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	limitRange, ok := a.GetObject().(*tenancy.LimitRange)
 	if !ok || a.GetOperation() == admission.Delete {
 		return
 	}
-	others := p.source.delivered.in(a.GetNamespace())
-	if len(others.limitRanges) < maxCompared { // otherwise there are enough, whatever else was written
+	others := p.source.cached(a.GetNamespace())
+	if len(others.limitRanges) < maxCompared { // otherwise the cached ones are enough
 		var err error
-		if others, _, err = p.source.known(ctx, a.GetNamespace()); err != nil {
-			klog.FromContext(ctx).Info("Could not compare a limit range with the others of its namespace", "limitRange", klog.KObj(limitRange), "reason", err)
+		if others, err = p.source.current(ctx, a.GetNamespace()); err != nil {
+			klog.FromContext(ctx).Info("Could not compare a limit range with the others in its namespace", "limitRange", klog.KObj(limitRange), "reason", err)
 			return
 		}
 	}
 	written := &v1.LimitRange{ObjectMeta: limitRange.ObjectMeta, Spec: limitRange.Spec}
-	for _, contradiction := range limits.Contradictions(written, others.limitRanges[:min(len(others.limitRanges), maxCompared)]) {
+	for _, contradiction := range limits.Contradictions(ctx, written, others.limitRanges[:min(len(others.limitRanges), maxCompared)]) {
 		warning.AddWarning(ctx, "", contradiction)
 	}
 }
 
-// limited says whether LimitRanges apply to the request. Plain updates can't
-// change resources, and what is being deleted is left alone.
+// limited reports whether LimitRanges apply to the request. Updates, except of the
+// resize subresource, cannot change resources, and Pods that are being deleted are
+// ignored.
 func limited(a admission.Attributes) bool {
 	if a.GetResource().GroupResource() != tenancy.Resource("pods") {
 		return false
@@ -210,9 +217,16 @@ func (p *Plugin) read(ctx context.Context, a admission.Attributes) (*tenancy.Pod
 	if err := boroughadmission.WaitForSync(ctx, a, p.synced); err != nil {
 		return nil, nil, err
 	}
-	set, err := p.source.limits(ctx, a.GetNamespace())
+	limitRanges, err := p.source.inForce(ctx, a.GetNamespace())
 	if err != nil {
 		return nil, nil, admission.NewForbidden(a, err)
 	}
-	return pod, set, nil
+	if p.unreadable != nil {
+		// A limit must not silently cease to apply. Check this after the LimitRanges
+		// are read, because the read records those that it leaves out.
+		if names := p.unreadable(tenancy.Resource("limitranges"), a.GetNamespace()); len(names) > 0 {
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("limit range %q of namespace %q applies to the pod, but cannot be read from storage", names[0], a.GetNamespace()))
+		}
+	}
+	return pod, limitRanges.set(), nil
 }

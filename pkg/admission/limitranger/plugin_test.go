@@ -5,7 +5,6 @@ package limitranger_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	clienttesting "k8s.io/client-go/testing"
@@ -131,7 +131,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// TestWhatIsLimited shows which requests the plugin has a say in.
+// TestWhatIsLimited shows which requests LimitRanges apply to.
 func TestWhatIsLimited(t *testing.T) {
 	deleted := newPod()
 	deleted.DeletionTimestamp = &metav1.Time{}
@@ -271,7 +271,7 @@ func TestSameViolationTwice(t *testing.T) {
 	}
 }
 
-// TestGeneratedName shows how a Pod is called that has no name yet.
+// TestGeneratedName shows the name in the error for a Pod without a name yet.
 func TestGeneratedName(t *testing.T) {
 	objects := objects(maxCPU("a", "1"))
 	plugin := newPlugin(t, fake.NewClientset(objects...), fake.NewClientset())
@@ -285,8 +285,8 @@ func TestGeneratedName(t *testing.T) {
 	}
 }
 
-// TestOrderOfCreation shows that LimitRanges give one outcome in whatever order
-// they come.
+// TestOrderOfCreation shows that LimitRanges give the same result in any
+// order.
 func TestOrderOfCreation(t *testing.T) {
 	limitRanges := []*v1.LimitRange{maxCPU("c", "1"), defaults("b"), maxCPU("a", "500m")}
 	outcome := func(order []int) string {
@@ -315,7 +315,7 @@ func TestOrderOfCreation(t *testing.T) {
 
 func TestBeforeTheCacheIsSynced(t *testing.T) {
 	client := fake.NewClientset()
-	plugin, err := initialize(externalversions.NewSharedInformerFactory(client, 0), client) // which nobody starts
+	plugin, err := initialize(externalversions.NewSharedInformerFactory(client, 0), client) // which is not started
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,18 +327,6 @@ func TestBeforeTheCacheIsSynced(t *testing.T) {
 	}
 	if got := message(plugin.Validate(ctx, create(newPod()), nil)); got != want {
 		t.Errorf("Validate: got %q, want %q", got, want)
-	}
-}
-
-func TestStorageFails(t *testing.T) {
-	storage := fake.NewClientset()
-	storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("out of order")
-	})
-	plugin := newPlugin(t, fake.NewClientset(), storage)
-	want := `pods.tenancy.borough.io "x" is forbidden: list the limit ranges of namespace ns: out of order`
-	if got := message(plugin.Admit(t.Context(), create(newPod()), nil)); got != want {
-		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 }
 
@@ -385,4 +373,30 @@ func lists(storage *fake.Clientset) int {
 	return len(slices.DeleteFunc(slices.Clone(storage.Actions()), func(action clienttesting.Action) bool {
 		return !action.Matches("list", "limitranges")
 	}))
+}
+
+// TestUnreadable shows that no Pod is admitted in a Namespace with a LimitRange that
+// cannot be read, because its limits still apply. Other Namespaces are not affected.
+func TestUnreadable(t *testing.T) {
+	plugin := newPlugin(t, fake.NewClientset(), fake.NewClientset())
+	boroughadmission.Unreadable(func(resource schema.GroupResource, namespace string) []string {
+		if resource == tenancy.Resource("limitranges") && namespace == "bad" {
+			return []string{"lost"}
+		}
+		return nil
+	}).Initialize(plugin)
+	for namespace, want := range map[string]string{
+		"bad":   `limit range "lost" of namespace "bad" applies to the pod, but cannot be read from storage`,
+		"sound": "",
+	} {
+		pod := newPod("1")
+		pod.Namespace = namespace
+		a := admission.NewAttributesRecord(pod, nil, v1.SchemeGroupVersion.WithKind("Pod"), namespace, pod.Name,
+			v1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil)
+		for _, err := range []error{plugin.Admit(t.Context(), a, nil), plugin.Validate(t.Context(), a, nil)} {
+			if want == "" && err != nil || want != "" && (!apierrors.IsInternalError(err) || !strings.Contains(err.Error(), want)) {
+				t.Errorf("in %s: got %v, want %q", namespace, err, want)
+			}
+		}
+	}
 }

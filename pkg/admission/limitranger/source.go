@@ -5,99 +5,60 @@ package limitranger
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
-
-	"github.com/borough-io/borough/pkg/admission/limitranger/limits"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	clients "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/precondition"
 )
 
-const (
-	// lookupTTL is how long a Namespace of which the watch has delivered no
-	// LimitRange is not looked up again, so that a burst of Pods is not as many
-	// lists.
-	lookupTTL = time.Second
-
-	// maxLookups is how many such Namespaces are remembered.
-	maxLookups = 10_000
-)
-
-// source finds the LimitRanges of a Namespace: among what the watch has delivered
-// where that can be trusted, else in storage.
+// source returns the LimitRanges in a Namespace: from the index that the watch
+// updates, or from storage if the watch is behind.
 type source struct {
-	delivered *delivered
-	stored    clients.LimitRangesGetter
-	writes    *writes
-	lookups   *cache.LRUExpireCache // *inNamespace, by Namespace
+	index *index
+	reads *reads
 }
 
-func newSource() *source {
-	return &source{
-		delivered: newDelivered(),
-		writes:    newWrites(),
-		lookups:   cache.NewLRUExpireCache(maxLookups),
+func newSource() *source { return &source{index: newIndex(), reads: newReads()} }
+
+func (s *source) setClient(client clients.LimitRangesGetter) { s.reads.client = client }
+
+// inForce returns the LimitRanges that are in force for the request.
+//
+// In the first attempt of a request they may be out of date, so they become a
+// precondition of its write. If the precondition fails, the next attempt reads the
+// LimitRanges at the revision at which it failed. These may be applied even if they
+// have changed since, because the request began before that revision, so there are
+// at most two attempts.
+func (s *source) inForce(ctx context.Context, namespace string) (*inNamespace, error) {
+	attempt := precondition.From(ctx)
+	if revision := attempt.MinRevision(); revision != 0 {
+		return s.reads.notOlderThan(ctx, namespace, revision)
 	}
+	cached := s.cached(namespace)
+	attempt.Require(cached.objects(namespace))
+	return cached, nil
 }
 
-// limits returns the LimitRanges that are in force in the Namespace.
-func (s *source) limits(ctx context.Context, namespace string) (*limits.Set, error) {
-	known, sure, err := s.known(ctx, namespace)
-	if err != nil {
-		return nil, err
+// cached returns the newest LimitRanges that are available without a read.
+func (s *source) cached(namespace string) *inNamespace {
+	indexed, revision := s.index.in(namespace)
+	if read, readAt := s.reads.latest(namespace); readAt > revision {
+		return read
 	}
-	if sure || len(known.limitRanges) > 0 {
-		return known.set(), nil
-	}
-	if found, ok := s.lookups.Get(namespace); ok {
-		return found.(*inNamespace).set(), nil
-	}
-	stored, err := s.lookUp(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	s.lookups.Add(namespace, stored, lookupTTL)
-	return stored.set(), nil
+	return indexed
 }
 
-// known returns the LimitRanges of the Namespace that have been delivered. If this
-// server may have written others since, it is those in storage, which is sure.
-func (s *source) known(ctx context.Context, namespace string) (known *inNamespace, sure bool, err error) {
-	unseen, written := s.writes.unseen(namespace)
-	delivered := s.delivered.in(namespace)
-	if !written {
-		return delivered, false, nil
+// current returns the LimitRanges in storage. It reads them only if the cached ones
+// are out of date.
+func (s *source) current(ctx context.Context, namespace string) (*inNamespace, error) {
+	cached := s.cached(namespace)
+	staleAt, err := precondition.From(ctx).Check(ctx, cached.objects(namespace))
+	if err != nil || staleAt == 0 {
+		return cached, err
 	}
-	stored, err := s.lookUp(ctx, namespace)
-	if err != nil {
-		return nil, false, err
-	}
-	if !slices.EqualFunc(delivered.limitRanges, stored.limitRanges, sameVersion) {
-		return stored, true, nil
-	}
-	s.writes.settle(namespace, unseen)
-	s.lookups.Remove(namespace)
-	return delivered, true, nil
+	return s.reads.notOlderThan(ctx, namespace, staleAt)
 }
 
-// lookUp reads from storage.
-func (s *source) lookUp(ctx context.Context, namespace string) (*inNamespace, error) {
-	list, err := s.stored.LimitRanges(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the limit ranges of namespace %s: %w", namespace, err)
-	}
-	stored := make([]*v1.LimitRange, len(list.Items))
-	for i := range list.Items {
-		stored[i] = &list.Items[i]
-	}
-	slices.SortFunc(stored, byName)
-	return newInNamespace(stored), nil
-}
-
-func sameVersion(a, b *v1.LimitRange) bool {
-	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
+func (n *inNamespace) objects(namespace string) precondition.Objects {
+	return precondition.Objects{Resource: tenancy.Resource("limitranges"), Namespace: namespace, Versions: n.versions}
 }

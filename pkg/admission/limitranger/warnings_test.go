@@ -17,6 +17,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/precondition"
 )
 
 // recorder keeps the warnings of a request.
@@ -29,7 +30,7 @@ func minCPU(name, quantity string) *v1.LimitRange {
 	return limitRange(name, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: quantities("cpu", quantity)})
 }
 
-// warned checks what a write of the LimitRange is answered with, and how often
+// warned checks the warnings of a write of the LimitRange, and how often
 // storage was read for that.
 func (w *world) warned(when string, operation admission.Operation, written *v1.LimitRange, reads int, want ...string) {
 	w.Helper()
@@ -38,7 +39,8 @@ func (w *world) warned(when string, operation admission.Operation, written *v1.L
 	request := admission.NewAttributesRecord(&tenancy.LimitRange{ObjectMeta: written.ObjectMeta, Spec: written.Spec}, nil,
 		v1.SchemeGroupVersion.WithKind("LimitRange"), "ns", written.Name,
 		v1.SchemeGroupVersion.WithResource("limitranges"), "", operation, nil, false, nil)
-	if err := w.plugin.Validate(warning.WithWarningRecorder(w.Context(), &got), request, nil); err != nil {
+	ctx, _ := precondition.NewAttempt(warning.WithWarningRecorder(w.Context(), &got), w, 0)
+	if err := w.plugin.Validate(ctx, request, nil); err != nil {
 		w.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got.texts); diff != "" {
@@ -56,10 +58,10 @@ func TestWarnings(t *testing.T) {
 		w.warned("create", admission.Create, minCPU("b", "2"), 0, contradiction)
 	}, maxCPU("a", "1"))
 	inWorld(t, func(w *world) {
-		w.warned("update of the one", admission.Update, changed(minCPU("b", "2")), 0, contradiction)
+		w.warned("update of the one", admission.Update, minCPU("b", "2"), 0, contradiction)
 	}, maxCPU("a", "1"), minCPU("b", "1"))
 	inWorld(t, func(w *world) {
-		w.warned("update that brings peace", admission.Update, changed(maxCPU("a", "3")), 0)
+		w.warned("update that brings peace", admission.Update, maxCPU("a", "3"), 0)
 	}, maxCPU("a", "1"), minCPU("b", "2"))
 	inWorld(t, func(w *world) {
 		w.warned("delete", admission.Delete, minCPU("b", "2"), 0)
@@ -69,24 +71,24 @@ func TestWarnings(t *testing.T) {
 	})
 }
 
-// TestWarningsBeforeTheWatchDelivers shows that what was written through this
-// server a moment ago is not missed.
+// TestWarningsBeforeTheWatchDelivers shows that a LimitRange that the watch has not
+// delivered yet is compared.
 func TestWarningsBeforeTheWatchDelivers(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.write(admission.Create, maxCPU("a", "1"))()
+		w.put(maxCPU("a", "1"))
 		w.warned("right after the other", admission.Create, minCPU("b", "2"), 1, contradiction)
 	})
 	inWorld(t, func(w *world) {
-		w.write(admission.Delete, maxCPU("a", "1"))()
+		w.remove("a")
 		w.warned("right after the other went", admission.Create, minCPU("b", "2"), 1)
 	}, maxCPU("a", "1"))
 }
 
-// TestWarningsAreNoReasonToFail shows that a write goes on when there is nothing
+// TestWarningsAreNoReasonToFail shows that a write continues when there is nothing
 // to compare with.
 func TestWarningsAreNoReasonToFail(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.write(admission.Create, maxCPU("a", "1"))()
+		w.put(maxCPU("a", "1"))
 		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("out of order")
 		})

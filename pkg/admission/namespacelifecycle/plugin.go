@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespacelifecycle is the admission plugin that refuses content in a
+// Package namespacelifecycle is the admission plugin that rejects content in a
 // Namespace that does not exist or is being terminated, and the deletion of the
-// Namespaces that a cluster can't do without.
+// Namespaces that a cluster requires.
 package namespacelifecycle
 
 import (
@@ -26,28 +26,28 @@ import (
 	listers "github.com/borough-io/borough/pkg/generated/listers/tenancy/v1"
 )
 
-// PluginName is the name of the plugin in flags and configuration. It is that of
-// the library's plugin, which knows only core/v1 and which this one replaces.
+// PluginName is the name of the plugin in flags and configuration. It is the name of
+// the library's plugin, which supports only core/v1 and which this one replaces.
 const PluginName = "NamespaceLifecycle"
 
-// The Namespaces that may not be deleted.
+// protected are the Namespaces that cannot be deleted.
 var protected = sets.New(metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic)
 
-// Register adds the plugin to those that can be enabled.
+// Register registers the plugin.
 func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) {
 		return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)}, nil
 	})
 }
 
-// Plugin takes a yes from the cache, but never a no.
+// Plugin may accept a request by its cache, but rejects a request only after a read
+// from storage.
 //
-// A Namespace that the cache does not know may just have been created, and one
-// that it holds for Terminating may be gone and created again, so both are read
-// from storage before a request is refused. That the cache holds for Active what
-// no longer is does no harm: storage writes an object only together with a check
-// that its Namespace is still Active. What this plugin adds to that check is the
-// answer before any other plugin has run.
+// A Namespace that is not in the cache may just have been created, and one that is
+// Terminating in the cache may have been deleted and created again. A Namespace that
+// is Active in the cache but not in storage does no harm: storage writes an object
+// only in a transaction that checks that its Namespace is still Active. With this
+// plugin the request is rejected before any other plugin runs.
 type Plugin struct {
 	*admission.Handler
 	namespaces listers.NamespaceLister
@@ -62,17 +62,17 @@ var (
 	_ boroughadmission.WantsTenancyClient    = &Plugin{}
 )
 
-// SetTenancyInformers makes the plugin read from the informer of Namespaces.
+// SetTenancyInformers sets the informer of Namespaces.
 func (p *Plugin) SetTenancyInformers(informers externalversions.SharedInformerFactory) {
 	informer := informers.Tenancy().V1().Namespaces()
 	p.namespaces = informer.Lister()
 	p.synced = informer.Informer().HasSyncedChecker()
 }
 
-// SetTenancyClient makes the plugin look up with the client what is not cached.
+// SetTenancyClient sets the client that reads Namespaces from storage.
 func (p *Plugin) SetTenancyClient(client versioned.Interface) { p.client = client }
 
-// ValidateInitialization says what the plugin has not been given.
+// ValidateInitialization returns an error if the plugin is not fully initialized.
 func (p *Plugin) ValidateInitialization() error {
 	if p.namespaces == nil {
 		return errors.New("missing the informer of namespaces")
@@ -83,11 +83,11 @@ func (p *Plugin) ValidateInitialization() error {
 	return nil
 }
 
-// Admit decides by the Namespace of the request. It changes nothing; it is a
-// mutating plugin so that it comes before all the others.
+// Admit checks the Namespace of the request. It changes nothing; it is a mutating
+// plugin so that it runs before all others.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	// By kind, and not by the namespace of the request: whether a Namespace
-	// counts as being in itself depends on how it is addressed.
+	// Check the kind and not the namespace of the request: for a Namespace, the
+	// namespace is set or not, depending on the path of the request.
 	if a.GetKind().GroupKind() == tenancy.Kind("Namespace") {
 		if a.GetOperation() == admission.Delete && protected.Has(a.GetName()) {
 			return apierrors.NewForbidden(a.GetResource().GroupResource(), a.GetName(), errors.New("this namespace may not be deleted"))
@@ -98,34 +98,37 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return nil // cluster-scoped
 	}
 	if a.GetOperation() == admission.Delete || a.GetResource().GroupResource() == tenancy.Resource("namespacepurges") {
-		return nil // a terminating Namespace has to become empty
+		return nil // the content of a terminating Namespace must be deletable
 	}
 	if err := boroughadmission.WaitForSync(ctx, a, p.synced); err != nil {
 		return err
 	}
 
-	// What exists can be updated until it is purged.
-	refused := func(ns *v1.Namespace) bool {
+	// Existing objects can be updated until they are purged.
+	rejects := func(ns *v1.Namespace) bool {
 		return a.GetOperation() == admission.Create && ns.Status.Phase == v1.NamespaceTerminating
 	}
 	ns, err := p.namespaces.Get(a.GetNamespace())
-	if err == nil && !refused(ns) {
+	if err == nil && !rejects(ns) {
 		return nil
 	}
 	ns, err = p.client.TenancyV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return err
+	case apierrors.IsStoreReadError(err) && a.GetOperation() == admission.Update:
+		// The Namespace exists, and an update needs no more than that.
+		return nil
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("look up namespace %s: %w", a.GetNamespace(), err))
-	case refused(ns):
+	case rejects(ns):
 		return terminating(a)
 	}
 	return nil
 }
 
-// terminating is the 403 by which clients know that a Namespace goes away: the
-// garbage collector and controllers look for its cause, not for its text.
+// terminating returns the 403 for a Namespace that is being terminated. The garbage
+// collector and controllers recognize it by its cause, not by its text.
 func terminating(a admission.Attributes) error {
 	err := admission.NewForbidden(a, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.GetNamespace()))
 	var status *apierrors.StatusError

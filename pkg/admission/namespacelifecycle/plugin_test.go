@@ -86,7 +86,7 @@ func TestAdmit(t *testing.T) {
 		"create just after its namespace goes":                 {request: request(create, "Pod", "ns", ""), stored: terminated, want: `pods.tenancy.borough.io "x" ` + terminating, lookups: 1},
 		"create in a namespace that is new under an old name":  {request: request(create, "Pod", "ns", ""), cached: terminated, stored: active, lookups: 1},
 		"create in a namespace that has just gone":             {request: request(create, "Pod", "ns", ""), cached: terminated, want: notFound, lookups: 1},
-		"create in a namespace that is active to the cache":    {request: request(create, "Pod", "ns", ""), cached: active, stored: terminated}, // storage sees to it
+		"create in a namespace that is active to the cache":    {request: request(create, "Pod", "ns", ""), cached: active, stored: terminated}, // storage rejects it
 		"update in an active namespace":                        {request: request(update, "Pod", "ns", ""), cached: active, stored: active},
 		"update in a terminating namespace":                    {request: request(update, "Pod", "ns", ""), cached: terminated, stored: terminated},
 		"update in a terminating namespace that is not cached": {request: request(update, "Pod", "ns", "status"), stored: terminated, lookups: 1},
@@ -173,9 +173,28 @@ func TestStatusOfRefusals(t *testing.T) {
 	})
 }
 
+// TestUnreadableNamespace shows that the content of a Namespace that cannot be read can
+// be updated and deleted, but not created.
+func TestUnreadableNamespace(t *testing.T) {
+	storage := fake.NewClientset()
+	storage.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Reason: metav1.StatusReasonStoreReadError, Message: "it cannot be read"}}
+	})
+	plugin := newPlugin(t, nil, storage)
+	for operation, want := range map[admission.Operation]string{
+		admission.Create: "Internal error occurred: look up namespace ns: it cannot be read",
+		admission.Update: "",
+		admission.Delete: "",
+	} {
+		if got := message(plugin.Admit(t.Context(), request(operation, "Pod", "ns", ""), nil)); got != want {
+			t.Errorf("%s:\n got %q\nwant %q", operation, got, want)
+		}
+	}
+}
+
 func TestBeforeTheCacheIsSynced(t *testing.T) {
 	client := fake.NewClientset(namespace(v1.NamespaceActive))
-	plugin, err := initialize(externalversions.NewSharedInformerFactory(client, 0), client) // which nobody starts
+	plugin, err := initialize(externalversions.NewSharedInformerFactory(client, 0), client) // which is not started
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,31 +9,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FinalizerName names an agent that has to agree before a Namespace goes.
+// FinalizerName identifies an agent that must finalize a Namespace before it is
+// removed.
 type FinalizerName string
 
 // FinalizerKubernetes is the finalizer of the namespace controller. Every
 // Namespace is created with it.
 const FinalizerKubernetes FinalizerName = "kubernetes"
 
-// LabelMetadataName is the label of a Namespace that always equals its name.
+// LabelMetadataName is the key of the label whose value is the name of the
+// Namespace.
 const LabelMetadataName = corev1.LabelMetadataName
 
-// NamespacePhase is where a Namespace stands in its life.
+// NamespacePhase is the phase in the life cycle of a Namespace.
 type NamespacePhase string
 
 const (
 	// NamespaceActive means that content can be created in the Namespace.
 	NamespaceActive NamespacePhase = "Active"
-	// NamespaceTerminating means that the Namespace is being deleted: its
-	// content is purged and none can be created.
+	// NamespaceTerminating means that the Namespace is being deleted: its content
+	// is purged, and no content can be created in it.
 	NamespaceTerminating NamespacePhase = "Terminating"
 )
 
-// NamespaceConditionType names a condition of a Namespace.
+// NamespaceConditionType is the type of a condition of a Namespace.
 type NamespaceConditionType string
 
-// Namespace partitions content: the objects in it live and go with it.
+// Namespace is a scope for names. The objects in it are deleted with it.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Namespace struct {
 	metav1.TypeMeta
@@ -43,25 +45,25 @@ type Namespace struct {
 	Status NamespaceStatus
 }
 
-// NamespaceSpec is what is wanted of a Namespace.
+// NamespaceSpec defines the desired state of a Namespace.
 type NamespaceSpec struct {
 	// Finalizers must be empty before the Namespace is removed from storage.
 	Finalizers []FinalizerName
-	// DeletionProtection has every DELETE refused.
+	// DeletionProtection rejects every DELETE.
 	DeletionProtection bool
 }
 
-// NamespaceStatus is what was last observed of a Namespace.
+// NamespaceStatus is the observed state of a Namespace.
 type NamespaceStatus struct {
 	Phase      NamespacePhase
 	Conditions []NamespaceCondition
-	// Termination tells what a Terminating Namespace waits for; nil while there
-	// is nothing to tell.
+	// Termination lists what a Terminating Namespace waits for. It is nil if there
+	// is nothing to report.
 	Termination *NamespaceTermination
 }
 
-// NamespaceTermination tells what a Terminating Namespace waits for. Its lists
-// hold the first few of what there is.
+// NamespaceTermination lists what a Terminating Namespace waits for. Its lists have
+// a maximum length.
 type NamespaceTermination struct {
 	LastProgressTime   metav1.Time
 	SpecFinalizers     []FinalizerName
@@ -72,16 +74,17 @@ type NamespaceTermination struct {
 	LastError          string
 }
 
-// RemainingResource is what is left of one resource in a Terminating Namespace.
+// RemainingResource has the objects of one resource that remain in a Terminating
+// Namespace.
 type RemainingResource struct {
 	Group     string
 	Resource  string
-	Count     *int64 // nil when not all could be listed
+	Count     *int64 // nil if they could not all be listed
 	Objects   []RemainingObject
 	LastError string
 }
 
-// RemainingObject is an object that is left in a Terminating Namespace.
+// RemainingObject is an object that remains in a Terminating Namespace.
 type RemainingObject struct {
 	Name                       string
 	Finalizers                 []string
@@ -95,7 +98,7 @@ type UndiscoveredGroup struct {
 	LastError    string
 }
 
-// NamespaceCondition is one observation about the termination of a Namespace.
+// NamespaceCondition is an observation about the termination of a Namespace.
 type NamespaceCondition struct {
 	Type               NamespaceConditionType
 	Status             corev1.ConditionStatus
@@ -113,7 +116,7 @@ type NamespaceList struct {
 	Items []Namespace
 }
 
-// LimitRange gives defaults and bounds for what Pods in its Namespace request.
+// LimitRange sets defaults and bounds for the resources of Pods in its Namespace.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type LimitRange struct {
 	metav1.TypeMeta
@@ -131,8 +134,8 @@ type LimitRangeList struct {
 	Items []LimitRange
 }
 
-// Pod is a group of containers. Its spec and status are those of core/v1, so
-// there is no internal form of them to convert to.
+// Pod is a group of containers. Its spec and status are the types of core/v1, which
+// have no internal version here.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Pod struct {
 	metav1.TypeMeta
@@ -151,7 +154,8 @@ type PodList struct {
 	Items []Pod
 }
 
-// Binding assigns a Pod to a node. It is sent to pods/binding and not stored.
+// Binding assigns a Pod to a node. It is created through pods/binding and is not
+// stored.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Binding struct {
 	metav1.TypeMeta
@@ -160,8 +164,8 @@ type Binding struct {
 	Target corev1.ObjectReference
 }
 
-// NamespacePurge removes what is left in a Terminating Namespace, whatever holds
-// it. It is sent to namespacepurges and not stored.
+// NamespacePurge deletes the content of a Terminating Namespace. Creating one runs
+// the purge; nothing is stored.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type NamespacePurge struct {
 	metav1.TypeMeta
@@ -171,21 +175,22 @@ type NamespacePurge struct {
 	Status NamespacePurgeStatus
 }
 
-// NamespacePurgeSpec says which Namespace is meant.
+// NamespacePurgeSpec selects the Namespace and the way its content is deleted.
 type NamespacePurgeSpec struct {
 	NamespaceUID types.UID
+	Force        bool
 }
 
-// NamespacePurgeStatus tells what was removed.
+// NamespacePurgeStatus is the result of a NamespacePurge.
 type NamespacePurgeStatus struct {
 	Purged []PurgedResource
 }
 
-// PurgedResource tells what was removed of one resource.
+// PurgedResource is the result for one resource.
 type PurgedResource struct {
 	Group    string
 	Resource string
-	Count    int64
-	Held     int64 // of these, the objects that something held
+	Removed  int64
+	Held     int64 // objects with a finalizer or a grace period
 	Objects  []RemainingObject
 }

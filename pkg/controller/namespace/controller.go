@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -25,6 +26,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 	tenancyinformers "github.com/borough-io/borough/pkg/generated/informers/externalversions/tenancy/v1"
 	tenancylisters "github.com/borough-io/borough/pkg/generated/listers/tenancy/v1"
 )
@@ -43,11 +45,11 @@ type Controller struct {
 	// purge makes one pass over a Namespace; see deletion.Deleter.Delete.
 	purge func(ctx context.Context, ns *v1.Namespace, since time.Time) error
 
-	// fresh has the Namespaces to be worked on for the first time or because
-	// they made progress, again those that did not get through then. Which of
-	// the two a Namespace belongs to is told by whether it has retries.
-	fresh workqueue.TypedInterface[string]
-	again workqueue.TypedRateLimitingInterface[string]
+	// queue has the Namespaces to process for the first time or because they made
+	// progress, retryQueue those that were not finished then. A Namespace with
+	// retries belongs to retryQueue.
+	queue      workqueue.TypedInterface[string]
+	retryQueue workqueue.TypedRateLimitingInterface[string]
 	// working has the Namespaces that a worker of either queue is at.
 	working keySet
 
@@ -64,7 +66,13 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	content, err := metadata.NewForConfig(deletion.ContentConfig(config))
+	inJSON := rest.CopyConfig(config)
+	inJSON.ContentType = runtime.ContentTypeJSON
+	deletionClient, err := tenancyv1.NewForConfig(inJSON)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	content, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
@@ -72,18 +80,18 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	return newController(client, content, deletion.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
+	return newController(client, deletionClient, content, deletion.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
 }
 
-func newController(client versioned.Interface, content metadata.Interface, discover deletion.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
+func newController(client versioned.Interface, deletionClient deletion.Client, content metadata.Interface, discover deletion.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
 	c := &Controller{
 		// The server picks out the terminating Namespaces: the others, however
 		// many, cost neither memory nor traffic here.
 		informer: tenancyinformers.NewTypedFilteredNamespaceInformer(client, 0, nil, func(opts *metav1.ListOptions) {
 			opts.FieldSelector = fields.OneTermEqualSelector("status.phase", string(v1.NamespaceTerminating)).String()
 		}),
-		fresh: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "namespace"}),
-		again: workqueue.NewTypedRateLimitingQueueWithConfig(
+		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "namespace"}),
+		retryQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryBaseDelay, retryMaxDelay),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace_retry"},
 		),
@@ -92,7 +100,7 @@ func newController(client versioned.Interface, content metadata.Interface, disco
 	c.lister = tenancylisters.NewNamespaceLister(c.informer.GetIndexer())
 	c.metrics = newControllerMetrics(c.terminations, registry)
 	c.watches = newContentWatches(content, c.wake, c.terminations.moved, c.metrics.countPurged)
-	deleter := deletion.New(client.TenancyV1().Namespaces(), content, discover, c.metrics.countPurged)
+	deleter := deletion.New(deletionClient, content, discover, c.metrics.countPurged)
 	c.purge = func(ctx context.Context, ns *v1.Namespace, since time.Time) error {
 		return deleter.Delete(ctx, ns, since, c.terminations.progress(ns.Name, ns.UID))
 	}
@@ -108,7 +116,7 @@ func newController(client versioned.Interface, content metadata.Interface, disco
 				c.observeGone(old.Name)
 			case !old.DeletionTimestamp.IsZero() &&
 				slices.Equal(old.Spec.Finalizers, ns.Spec.Finalizers) && slices.Equal(old.Finalizers, ns.Finalizers):
-				return // a status, most likely of our own
+				return // only the status has changed, most likely by this controller
 			}
 			c.observe(ns, false)
 		},
@@ -120,8 +128,8 @@ func newController(client versioned.Interface, content metadata.Interface, disco
 	return c, nil
 }
 
-// HasSynced tells whether all Namespaces that were terminating at the start are
-// known.
+// HasSynced reports whether all Namespaces that were Terminating at the start are in
+// the cache.
 func (c *Controller) HasSynced() bool { return c.informer.HasSynced() }
 
 // RunInformer keeps the Namespaces up to date until the context ends. It is
@@ -153,22 +161,22 @@ func (c *Controller) RunWorkers(ctx context.Context, workers int) {
 		})
 	}
 	<-ctx.Done()
-	c.fresh.ShutDown()
-	c.again.ShutDown()
+	c.queue.ShutDown()
+	c.retryQueue.ShutDown()
 	wg.Wait()
 	c.watches.wait()
 }
 
 func (c *Controller) nextFresh(ctx context.Context) bool {
-	key, quit := c.fresh.Get()
+	key, quit := c.queue.Get()
 	if quit {
 		return false
 	}
-	defer c.fresh.Done(key)
-	if c.again.NumRequeues(key) > 0 || !c.working.add(key) {
+	defer c.queue.Done(key)
+	if c.retryQueue.NumRequeues(key) > 0 || !c.working.add(key) {
 		// It has its place in the other queue, where it waits for the worker
 		// that may be at it.
-		c.again.Add(key)
+		c.retryQueue.Add(key)
 		return true
 	}
 	defer c.working.remove(key)
@@ -177,13 +185,13 @@ func (c *Controller) nextFresh(ctx context.Context) bool {
 }
 
 func (c *Controller) nextAgain(ctx context.Context) bool {
-	key, quit := c.again.Get()
+	key, quit := c.retryQueue.Get()
 	if quit {
 		return false
 	}
-	defer c.again.Done(key)
+	defer c.retryQueue.Done(key)
 	if !c.working.add(key) {
-		c.fresh.Add(key)
+		c.queue.Add(key)
 		return true
 	}
 	defer c.working.remove(key)
@@ -192,8 +200,8 @@ func (c *Controller) nextAgain(ctx context.Context) bool {
 	return true
 }
 
-// process makes one pass over a Namespace and sees to it that there is another
-// if there has to be. Discovery must be newer than since.
+// process makes one pass over a Namespace, and adds it to a queue if it needs
+// another one. Discovery must be newer than since.
 func (c *Controller) process(ctx context.Context, key string, since time.Time) {
 	ns, err := c.lister.Get(key)
 	if apierrors.IsNotFound(err) {
@@ -225,12 +233,12 @@ func (c *Controller) process(ctx context.Context, key string, since time.Time) {
 		c.terminations.stuck(key, ns.UID, stuckOnFailure)
 		logger.Error(err, "Could not purge the namespace, will try again")
 	}
-	c.again.AddRateLimited(key)
+	c.retryQueue.AddRateLimited(key)
 }
 
 // done forgets what was kept for another pass.
 func (c *Controller) done(key string) {
-	c.again.Forget(key)
+	c.retryQueue.Forget(key)
 	c.watches.stop(key)
 }
 
@@ -238,8 +246,8 @@ func (c *Controller) done(key string) {
 // that matters. It is not stuck then, so it does not queue up with those that
 // are.
 func (c *Controller) wake(key string) {
-	c.again.Forget(key)
-	c.fresh.Add(key)
+	c.retryQueue.Forget(key)
+	c.queue.Add(key)
 }
 
 func (c *Controller) observe(ns *v1.Namespace, initial bool) {
@@ -247,7 +255,7 @@ func (c *Controller) observe(ns *v1.Namespace, initial bool) {
 		return
 	}
 	c.terminations.observe(ns, initial)
-	c.fresh.Add(ns.Name)
+	c.queue.Add(ns.Name)
 }
 
 func (c *Controller) observeGone(key string) {
@@ -272,7 +280,7 @@ type keySet struct {
 	keys map[string]struct{}
 }
 
-// add adds a key and tells whether it was not in the set.
+// add adds a key and reports whether it was not in the set.
 func (s *keySet) add(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

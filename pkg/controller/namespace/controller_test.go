@@ -56,7 +56,7 @@ func newBench(t *testing.T, workers int, purge func(ctx context.Context, b *benc
 	for _, ns := range initial {
 		b.create(ns)
 	}
-	c, err := newController(b.client, b.content, nil, b.registry)
+	c, err := newController(b.client, b.client.TenancyV1(), b.content, nil, b.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,8 +365,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestRunEnds shows that nothing is left when RunWorkers returns, whatever was
-// going on: the bubble would not end otherwise.
+// TestRunEnds checks that RunWorkers leaves no goroutine running: otherwise the
+// synctest bubble would not end.
 func TestRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, 3, func(ctx context.Context, _ *bench, ns *v1.Namespace) error {

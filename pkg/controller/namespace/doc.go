@@ -1,26 +1,25 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespace runs the namespace controller: it watches for Namespaces
-// that are being deleted and has each purged by package deletion, several side
-// by side, until it is gone.
+// Package namespace runs the namespace controller. It watches for Namespaces that
+// are being deleted, and processes several of them in parallel with package
+// deletion until they are removed.
 //
-// # What wakes it
+// # Events
 //
-// No step of a termination waits for a fixed time. A Namespace is worked on
-// when the watch shows that it is terminating or has changed. While content
-// remains that waits for others (a finalizer, a grace period), its kinds are
-// watched in that Namespace alone, metadata only, and only for as long: a kind
-// that has drained wakes the controller at once. An informer over all Pods
-// would do the same, at a cost that grows with the Pods of all Namespaces, few
-// of which terminate at any time. The number of such watches is bounded; a
-// Namespace for which there is none left, or whose watch breaks, is looked at
-// again by its backoff, as is one where something failed.
+// No step of a termination waits for a fixed time. A Namespace is processed when
+// the watch shows that it is Terminating or has changed. While content remains that
+// waits for a finalizer or a grace period, its resources are watched in that
+// Namespace only, with metadata only, until no object remains; then the controller
+// processes the Namespace at once. An informer of all Pods would do the same, at a
+// cost that grows with the Pods of all Namespaces, few of which are Terminating at
+// any time. The number of such watches is bounded. A Namespace without a watch, or
+// whose watch fails, is processed again after its backoff, as is one with an error.
 //
 // # Fairness
 //
-// Backoff is per Namespace. A Namespace that did not get through goes on in a
-// queue with workers of its own, so that however many are stuck, and however
-// long each attempt of theirs takes, a Namespace that is deleted now, or whose
-// content is gone now, finds a worker.
+// Backoff is per Namespace. A Namespace that was not finished continues in a
+// separate queue with its own workers. So a Namespace that is deleted now, or whose
+// content is removed now, finds a worker, regardless of how many others are stuck
+// and how long each of their passes takes.
 package namespace

@@ -14,13 +14,13 @@ import (
 	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
 )
 
-// Why a termination does not go on by itself.
+// Reasons why a termination is stuck.
 const (
-	// stuckOnContent: content waits for a finalizer or for whoever runs it.
+	// stuckOnContent: content waits for a finalizer or for the end of a Pod.
 	stuckOnContent = "content"
-	// stuckOnFailure: the last pass failed and is tried again.
+	// stuckOnFailure: the last pass failed and is retried.
 	stuckOnFailure = "failure"
-	// stuckOnFinalizers: others hold the Namespace.
+	// stuckOnFinalizers: the Namespace has finalizers of other agents.
 	stuckOnFinalizers = "finalizers"
 )
 
@@ -35,7 +35,7 @@ const timestampPrecision = 2 * time.Second
 type termination struct {
 	uid   types.UID
 	seen  time.Time // when it was first seen, by the local clock
-	start time.Time // when it was deleted, as precisely as can be told
+	start time.Time // when it was deleted, as precisely as known
 	stuck string    // empty or one of stuckReasons
 	// progress belongs to the worker that is at the Namespace.
 	progress *deletion.Progress
@@ -91,7 +91,7 @@ func (t *terminations) progress(key string, uid types.UID) *deletion.Progress {
 	return &deletion.Progress{} // it is gone, or not known yet
 }
 
-// moved notes that content of a Namespace was just seen to go.
+// moved records that content of a Namespace was just removed.
 func (t *terminations) moved(key string, uid types.UID) {
 	t.progress(key, uid).Moved(time.Now())
 }

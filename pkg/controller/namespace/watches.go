@@ -29,7 +29,7 @@ const maxContentWatches = 1000
 type contentWatches struct {
 	client metadata.Interface
 	wake   func(key string)
-	// moved is told when an object or a finalizer of a Namespace has gone.
+	// moved is called when an object or a finalizer of a Namespace was removed.
 	moved  func(key string, uid types.UID)
 	purged deletion.PurgedFunc
 
@@ -98,7 +98,7 @@ func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r
 	ctx, cancel := context.WithCancel(ctx)
 	cw := &contentWatch{
 		key: key, uid: uid, resource: r.GroupVersionResource, cancel: cancel,
-		// A copy: whoever gave the content may still read it, to log it.
+		// A copy, because the caller may still read the content to log it.
 		objects: maps.Clone(r.Objects), finalizers: map[string]int{},
 	}
 	for _, finalizers := range r.Objects {
@@ -172,7 +172,7 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 				w.purged(cw.resource, 1)
 			}
 			if end {
-				// Off the books first: the pass that is woken may need it anew.
+				// Remove it first: the pass that is woken may watch the content again.
 				w.mu.Lock()
 				w.end(cw)
 				w.mu.Unlock()
@@ -187,11 +187,11 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 	}
 }
 
-// observe takes note of an event. It tells whether the controller should look
-// at the Namespace, because of something that it acts upon or that its status
-// tells about, and whether there is no more to watch. That there are fewer
-// objects is no reason while some remain: the numbers in the status follow by
-// the backoff, or each object that goes would cost a list of those that stay.
+// observe records an event. It reports whether the controller has to process the
+// Namespace, because of a change that it acts on or that the status reports, and
+// whether there is nothing left to watch. A smaller number of objects is not such a
+// change while some remain: the status is updated with the backoff, because otherwise
+// each object that is removed would cost a list of the others.
 func (cw *contentWatch) observe(event watch.EventType, object *metav1.PartialObjectMetadata) (wake, end bool) {
 	before, known := cw.objects[object.UID]
 	after := object.Finalizers

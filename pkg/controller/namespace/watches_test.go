@@ -28,7 +28,7 @@ var (
 	limitRanges = v1.SchemeGroupVersion.WithResource("limitranges")
 )
 
-// watched tells the watches of a contentWatcher apart.
+// watched identifies a watch of a contentWatcher.
 type watched struct {
 	resource  schema.GroupVersionResource
 	namespace string
@@ -133,7 +133,7 @@ func TestContentWatchObserve(t *testing.T) {
 		{"a status changes", map[types.UID][]string{"a": {"f"}}, []step{
 			{event(watch.Modified, "a", true, "f"), false, false},
 		}},
-		{"something new is there that nobody asked to go", map[types.UID][]string{"a": nil}, []step{
+		{"a new object is not marked for deletion", map[types.UID][]string{"a": nil}, []step{
 			{event(watch.Added, "x", false), true, true},
 		}},
 		{"something new is there that is going", map[types.UID][]string{"a": nil}, []step{
@@ -240,7 +240,7 @@ func TestContentWatches(t *testing.T) {
 		w.stop("ns")
 		client.from = client.from[:len(client.from)-1]
 
-		// A pass that is woken may have the same content watched anew.
+		// A pass that is woken may watch the same content again.
 		w.wake = func(key string) {
 			w.wake = func(string) {}
 			w.keep(ctx, key, "3", []deletion.Remaining{remaining("16", "b")})

@@ -349,7 +349,7 @@ func schema_pkg_apis_tenancy_v1_Binding(ref common.ReferenceCallback) common.Ope
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Binding assigns a Pod to a node. It is sent to the binding subresource of the Pod and is not stored.",
+				Description: "Binding assigns a Pod to a node. It is created through the binding subresource of the Pod and is not stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -368,7 +368,7 @@ func schema_pkg_apis_tenancy_v1_Binding(ref common.ReferenceCallback) common.Ope
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object's metadata. A UID or resourceVersion, where given, must be that of the Pod.",
+							Description: "Standard object's metadata. The UID and the resourceVersion, if set, must be those of the Pod.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -393,7 +393,7 @@ func schema_pkg_apis_tenancy_v1_LimitRange(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "LimitRange gives defaults and bounds for what the Pods of its Namespace request. Several in one Namespace apply in order of their names.",
+				Description: "LimitRange sets defaults and bounds for the resources of the Pods in its Namespace. Several in one Namespace apply in the order of their names.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -486,7 +486,7 @@ func schema_pkg_apis_tenancy_v1_Namespace(ref common.ReferenceCallback) common.O
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Namespace partitions content: LimitRanges and Pods are created in a Namespace, only while it is Active, and go with it.",
+				Description: "Namespace is a scope for names: LimitRanges and Pods exist in a Namespace. They can be created only while it is Active, and they are deleted with it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -512,14 +512,14 @@ func schema_pkg_apis_tenancy_v1_Namespace(ref common.ReferenceCallback) common.O
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is wanted of the Namespace.",
+							Description: "Spec defines the desired state of the Namespace.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.NamespaceSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what was last observed of the Namespace. It is written by the server and the namespace controller.",
+							Description: "Status is the observed state of the Namespace, written by the server and the namespace controller.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.NamespaceStatus{}.OpenAPIModelName()),
 						},
@@ -536,7 +536,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceCondition(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespaceCondition is one observation about the termination of a Namespace.",
+				Description: "NamespaceCondition is an observation about the termination of a Namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -557,20 +557,20 @@ func schema_pkg_apis_tenancy_v1_NamespaceCondition(ref common.ReferenceCallback)
 					},
 					"lastTransitionTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastTransitionTime is when the status last changed.",
+							Description: "LastTransitionTime is the last time the status of the condition changed.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Reason for the status, one word in CamelCase.",
+							Description: "Reason for the last transition, one word in CamelCase.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message that explains the status to a person.",
+							Description: "Message is a human-readable explanation of the status.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -638,7 +638,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurge(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespacePurge is the way out of a termination that nobody is left to finish. Creating one removes everything in a Terminating Namespace at once: without waiting for finalizers, or for whoever runs the Pods. What these stood for, such as a volume to give back or a container to stop, may be left behind. The Namespace goes after that as it always does; its own finalizers stay. A NamespacePurge is not stored: the answer is all there is of it. With dryRun the answer tells what would be removed, and nothing is.",
+				Description: "NamespacePurge deletes the content of a Terminating Namespace. Creating a NamespacePurge runs the purge, and the response reports the result in status; nothing is stored. The namespace controller empties Namespaces this way: objects with finalizers, and Pods that are still shutting down, are marked for deletion and stay until they are released. With spec.force they are removed as well. The Namespace itself, and its own finalizers, are not changed. In a dry run nothing is deleted, and status reports what would be.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -657,21 +657,21 @@ func schema_pkg_apis_tenancy_v1_NamespacePurge(ref common.ReferenceCallback) com
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object's metadata. The name means nothing; without one it is that of the Namespace.",
+							Description: "Standard object's metadata. The name has no meaning; it defaults to the name of the Namespace.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says which Namespace is meant.",
+							Description: "Spec selects the Namespace and the way its content is deleted.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.NamespacePurgeSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status tells what was removed. It is filled in by the server.",
+							Description: "Status is the result. It is set by the server.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.NamespacePurgeStatus{}.OpenAPIModelName()),
 						},
@@ -689,14 +689,22 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeSpec(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespacePurgeSpec says which Namespace is meant.",
+				Description: "NamespacePurgeSpec selects the Namespace and the way its content is deleted.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"namespaceUID": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NamespaceUID is the metadata.uid of the Namespace. It is required, so that a purge that was meant for one Namespace never hits the next of its name.",
+							Description: "NamespaceUID is the metadata.uid of the Namespace. It is required, so that the purge of a Namespace never deletes content of a later Namespace with the same name.",
 							Default:     "",
 							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"force": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Force removes all objects at once, without waiting for finalizers or for the grace period of Pods. What the finalizers protect, such as a volume to release or a container to stop, may be left behind. It requires the verb force on namespacepurges in addition to create. Defaults to false.",
+							Default:     false,
+							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
@@ -711,7 +719,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespacePurgeStatus tells what a NamespacePurge has removed or, in a dry run, would remove.",
+				Description: "NamespacePurgeStatus is the result of a NamespacePurge. In a dry run it is what the result would be.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"purged": {
@@ -721,7 +729,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Purged tells what was removed, by resource, in the order in which the resources were purged. Resources of which nothing was there are left out.",
+							Description: "Purged has an entry for each resource that was purged, in that order. Pods are first. Without force the other resources follow only if no Pod is left; otherwise they have no entry.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -744,7 +752,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceSpec(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespaceSpec is what is wanted of a Namespace.",
+				Description: "NamespaceSpec defines the desired state of a Namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"finalizers": {
@@ -754,7 +762,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceSpec(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Finalizers names the agents that hold the Namespace: it is removed from storage only when it is deleted and this list is empty. It always starts out with \"kubernetes\", the namespace controller, which purges the content. The list changes only through the finalize subresource.",
+							Description: "Finalizers lists the agents that must finalize the Namespace. A deleted Namespace is removed from storage when the list is empty. Every Namespace is created with \"kubernetes\", the finalizer of the namespace controller, which purges the content. Only the finalize subresource changes the list.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -768,7 +776,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceSpec(ref common.ReferenceCallback) comm
 					},
 					"deletionProtection": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeletionProtection has every DELETE of the Namespace refused until it is set to false. It can't be set on a Namespace that is being deleted.",
+							Description: "DeletionProtection, if true, rejects every DELETE of the Namespace until it is set to false. It cannot be set on a Namespace that is being deleted. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -783,12 +791,12 @@ func schema_pkg_apis_tenancy_v1_NamespaceStatus(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespaceStatus is what was last observed of a Namespace.",
+				Description: "NamespaceStatus is the observed state of a Namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"phase": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Phase is Active until the Namespace is deleted, and Terminating from then on.\n\nPossible enum values:\n - `\"Active\"` means that content can be created in the Namespace.\n - `\"Terminating\"` means that the Namespace is being deleted: its content is purged and none can be created.",
+							Description: "Phase is Active until the Namespace is deleted, and then Terminating.\n\nPossible enum values:\n - `\"Active\"` means that content can be created in the Namespace.\n - `\"Terminating\"` means that the Namespace is being deleted: its content is purged, and no content can be created in it.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Active", "Terminating"},
@@ -806,7 +814,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceStatus(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions tell how the termination of the Namespace goes and what holds it up.",
+							Description: "Conditions describe the termination of the Namespace and what blocks it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -819,7 +827,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceStatus(ref common.ReferenceCallback) co
 					},
 					"termination": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Termination tells what a Terminating Namespace waits for. It is not set while there is nothing to tell.",
+							Description: "Termination lists what a Terminating Namespace waits for. It is not set if there is nothing to report.",
 							Ref:         ref(v1.NamespaceTermination{}.OpenAPIModelName()),
 						},
 					},
@@ -835,12 +843,12 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespaceTermination tells what a Terminating Namespace waits for, as the namespace controller last read it from storage. Its size is bounded: lists hold the first few of what there is.",
+				Description: "NamespaceTermination lists what a Terminating Namespace waits for, as the namespace controller last read it from storage. Its size is bounded: lists have a maximum length.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"lastProgressTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastProgressTime is when something last moved, as far as the namespace controller could see: an object or a finalizer went, or content was asked to go. Nothing has moved since.",
+							Description: "LastProgressTime is when the namespace controller last observed progress: an object or a finalizer was removed, or content was marked for deletion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -851,7 +859,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "SpecFinalizers are the finalizers in the spec of the Namespace that are still held, up to twenty of them. \"kubernetes\" stays until no content is left. The server keeps this list up to date.",
+							Description: "SpecFinalizers are the remaining finalizers in spec.finalizers, at most twenty. \"kubernetes\" remains until no content is left. The server keeps this list up to date.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -870,7 +878,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "MetadataFinalizers are the finalizers in the metadata of the Namespace that are still held, up to twenty of them. The server keeps this list up to date.",
+							Description: "MetadataFinalizers are the remaining finalizers in metadata.finalizers, at most twenty. The server keeps this list up to date.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -889,7 +897,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Remaining tells what is left, by resource, up to ten of them. Resources with an error come first, then Pods, which go before all else.",
+							Description: "Remaining is the content that remains, by resource, at most ten resources. Resources with an error come first, then Pods, which are deleted before all other resources.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -902,7 +910,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 					},
 					"omittedResources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OmittedResources is the number of resources that have something left, or an error, and are not in the list of what is remaining.",
+							Description: "OmittedResources is the number of resources with remaining objects or an error that are not in the list remaining.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -914,7 +922,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Undiscovered are the API groups whose resources could not be discovered, up to ten of them. They may have content that nobody has seen, so the Namespace waits for them.",
+							Description: "Undiscovered are the API groups whose resources could not be discovered, at most ten. The Namespace waits for them, because they may have content in it.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -927,7 +935,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastError is why the last attempt to let go of the Namespace, after all content that could be found had gone, has failed.",
+							Description: "LastError is the error of the last attempt to finalize the Namespace after all content had been deleted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -971,14 +979,14 @@ func schema_pkg_apis_tenancy_v1_Pod(ref common.ReferenceCallback) common.OpenAPI
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is what is wanted of the Pod.",
+							Description: "Spec defines the desired state of the Pod.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(corev1.PodSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what was last observed of the Pod, written by the server and by whoever runs the Pod.",
+							Description: "Status is the observed state of the Pod, written by the server and by the agent that runs the Pod.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(corev1.PodStatus{}.OpenAPIModelName()),
 						},
@@ -1045,7 +1053,7 @@ func schema_pkg_apis_tenancy_v1_PurgedResource(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PurgedResource tells what a NamespacePurge has removed of one resource.",
+				Description: "PurgedResource is the result of a NamespacePurge for one resource.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"group": {
@@ -1063,9 +1071,9 @@ func schema_pkg_apis_tenancy_v1_PurgedResource(ref common.ReferenceCallback) com
 							Format:      "",
 						},
 					},
-					"count": {
+					"removed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Count is the number of objects that were removed.",
+							Description: "Removed is the number of objects that were removed from storage.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
@@ -1073,7 +1081,7 @@ func schema_pkg_apis_tenancy_v1_PurgedResource(ref common.ReferenceCallback) com
 					},
 					"held": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Held is how many of these something held: a finalizer, or a grace period that nobody had confirmed the end of. They are the ones that may have left something behind.",
+							Description: "Held is the number of objects that have a finalizer or a grace period. Without force they remain, marked for deletion; 0 means that no object remains, since no object can be created in a Terminating Namespace. With force they are included in removed, and may have left something behind.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
@@ -1086,7 +1094,7 @@ func schema_pkg_apis_tenancy_v1_PurgedResource(ref common.ReferenceCallback) com
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Objects are the objects that something held, as they were when they were removed: up to a hundred of them, in the order of their names.",
+							Description: "Objects are the held objects, up to 100 of them, in order of their names.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1098,7 +1106,7 @@ func schema_pkg_apis_tenancy_v1_PurgedResource(ref common.ReferenceCallback) com
 						},
 					},
 				},
-				Required: []string{"resource", "count", "held"},
+				Required: []string{"resource", "removed", "held"},
 			},
 		},
 		Dependencies: []string{
@@ -1110,7 +1118,7 @@ func schema_pkg_apis_tenancy_v1_RemainingObject(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RemainingObject is an object that is left in a Terminating Namespace.",
+				Description: "RemainingObject is an object that remains in a Terminating Namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -1128,7 +1136,7 @@ func schema_pkg_apis_tenancy_v1_RemainingObject(ref common.ReferenceCallback) co
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Finalizers of the object, up to five of them.",
+							Description: "Finalizers of the object, at most five.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1142,13 +1150,13 @@ func schema_pkg_apis_tenancy_v1_RemainingObject(ref common.ReferenceCallback) co
 					},
 					"deletionTimestamp": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeletionTimestamp is that of the object: when it was deleted or, for a Pod with a grace period, when that ends. It is not set for an object that has not been asked to go.",
+							Description: "DeletionTimestamp is the deletionTimestamp of the object: when it was deleted or, for a Pod, when its grace period ends. It is not set for an object that is not marked for deletion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"deletionGracePeriodSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeletionGracePeriodSeconds is that of the object: how long after the deletion its deletionTimestamp is.",
+							Description: "DeletionGracePeriodSeconds is the deletionGracePeriodSeconds of the object: the time, in seconds, between its deletion and its deletionTimestamp.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1166,7 +1174,7 @@ func schema_pkg_apis_tenancy_v1_RemainingResource(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RemainingResource is what is left of one resource in a Terminating Namespace.",
+				Description: "RemainingResource has the objects of one resource that remain in a Terminating Namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"group": {
@@ -1186,7 +1194,7 @@ func schema_pkg_apis_tenancy_v1_RemainingResource(ref common.ReferenceCallback) 
 					},
 					"count": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Count is the number of objects that are left. It is not set when not all of them could be listed.",
+							Description: "Count is the number of remaining objects. It is not set if they could not all be listed.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -1198,7 +1206,7 @@ func schema_pkg_apis_tenancy_v1_RemainingResource(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Objects are up to five of the objects that are left: first those that were asked to go, in the order of their deletionTimestamp.",
+							Description: "Objects are at most five of the remaining objects. Those that are marked for deletion come first, in the order of their deletionTimestamp.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1211,7 +1219,7 @@ func schema_pkg_apis_tenancy_v1_RemainingResource(ref common.ReferenceCallback) 
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastError is what went wrong in the last attempt to list and delete the objects.",
+							Description: "LastError is the error of the last attempt to list and delete the objects.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1234,14 +1242,14 @@ func schema_pkg_apis_tenancy_v1_UndiscoveredGroup(ref common.ReferenceCallback) 
 				Properties: map[string]spec.Schema{
 					"groupVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "GroupVersion is the group and version, such as \"example.com/v1\". It is empty when it is not known which groups there are.",
+							Description: "GroupVersion is the group and version, such as \"example.com/v1\". It is empty if the list of groups could not be read.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastError is what went wrong in the last attempt to discover it.",
+							Description: "LastError is the error of the last attempt to discover it.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

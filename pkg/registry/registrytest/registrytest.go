@@ -12,7 +12,7 @@
 //	func TestX(t *testing.T) {
 //		scheme := registrytest.NewScheme()
 //		opts := registrytest.RESTOptions(t, scheme, tenancy.Resource("pods"))
-//		storage, err := NewStorage(scheme, opts, namespaces, false)
+//		storage, err := NewStorage(scheme, opts, false)
 //		...
 //		t.Cleanup(storage.Pod.Destroy)
 //	}
@@ -48,8 +48,7 @@ var (
 	prefixes atomic.Int64 // how many prefixes have been given out
 )
 
-// Main runs the tests beside an etcd that they share, and exits with their
-// result.
+// Main starts an etcd, runs the tests that share it, and exits with their result.
 func Main(m *testing.M) {
 	code, err := run(m)
 	if err != nil {
@@ -104,8 +103,8 @@ func NewScheme() *runtime.Scheme {
 // RESTOptions returns options for the store of a resource, under a prefix of
 // etcd that nothing else uses. They are a RESTOptionsGetter too.
 //
-// The store has no watch cache; set Decorator for one. Whoever creates the store
-// destroys it before the test ends.
+// The store has no watch cache; set Decorator for one. The caller that creates the
+// store destroys it before the test ends.
 func RESTOptions(t testing.TB, scheme *runtime.Scheme, resource schema.GroupResource) generic.RESTOptions {
 	t.Helper()
 	if endpoint == "" {

@@ -82,7 +82,7 @@ func AgeColumn() metav1.TableColumnDefinition {
 	return metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: metadataDoc["creationTimestamp"]}
 }
 
-// Age tells how long ago t was, as people read it, or <unknown> for no time.
+// Age returns how long ago t was in human-readable form, or <unknown> for no time.
 func Age(t metav1.Time) string {
 	if t.IsZero() {
 		return "<unknown>"

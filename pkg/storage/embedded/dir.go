@@ -5,46 +5,41 @@ package embedded
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
-	bolt "go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
-// ErrInUse says that another process, or another Server of this one, runs on
-// the data directory.
+// ErrInUse means that another process, or another Server in this process, uses the
+// data directory.
 var ErrInUse = errors.New("in use by another process")
 
 const (
-	// lockFile is the file in the data directory whose lock says that it is in
-	// use.
+	// lockFile is the file in the data directory that is locked while the directory
+	// is in use.
 	lockFile = "lock"
-	// newFile is there while a new member starts for the first time. A member
-	// that is killed then may be left with a log that names no members, and would
-	// never elect a leader; nobody has written to it, so it is thrown away.
+	// newFile exists while a new member starts for the first time. A member that is
+	// killed then may leave a log without members, and would never elect a leader.
+	// No client has written to it, so the next start deletes its files.
 	newFile = "new"
-	// lockTimeout is the time for which the lock on the database is tried: once.
+	// lockTimeout limits the wait for the lock on the database to one try.
 	lockTimeout = time.Nanosecond
 	// memberDir is where etcd keeps its files.
 	memberDir = "member"
 )
 
-// dataDir is a data directory that is locked.
+// dataDir is a locked data directory.
 type dataDir struct {
 	path string
 	lock *fileutil.LockedFile
 }
 
-// openDir makes a directory ready for an etcd member and takes its lock.
-// Everything that can be wrong with it is found here, because etcd itself would
-// wait forever for a database that another process holds, and would panic on
-// one that it cannot read.
+// openDir prepares and locks the directory of an etcd member. It checks the
+// directory because etcd would wait forever for a database that another process
+// has locked, and would panic on a database that it cannot read.
 func openDir(path string) (*dataDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
@@ -53,7 +48,7 @@ func openDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The directory may have been there before, open to others.
+	// The directory may have existed before, with wider permissions.
 	if info.Mode().Perm() != 0o700 {
 		if err := os.Chmod(path, 0o700); err != nil {
 			return nil, err
@@ -74,6 +69,7 @@ func openDir(path string) (*dataDir, error) {
 	return d, nil
 }
 
+// prepare ensures that the directory contains either an undamaged member or none.
 func (d *dataDir) prepare() error {
 	_, err := os.Lstat(d.file(newFile))
 	if err == nil {
@@ -83,22 +79,21 @@ func (d *dataDir) prepare() error {
 		return err
 	}
 	_, err = os.Stat(d.file(memberDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.WriteFile(d.file(newFile), nil, 0o600); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		if exists, err := checkMember(d.file(memberDir)); exists || err != nil {
 			return err
 		}
-		return d.sync()
 	}
-	if err != nil {
+	if err := os.WriteFile(d.file(newFile), nil, 0o600); err != nil {
 		return err
 	}
-	if err := checkFiles(d.file(memberDir)); err != nil {
-		return err
-	}
-	return checkDatabase(d.file(memberDir, "snap", "db"))
+	return d.sync()
 }
 
-// started says that the member has started and is there to stay.
+// started records that the member has started, so that its files are kept.
 func (d *dataDir) started() error {
 	err := os.Remove(d.file(newFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,11 +102,11 @@ func (d *dataDir) started() error {
 	if err != nil {
 		return err
 	}
-	// Should the file come back after a power failure, the member would go.
+	// If the file reappeared after a power failure, the member would be deleted.
 	return d.sync()
 }
 
-// sync makes what has been created and removed in the directory last.
+// sync makes the created and removed entries of the directory durable.
 func (d *dataDir) sync() error {
 	f, err := os.Open(d.path)
 	if err != nil {
@@ -121,66 +116,9 @@ func (d *dataDir) sync() error {
 	return f.Sync()
 }
 
-// close gives the directory free.
+// close unlocks the directory.
 func (d *dataDir) close() error { return d.lock.Close() }
 
 func (d *dataDir) file(names ...string) string {
 	return filepath.Join(append([]string{d.path}, names...)...)
-}
-
-// checkFiles opens every file below dir as etcd is going to.
-func checkFiles(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			return err
-		}
-		return f.Close()
-	})
-}
-
-// checkDatabase walks through the database. etcd does so too, but in goroutines
-// where a panic over damaged pages, or a fault in the memory map, ends the
-// process.
-func checkDatabase(path string) error {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil // etcd makes a new one, from its log
-	}
-	if err != nil {
-		return err
-	}
-	switch err := walkDatabase(path, info.Size()); {
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return ErrInUse // by something that does not know our lock, such as etcd
-	case err != nil:
-		return fmt.Errorf("the database %s is damaged: %w", path, err)
-	}
-	return nil
-}
-
-func walkDatabase(path string, size int64) (err error) {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockTimeout})
-	if err != nil {
-		return err
-	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r) // and the database stays open, with its locks
-		} else {
-			_ = db.Close()
-		}
-	}()
-	return db.View(func(tx *bolt.Tx) error {
-		if tx.Size() > size {
-			return fmt.Errorf("it is cut off after %d of %d bytes", size, tx.Size())
-		}
-		return tx.ForEach(func(_ []byte, bucket *bolt.Bucket) error {
-			return bucket.ForEach(func(_, _ []byte) error { return nil })
-		})
-	})
 }

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package embedded runs one etcd member inside the process. It listens nowhere:
-// the only way in is the client that Server hands out, which calls the member's
-// functions directly.
+// Package embedded runs one etcd member inside the process. The member does not
+// listen on any address. It is accessible only with the client that Server returns,
+// which calls the member's functions directly.
 package embedded
 
 import (
@@ -23,60 +23,62 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DefaultQuotaBytes is the size that the database may grow to: the largest that
-// etcd's authors recommend.
+// DefaultQuotaBytes is the default limit for the size of the database: the largest
+// that the etcd documentation recommends.
 const DefaultQuotaBytes = 8 << 30
 
 const (
-	// A member without peers waits for nobody's vote, only for its own election
-	// timer: short ticks make the start quick, and no peer can be late.
+	// A member without peers waits only for its own election timer. Short ticks make
+	// the start fast, and there are no peers that could time out.
 	tickMs     = 20
 	electionMs = 5 * tickMs
 
-	// Watches that ask for progress hear of it this often, as Kubernetes
-	// recommends.
+	// Interval of progress notifications for watches that request them, as
+	// Kubernetes recommends.
 	progressInterval = 5 * time.Second
 
-	// The log entries that are kept in memory for members that lag behind. There
-	// are none.
+	// Number of log entries that are kept in memory for members that lag behind.
+	// There are no other members.
 	catchUpEntries = 100
 
-	// On start the database is defragmented when that frees this part of the
-	// quota.
+	// On start the database is defragmented if that frees at least this fraction
+	// (1/32) of the quota.
 	defragPart = 32
 
-	// memberURL names the member in its own member list. Nothing listens there.
+	// memberURL is the URL of the member in its member list. Nothing listens there.
 	memberURL = "unix://borough:0"
 )
 
-// Config says how to run the member.
+// Config configures the member.
 type Config struct {
 	// Dir holds the member's data. It is created if missing, with mode 0700, and
 	// nothing else may be kept in it.
 	Dir string
-	// QuotaBytes is the size that the database may grow to. The default (0) is
-	// DefaultQuotaBytes. A database that is full can be read and deleted from;
-	// when that has made room, a restart lets it be written again.
+	// QuotaBytes is the limit for the size of the database. The default (0) is
+	// DefaultQuotaBytes. A full database allows only reads and deletes; it can be
+	// written again after deletes have freed space and the member has restarted.
 	QuotaBytes int64
 }
 
 // Server is a running etcd member.
 type Server struct {
-	etcd  *embed.Etcd
-	guard *guard
-	dir   *dataDir // nil once closed
+	etcd *embed.Etcd
+	hook *fatalHook
+	dir  *dataDir // nil once closed
+
+	status *clientv3.Client // for Status; closed only by Close
 
 	mu      sync.Mutex
 	clients []*clientv3.Client
 }
 
-// Start starts the member and returns when it can be read and written. The
-// context ends the start only; use Close to stop the member. Logging goes to the
-// context's logger.
+// Start starts the member and returns when it is ready for reads and writes. The
+// context cancels only the start; use Close to stop the member. The member logs to
+// the logger in the context.
 //
-// The error is one line that names the directory: it is ErrInUse if another
-// process runs on it, and tells files that are damaged or that may not be read
-// or written from other causes.
+// The error is one line that contains the directory. It is ErrInUse if another
+// process uses the directory. If a file is damaged, the error contains the file,
+// the damage, and how to recover.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s, err := start(ctx, cfg)
 	if err != nil {
@@ -93,7 +95,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard := newGuard(klog.FromContext(ctx).WithName("etcd"))
+	hook := newFatalHook(klog.FromContext(ctx).WithName("etcd"))
 
 	type result struct {
 		etcd *embed.Etcd
@@ -102,8 +104,8 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	started := make(chan result, 1)
 	go func() {
 		// Damaged files can make etcd and bbolt panic.
-		defer guard.recover()
-		etcd, err := embed.StartEtcd(newConfig(cfg, guard))
+		defer hook.recover()
+		etcd, err := embed.StartEtcd(newConfig(cfg, hook))
 		started <- result{etcd, err}
 	}()
 
@@ -115,19 +117,20 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("etcd cannot use its files: %w", r.err)
 		}
 		etcd = r.etcd
-	case err := <-guard.failed:
-		// The lock stays: what etcd had opened cannot be closed any more, so
-		// a second try in this process would wait for it forever.
+	case err := <-hook.failed:
+		// Keep the lock: the files that etcd has opened cannot be closed, so a
+		// second try in this process would wait for them forever.
 		return nil, err
 	}
 
 	select {
 	case <-etcd.Server.ReadyNotify():
-		s := &Server{etcd: etcd, dir: dir, guard: guard}
+		s := &Server{etcd: etcd, dir: dir, hook: hook}
+		s.status = s.Client()
 		if err = s.ready(ctx); err == nil {
 			return s, nil
 		}
-	case err = <-guard.failed:
+	case err = <-hook.failed:
 		return nil, err
 	case <-etcd.Server.StopNotify():
 		err = errors.New("etcd stopped before it was ready")
@@ -147,9 +150,9 @@ func (s *Server) ready(ctx context.Context) error {
 	if err := s.dir.started(); err != nil {
 		return err
 	}
-	s.guard.start()
-	// The lock goes when nothing refers to it any more, which must not be before
-	// the member ends, even if the caller drops the Server.
+	s.hook.setStarted()
+	// The lock is released when the garbage collector frees it. Keep a reference
+	// until the member stops, even if the caller drops the Server.
 	go func(dir *dataDir, done <-chan struct{}) {
 		<-done
 		runtime.KeepAlive(dir)
@@ -157,9 +160,9 @@ func (s *Server) ready(ctx context.Context) error {
 	return nil
 }
 
-// disarm lets the member be written again if it was full and, defragmented, is
-// not any more. In a cluster somebody would do so with etcdctl, which has no way
-// in here.
+// disarm clears the alarm for a full database if, after the defragmentation, the
+// database is below its quota. For an external etcd an administrator would do this
+// with etcdctl, which cannot connect to this member.
 func (s *Server) disarm(ctx context.Context) error {
 	if s.etcd.Server.Backend().Size() >= s.etcd.Config().QuotaBackendBytes {
 		return nil
@@ -174,17 +177,17 @@ func (s *Server) disarm(ctx context.Context) error {
 			continue
 		}
 		if _, err := client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {
-			return fmt.Errorf("lifting the alarm that the database is full: %w", err)
+			return fmt.Errorf("clearing the alarm that the database is full: %w", err)
 		}
 	}
 	return nil
 }
 
-func newConfig(cfg Config, guard *guard) *embed.Config {
+func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	c := embed.NewConfig()
 	c.Name = "borough"
 	c.Dir = cfg.Dir
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(guard.zapLogger())
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(hook.zapLogger())
 
 	c.ListenPeerUrls = nil
 	c.ListenClientUrls = nil
@@ -206,8 +209,7 @@ func newConfig(cfg Config, guard *guard) *embed.Config {
 }
 
 // Client returns a new client of the member. It calls the member directly,
-// without gRPC, and has no endpoints. It is closed with the Server at the
-// latest.
+// without gRPC, and has no endpoints. Close closes it.
 func (s *Server) Client() *clientv3.Client {
 	c := v3client.New(s.etcd.Server)
 	s.mu.Lock()
@@ -216,21 +218,32 @@ func (s *Server) Client() *clientv3.Client {
 	return c
 }
 
-// Done is closed when the member has stopped, for whatever reason.
+// Status returns the member's status, or an error after Close: etcd would read a
+// closed database, and panic.
+func (s *Server) Status(ctx context.Context) (*clientv3.StatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == nil {
+		return nil, errors.New("etcd is closed")
+	}
+	return s.status.Status(ctx, "")
+}
+
+// Done returns a channel that is closed when the member has stopped, for any reason.
 func (s *Server) Done() <-chan struct{} { return s.etcd.Server.StopNotify() }
 
-// Close closes the clients, stops the member and gives the directory free. It
-// may be called more than once.
+// Close closes the clients, stops the member and unlocks the directory. It may be
+// called more than once.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir == nil {
 		return nil
 	}
-	s.guard.end()
-	// Open watches would hold up the member's end.
+	s.hook.setStopping()
+	// Open watches would delay the stop of the member.
 	for _, c := range s.clients {
-		_ = c.Close() // it can only report that it is closed
+		_ = c.Close() // the only error is that it is already closed
 	}
 	s.etcd.Close()
 	err := s.dir.close()

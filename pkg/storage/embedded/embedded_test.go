@@ -15,12 +15,15 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
 func TestMain(m *testing.M) {
+	// Logs of many segments, as after a long life.
+	wal.SegmentSizeBytes = 1 << 20
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
@@ -96,7 +99,7 @@ func TestInUse(t *testing.T) {
 	start(t, dir)
 }
 
-// TestInUseByEtcd has the database open in a program that does not know our lock.
+// TestInUseByEtcd opens the database in a program that does not use lockFile.
 func TestInUseByEtcd(t *testing.T) {
 	dir := t.TempDir()
 	run(t, dir)
@@ -125,6 +128,9 @@ func TestCloseEndsEverything(t *testing.T) {
 		}
 	}
 	<-server.Done()
+	if status, err := server.Status(t.Context()); err == nil {
+		t.Errorf("its status: %v", status)
+	}
 	for range watch { //nolint:revive // it ends
 	}
 	if _, err := client.Put(context.Background(), "key", "value"); err == nil {
@@ -132,7 +138,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 }
 
-// TestFull fills the database, makes room and restarts.
+// TestFull fills the database, deletes from it and restarts.
 func TestFull(t *testing.T) {
 	config := embedded.Config{Dir: t.TempDir(), QuotaBytes: 40 << 20}
 	server, err := embedded.Start(t.Context(), config)
@@ -189,8 +195,8 @@ func TestStartIsCanceled(t *testing.T) {
 	start(t, dir)
 }
 
-// TestUnusableDirectory has what can be found without etcd. What etcd finds is
-// in TestDamage, for it leaves goroutines behind.
+// TestUnusableDirectory covers errors of the directory itself. TestDamage covers
+// damage to the member's files.
 func TestUnusableDirectory(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(t *testing.T, dir string)

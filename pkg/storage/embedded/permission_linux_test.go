@@ -4,17 +4,19 @@
 package embedded_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
-// TestPermission has files that may not be read or written. For a user who may
-// do everything, the goroutine's thread gives that up.
+// TestPermission starts on files without read or write permission. If the test runs
+// as root, the goroutine's thread drops its rights.
 func TestPermission(t *testing.T) {
 	for name, deny := range map[string]func(dir string) error{
 		"directory above": func(dir string) error {
@@ -41,6 +43,42 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// TestFullDisk starts a member on a full disk.
+func TestFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
+		t.Skipf("mounting a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	dir := filepath.Join(disk, "data")
+	run(t, dir)
+
+	filler, err := os.Create(filepath.Join(disk, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4096))
+	}
+	if err := filler.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// etcd allocates its next log file while it starts. Whether that fails before or
+	// after it is ready depends on timing, but nothing may be lost.
+	p := startChild(t, dir)
+	if p.next() {
+		p.kill(t)
+	} else {
+		_ = p.Wait()
+		checkError(t, errors.New(strings.TrimSpace(p.stderr.String())), dir, "no space left on device")
+	}
+
+	if err := os.Remove(filler.Name()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir)
+}
+
 // asNobody runs f without the rights of root on files, if the test has them. All
 // that is above and in dir, and is not denied to its owner, is open to it.
 func asNobody(t *testing.T, dir string, f func()) {
@@ -49,7 +87,7 @@ func asNobody(t *testing.T, dir string, f func()) {
 		f()
 		return
 	}
-	const nobody = 65534
+	const unprivileged = 65534 // user ID
 	above := filepath.Dir(dir)
 	for path := filepath.Dir(above); path != filepath.Clean(os.TempDir()); path = filepath.Dir(path) {
 		if err := os.Chmod(path, 0o711); err != nil { //nolint:gosec // for the test's time
@@ -60,15 +98,15 @@ func asNobody(t *testing.T, dir string, f func()) {
 		if err != nil {
 			return err
 		}
-		return os.Lchown(path, nobody, nobody)
+		return os.Lchown(path, unprivileged, unprivileged)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// There is no way to see whether it worked but to use it.
-	_ = syscall.Setfsuid(nobody)
+	// Setfsuid reports no failure.
+	_ = syscall.Setfsuid(unprivileged)
 	defer func() { _ = syscall.Setfsuid(0) }()
 	f()
 }

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -58,7 +57,7 @@ type process struct {
 	stderr strings.Builder
 }
 
-// next reads a line. It says whether there was one.
+// next reads a line. It reports whether there was one.
 func (p *process) next() bool {
 	ok := p.lines.Scan()
 	if ok {
@@ -146,7 +145,7 @@ func TestStartAfterKillDuringFirstStart(t *testing.T) {
 }
 
 // TestInUseByProcess shows that a second process fails at once, and that the
-// first one's death is enough to go on.
+// first one's death is enough to continue.
 func TestInUseByProcess(t *testing.T) {
 	dir := t.TempDir()
 	p := startChild(t, dir)
@@ -160,57 +159,6 @@ func TestInUseByProcess(t *testing.T) {
 	checkError(t, err, dir, "in use by another process")
 	p.kill(t)
 	start(t, dir)
-}
-
-// TestDamage damages the files in ways that etcd answers with a panic or by
-// ending the process.
-func TestDamage(t *testing.T) {
-	for name, test := range map[string]struct {
-		damage func(t *testing.T, dir string)
-		want   string
-	}{
-		"log is rubbish": {func(t *testing.T, dir string) {
-			overwrite(t, filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal"), 0, 1<<16)
-		}, "etcd cannot use its files: "},
-		"log entry is changed": {func(t *testing.T, dir string) {
-			overwrite(t, filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal"), 4000, 16)
-		}, "etcd cannot use its files: "},
-		"database is rubbish inside": {func(t *testing.T, dir string) {
-			overwrite(t, filepath.Join(dir, "member", "snap", "db"), 2*4096, 1<<20)
-		}, "snap/db is damaged: assertion failed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			run(t, dir)
-			test.damage(t, dir)
-			p := startChild(t, dir)
-			if p.next() {
-				p.kill(t)
-				t.Fatal("it started")
-			}
-			err := p.Wait()
-			text := strings.TrimSpace(p.stderr.String())
-			if p.ProcessState.ExitCode() != 1 || !strings.HasPrefix(text, fmt.Sprintf("starting etcd in data directory %q: ", dir)) || !strings.Contains(text, test.want) || strings.Contains(text, "\n") {
-				t.Errorf("got %v and the text:\n%s", err, text)
-			}
-		})
-	}
-}
-
-// overwrite puts n bytes of rubbish into a file.
-func overwrite(t *testing.T, path string, offset int64, n int) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(offset, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteString(strings.Repeat("\xa5rubbish", n/8)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestListensNowhere compares the process's sockets with those that listen.

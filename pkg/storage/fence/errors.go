@@ -15,8 +15,8 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// newTerminating returns the error, with the text and cause, of Kubernetes'
-// NamespaceLifecycle admission.
+// newTerminating returns the error of Kubernetes' NamespaceLifecycle admission
+// plugin, with its text and cause.
 func newTerminating(resource schema.GroupResource, namespace, name string) error {
 	err := apierrors.NewForbidden(resource, name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
@@ -27,8 +27,8 @@ func newTerminating(resource schema.GroupResource, namespace, name string) error
 	return err
 }
 
-// newNotEmpty returns the error for a Namespace in which there still are objects
-// of the resources.
+// newNotEmpty returns the error for a Namespace that still contains objects of the
+// resources.
 func newNotEmpty(namespaces schema.GroupResource, namespace string, left []schema.GroupResource) error {
 	resources := make([]string, len(left))
 	for i, r := range left {

@@ -8,7 +8,7 @@ import "testing"
 // SplitKey is splitKey.
 var SplitKey = splitKey
 
-// TurnOff turns the fences that are made during the test off.
+// TurnOff disables the fences that are created during the test.
 func TurnOff(t testing.TB) {
 	off = "true"
 	t.Cleanup(func() { off = "" })

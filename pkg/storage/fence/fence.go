@@ -1,17 +1,19 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fence ties the life of namespaced objects to that of their Namespace,
-// in the etcd transactions that create and remove them:
+// Package fence adds conditions to the etcd transactions that create and remove
+// namespaced objects and Namespaces:
 //
-//   - an object is created only if its Namespace exists, and is still the
-//     Namespace that was last seen not being deleted;
-//   - a Namespace is removed only if nothing is left in it.
+//   - an object is created only if its Namespace exists, and is unchanged since it
+//     was last read and was not being deleted;
+//   - a Namespace is removed only if it contains no objects;
+//   - an object is written only if the objects that admission decided by (package
+//     precondition) have not changed.
 //
-// So at every revision of etcd each object is in a Namespace that exists, however
-// many servers write and whatever they believe. The fence wraps the interface
-// through which a store writes to etcd, below everything that can create an
-// object.
+// So at every revision of etcd each object is in a Namespace that exists,
+// regardless of how many servers write and how stale their caches are. The fence
+// wraps the interface through which a store writes to etcd, below all code that
+// can create an object.
 package fence
 
 import (
@@ -19,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -32,56 +35,61 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// MaxNamespaced is how many namespaced resources one fence can hold. The removal
-// of a Namespace compares once for each and once for the Namespace itself, and
-// etcd takes 128 comparisons in a transaction (--max-txn-ops).
+// MaxNamespaced is the maximum number of namespaced resources of a fence. The
+// transaction that removes a Namespace has one comparison for each resource and
+// one for the Namespace, and etcd allows 128 in a transaction (--max-txn-ops).
 const MaxNamespaced = 127
 
-// rememberedNamespaces bounds the memory for revisions of Namespaces. To create
-// in one that is forgotten costs one read.
-const rememberedNamespaces = 1 << 14
+// maxCachedRevisions is the size of the cache of Namespace revisions. A create in
+// a Namespace that is not in the cache costs one more read.
+const maxCachedRevisions = 1 << 14
 
-// off turns every fence off. Nothing in the program sets it: it is there for
-// tests to show what happens without, by linking with
+// off disables every fence if it is not empty. Only tests set it, to show what
+// happens without a fence, by linking with
 // -ldflags "-X github.com/borough-io/borough/pkg/storage/fence.off=true".
 var off string
 
-// Resource is a resource and where in etcd its objects are.
+// Resource is a resource and the location of its objects in etcd.
 type Resource struct {
 	schema.GroupResource
-	// Prefix is what all keys of the resource start with. It ends in a slash.
+	// Prefix is the prefix of all keys of the resource. It ends in a slash.
 	Prefix string
 }
 
-// Config says what a fence is around.
+// Config configures a Fence.
 type Config struct {
-	// Namespaces is the resource whose objects hold those of the others. Its
-	// keys are its prefix and a name.
+	// Namespaces is the resource of the Namespaces. Its keys are its prefix and a
+	// name.
 	Namespaces Resource
-	// Namespaced are the resources whose objects live in a Namespace: all there
-	// are, at most MaxNamespaced, and on the same etcd. Their keys are the
-	// resource's prefix, the Namespace's name, a slash and a name.
+	// Namespaced are all namespaced resources, at most MaxNamespaced, and stored in
+	// the same etcd as the Namespaces. Their keys are the resource's prefix, the
+	// Namespace's name, a slash and a name.
 	Namespaced []Resource
-	// EpochKey is a key, outside of all prefixes, by which creates that were
-	// not answered are kept from being carried out later.
-	EpochKey string
+	// GenerationKey is a key, outside of all prefixes, that ResolveCreate writes to
+	// determine the outcome of a create that etcd did not answer.
+	GenerationKey string
 	// Decoder decodes a stored Namespace.
 	Decoder runtime.Decoder
-	// Transformer turns a stored value into what Decoder takes.
+	// Transformer decrypts a stored value for Decoder.
 	Transformer value.Transformer
 }
 
-// Fence holds what the stores on both sides of the fence share.
+// Fence is the state that the stores of Namespaces and namespaced resources
+// share.
 type Fence struct {
-	config Config
-	epoch  epoch
-	// revisions holds, by name, the revision of a Namespace that was not being
-	// deleted then. As long as the Namespace has that revision, it is not being
-	// deleted now.
+	config     Config
+	generation createGeneration
+	// revisions maps the name of a Namespace to a revision at which it was not
+	// being deleted. A Namespace that still has this revision is not being deleted.
 	revisions *lru.Cache
+	// kv is the client that Check reads with. It is taken from one of the stores,
+	// which are all on the same etcd.
+	kv atomic.Pointer[clientv3.KV]
+	// revision is the latest revision of etcd in a response.
+	revision atomic.Int64
 }
 
-// New returns the fence, or what is wrong with the config.
+// New returns a fence, or an error if the config is invalid.
 func New(config Config) (*Fence, error) {
 	if n := len(config.Namespaced); n > MaxNamespaced {
 		return nil, fmt.Errorf("%d namespaced resources are more than the %d that etcd can check in one transaction", n, MaxNamespaced)
@@ -91,32 +99,47 @@ func New(config Config) (*Fence, error) {
 			return nil, fmt.Errorf("resource %q needs a prefix that ends in a slash, not %q", r.GroupResource, r.Prefix)
 		}
 	}
-	if config.EpochKey == "" {
-		return nil, errors.New("the key of the epoch is missing")
+	if config.GenerationKey == "" {
+		return nil, errors.New("the key of the create generation is missing")
 	}
-	return &Fence{config: config, epoch: epoch{key: config.EpochKey}, revisions: lru.New(rememberedNamespaces)}, nil
+	return &Fence{config: config, generation: createGeneration{key: config.GenerationKey}, revisions: lru.New(maxCachedRevisions)}, nil
 }
 
-// Wrap returns how the store of a resource is to use the client. Resources that
-// the fence does not know are not changed.
+// Wrap returns the interface that the store of the resource uses to write with
+// the client. For a resource that is not in the Config, it is client.Kubernetes.
 func (f *Fence) Wrap(resource schema.GroupResource, client *kubernetes.Client) kubernetes.Interface {
-	if off != "" {
-		return client.Kubernetes
-	}
-	if resource == f.config.Namespaces.GroupResource {
+	if resource == f.config.Namespaces.GroupResource && off == "" {
 		return &namespaces{Interface: client.Kubernetes, kv: client.KV, fence: f}
 	}
 	for _, r := range f.config.Namespaced {
 		if resource == r.GroupResource {
-			return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: r}
+			kv := client.KV
+			f.kv.Store(&kv)
+			if off == "" {
+				return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: r}
+			}
 		}
 	}
 	return client.Kubernetes
 }
 
-// known returns the revision of a Namespace at which objects may be created in
-// it, and whether there is one.
-func (f *Fence) known(namespace string) (int64, bool) {
+// Revision returns the latest revision of etcd in a response to a write through
+// the fence, or 0 if there was none.
+func (f *Fence) Revision() int64 { return f.revision.Load() }
+
+// observe records the revision of a response.
+func (f *Fence) observe(revision int64) {
+	for {
+		latest := f.revision.Load()
+		if latest >= revision || f.revision.CompareAndSwap(latest, revision) {
+			return
+		}
+	}
+}
+
+// cachedRevision returns the cached revision of a Namespace, at which objects may
+// be created in it, and whether there is one.
+func (f *Fence) cachedRevision(namespace string) (int64, bool) {
 	revision, ok := f.revisions.Get(namespace)
 	if !ok {
 		return 0, false
@@ -124,13 +147,14 @@ func (f *Fence) known(namespace string) (int64, bool) {
 	return revision.(int64), true
 }
 
-// forget drops what is known of a Namespace. It is only to save a transaction
-// that cannot succeed.
+// forget removes a Namespace from the cache. This only saves a transaction that
+// cannot succeed.
 func (f *Fence) forget(namespace string) { f.revisions.Remove(namespace) }
 
-// admit decides by what has just been read of a Namespace whether the object may
-// be created in it. It returns and remembers the Namespace's revision.
-func (f *Fence) admit(ctx context.Context, resource schema.GroupResource, namespace, name string, kv *mvccpb.KeyValue) (int64, error) {
+// checkNamespace returns an error if the object must not be created in the
+// Namespace that was just read. Otherwise it caches and returns the Namespace's
+// revision.
+func (f *Fence) checkNamespace(ctx context.Context, resource schema.GroupResource, namespace, name string, kv *mvccpb.KeyValue) (int64, error) {
 	if kv == nil {
 		f.forget(namespace)
 		return 0, apierrors.NewNotFound(f.config.Namespaces.GroupResource, namespace)
@@ -147,7 +171,7 @@ func (f *Fence) admit(ctx context.Context, resource schema.GroupResource, namesp
 	return kv.ModRevision, nil
 }
 
-// deleting says whether a stored Namespace is being deleted.
+// deleting reports whether a stored Namespace is being deleted.
 func (f *Fence) deleting(ctx context.Context, kv *mvccpb.KeyValue) (bool, error) {
 	data, _, err := f.config.Transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
 	if err != nil {
@@ -164,19 +188,20 @@ func (f *Fence) deleting(ctx context.Context, kv *mvccpb.KeyValue) (bool, error)
 	return !namespace.GetDeletionTimestamp().IsZero(), nil
 }
 
-// got returns the key that a get within a transaction has found, or nil.
-func got(response *clientv3.TxnResponse, i int) *mvccpb.KeyValue {
+// rangeResult returns the key that the i-th operation of a transaction, a get, has
+// found, or nil.
+func rangeResult(response *clientv3.TxnResponse, i int) *mvccpb.KeyValue {
 	if kvs := response.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
 		return kvs[0]
 	}
 	return nil
 }
 
-// conflict is the answer to a put of an object that exists.
+// conflict returns the response to a put of an object that exists.
 func conflict(response *clientv3.TxnResponse, existing *mvccpb.KeyValue, opts kubernetes.PutOptions) kubernetes.PutResponse {
-	answer := kubernetes.PutResponse{Revision: response.Header.Revision}
+	put := kubernetes.PutResponse{Revision: response.Header.Revision}
 	if opts.GetOnFailure {
-		answer.KV = existing
+		put.KV = existing
 	}
-	return answer
+	return put
 }

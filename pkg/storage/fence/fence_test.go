@@ -46,6 +46,7 @@ var codec = func() runtime.Codec {
 type fixture struct {
 	t                *testing.T
 	client           *kubernetes.Client
+	fence            *fence.Fence
 	namespaces, pods kubernetes.Interface
 }
 
@@ -56,9 +57,9 @@ func config() fence.Config {
 			{GroupResource: tenancy.Resource("limitranges"), Prefix: limitRangesPrefix},
 			{GroupResource: tenancy.Resource("pods"), Prefix: podsPrefix},
 		},
-		EpochKey:    "/registry/epoch",
-		Decoder:     codec,
-		Transformer: identity.NewEncryptCheckTransformer(),
+		GenerationKey: "/registry/generation",
+		Decoder:       codec,
+		Transformer:   identity.NewEncryptCheckTransformer(),
 	}
 }
 
@@ -73,12 +74,23 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{
 		t:          t,
 		client:     client,
+		fence:      f,
 		namespaces: f.Wrap(tenancy.Resource("namespaces"), client),
 		pods:       f.Wrap(tenancy.Resource("pods"), client),
 	}
 }
 
-// write writes past the fence, as another server would.
+// otherServer returns the store of a resource of a server that has not written yet.
+func (f *fixture) otherServer(resource string) kubernetes.Interface {
+	f.t.Helper()
+	other, err := fence.New(config())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return other.Wrap(tenancy.Resource(resource), f.client)
+}
+
+// write writes without the fence, as another server would.
 func (f *fixture) write(key, value string) int64 {
 	f.t.Helper()
 	response, err := f.client.Put(f.t.Context(), key, value)
@@ -88,7 +100,7 @@ func (f *fixture) write(key, value string) int64 {
 	return response.Header.Revision
 }
 
-// remove removes past the fence.
+// remove removes without the fence.
 func (f *fixture) remove(key string) {
 	f.t.Helper()
 	if _, err := f.client.Delete(f.t.Context(), key); err != nil {
@@ -152,7 +164,7 @@ func TestCreate(t *testing.T) {
 		// known is whether the namespace was active, and a pod created in it,
 		// before that.
 		known bool
-		// err checks the error; nil stands for success.
+		// err checks the error; nil means success.
 		err func(t *testing.T, err error)
 		// conflict is whether the pod exists already.
 		conflict bool
@@ -308,7 +320,7 @@ func TestConfig(t *testing.T) {
 		"no slash":        {func(c *fence.Config) { c.Namespaced[0].Prefix = "/registry/pods" }, "needs a prefix"},
 		"root":            {func(c *fence.Config) { c.Namespaced[0].Prefix = "/" }, "needs a prefix"},
 		"too many":        {func(c *fence.Config) { c.Namespaced = make([]fence.Resource, fence.MaxNamespaced+1) }, "more than the 127"},
-		"no epoch":        {func(c *fence.Config) { c.EpochKey = "" }, "epoch"},
+		"no generation":   {func(c *fence.Config) { c.GenerationKey = "" }, "generation"},
 		"none is allowed": {func(c *fence.Config) { c.Namespaced = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -322,8 +334,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestMaxNamespaced shows that etcd takes a transaction as large as a fence may
-// need.
+// TestMaxNamespaced shows that etcd accepts the largest transaction of a fence.
 func TestMaxNamespaced(t *testing.T) {
 	f := newFixture(t)
 	c := config()

@@ -15,15 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// namespaces is what the store of Namespaces writes through.
+// namespaces is the interface through which the store of Namespaces writes.
 type namespaces struct {
 	kubernetes.Interface
 	kv    clientv3.KV
 	fence *Fence
 }
 
-// OptimisticPut writes as ever, a new Namespace in its epoch, but not with a lease:
-// etcd would remove the Namespace when it expires, and ask nobody.
+// OptimisticPut writes a Namespace. It returns an error for a put with a lease:
+// etcd would remove the Namespace when the lease expires, even with content in it.
 func (n *namespaces) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	if opts.LeaseID != clientv3.NoLease {
 		return kubernetes.PutResponse{}, apierrors.NewInternalError(errors.New("a namespace cannot be stored with a time to live"))
@@ -40,44 +40,46 @@ func (n *namespaces) create(ctx context.Context, key string, value []byte, opts 
 	for {
 		response, err := n.kv.Txn(ctx).If(
 			clientv3.Compare(clientv3.ModRevision(key), "=", 0),
-			n.fence.epoch.unchanged(),
-		).Then(clientv3.OpPut(key, string(value))).Else(clientv3.OpGet(key), n.fence.epoch.read()).Commit()
+			n.fence.generation.current(n.fence.generation.revision.Load()),
+		).Then(clientv3.OpPut(key, string(value))).Else(clientv3.OpGet(key), n.fence.generation.read()).Commit()
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
+		n.fence.observe(response.Header.Revision)
 		if response.Succeeded {
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
-		if existing := got(response, 0); existing != nil {
+		if existing := rangeResult(response, 0); existing != nil {
 			return conflict(response, existing, opts), nil
 		}
-		n.fence.epoch.learn(got(response, 1))
+		n.fence.generation.update(rangeResult(response, 1))
 	}
 }
 
-// OptimisticDelete removes a Namespace only if nothing is left in it. Otherwise
-// it returns an API error: Conflict with the cause NamespaceNotEmptyCause. A
-// Namespace at another revision is the ordinary conflict.
+// OptimisticDelete removes a Namespace only if it contains no objects. Otherwise
+// it returns an API error: Conflict with the cause NamespaceNotEmptyCause. If the
+// Namespace is at another revision, it returns a response that has not succeeded.
 func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	name := n.name(key)
 	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", expectedRevision)
 	empty := []clientv3.Cmp{unchanged}
 	read := []clientv3.Op{clientv3.OpGet(key)}
 	for _, r := range n.fence.config.Namespaced {
-		// The prefix ends in a slash, or it would take in other Namespaces.
+		// The slash excludes other Namespaces whose names start with this one.
 		prefix := r.Prefix + name + "/"
-		// No key in the range has been created: there are none.
+		// Holds if no key in the range has been created: the range is empty.
 		empty = append(empty, clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix())
 		read = append(read, clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	}
 	for {
-		// To compare, etcd reads all that is left and keeps writers waiting, so
-		// the transaction is tried only where it should succeed.
+		// For the comparison etcd reads all content while it blocks writers, so
+		// the transaction is tried only after a limited read has found none.
 		response, err := n.kv.Txn(ctx).Then(read...).Commit()
 		if err != nil {
 			return kubernetes.DeleteResponse{}, err
 		}
-		if current := got(response, 0); current == nil || current.ModRevision != expectedRevision {
+		n.fence.observe(response.Header.Revision)
+		if current := rangeResult(response, 0); current == nil || current.ModRevision != expectedRevision {
 			conflict := kubernetes.DeleteResponse{Revision: response.Header.Revision}
 			if opts.GetOnFailure {
 				conflict.KV = current
@@ -86,7 +88,7 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 		}
 		var left []schema.GroupResource
 		for i, r := range n.fence.config.Namespaced {
-			if got(response, i+1) != nil {
+			if rangeResult(response, i+1) != nil {
 				left = append(left, r.GroupResource)
 			}
 		}
@@ -102,7 +104,7 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 			n.fence.forget(name)
 			return kubernetes.DeleteResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
-		// Something has changed in between; the next read tells what.
+		// Something has changed since the read, so read again.
 	}
 }
 

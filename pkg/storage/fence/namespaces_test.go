@@ -16,11 +16,11 @@ import (
 func TestRemove(t *testing.T) {
 	const key = namespacesPrefix + "town"
 	for name, test := range map[string]struct {
-		// content is what is there besides the namespace.
+		// content are the keys besides the namespace.
 		content []string
 		// left are the resources that the error names.
 		left string
-		// stale asks for a revision that the namespace does not have any more.
+		// stale is true to delete at an old revision of the namespace.
 		stale bool
 	}{
 		"empty":                      {},

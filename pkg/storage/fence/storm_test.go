@@ -35,7 +35,7 @@ import (
 const creators = 6
 
 // TestStorm creates content in Namespaces while these are deleted and created
-// again, through two servers, and then reads back what etcd saw.
+// again, through two servers, and then checks the history of etcd.
 func TestStorm(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
@@ -52,8 +52,8 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// TestStormUnfenced shows that the storm would find orphans. The creators look
-// at the Namespace first, as an admission plugin would, which is not enough.
+// TestStormUnfenced shows that the storm finds orphans without the fence. The creators
+// read the Namespace first, as an admission plugin would, which is not enough.
 func TestStormUnfenced(t *testing.T) {
 	fence.TurnOff(t)
 	s := newStorm(t)
@@ -86,7 +86,7 @@ func newStorm(t *testing.T) *storm {
 	return s
 }
 
-// run lets every Namespace live and die so many times.
+// run creates and removes every Namespace the given number of times.
 func (s *storm) run(rounds int, look bool) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var creating, living sync.WaitGroup
@@ -142,7 +142,7 @@ func (s *storm) create(ctx context.Context, server storagetest.Stores, progress 
 	}
 }
 
-// createOne takes one of the paths by which an object can be created.
+// createOne creates an object on one of the possible paths.
 func (s *storm) createOne(ctx context.Context, server storagetest.Stores, namespace string, i int) error {
 	name := fmt.Sprintf("p%d", rand.IntN(50))
 	switch i % 3 {
@@ -189,7 +189,7 @@ func (s *storm) live(ctx context.Context, name string, progress <-chan struct{})
 		return fmt.Errorf("terminating: %w", err)
 	}
 	for {
-		// The first try may well find content; that is refused and harmless.
+		// The first try may find content, and is then rejected.
 		_, _, err := server.Namespaces.Delete(ctx, name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 		if err == nil {
 			return nil

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// patience is how long a state that must come may take on a machine under load.
-const patience = 30 * time.Second
+// pollTimeout is the time that a state may take to be reached on a loaded machine.
+const pollTimeout = 30 * time.Second
 
-// Eventually tries until there is no error. It fails the test with the last one
-// when that takes too long.
+// Eventually calls try until it returns no error. It fails the test with the last
+// error after a timeout.
 func Eventually(t testing.TB, try func() error) {
 	t.Helper()
 	if err := eventually(try); err != nil {
@@ -30,18 +30,18 @@ func Eventually(t testing.TB, try func() error) {
 
 func eventually(try func() error) error {
 	last := errors.New("never tried")
-	err := wait.PollUntilContextTimeout(context.Background(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), time.Millisecond, pollTimeout, true, func(context.Context) (bool, error) {
 		last = try()
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("after %v: %w", patience, last)
+		return fmt.Errorf("after %v: %w", pollTimeout, last)
 	}
 	return nil
 }
 
-// Main runs the tests and exits, with an error also if they leave goroutines
-// behind.
+// Main runs the tests and exits. It also exits with an error if the tests leave
+// goroutines running.
 func Main(m *testing.M) {
 	before := map[string]bool{}
 	for origin := range goroutines() {
@@ -52,7 +52,7 @@ func Main(m *testing.M) {
 		err := eventually(func() error {
 			for origin, stack := range goroutines() {
 				if !before[origin] && !lasting(origin) {
-					return fmt.Errorf("a goroutine is left over:\n%s", stack)
+					return fmt.Errorf("a goroutine is still running:\n%s", stack)
 				}
 			}
 			return nil
@@ -65,8 +65,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// lasting says whether a goroutine is one that the libraries start once for the
-// life of the process.
+// lasting reports whether a library starts the goroutine once for the lifetime of
+// the process.
 func lasting(origin string) bool {
 	for _, part := range []string{
 		"k8s.io/klog/v2.",
@@ -83,7 +83,8 @@ func lasting(origin string) bool {
 	return false
 }
 
-// goroutines returns a stack for each place that has started one.
+// goroutines returns one stack for each place in the code that has started
+// goroutines.
 func goroutines() map[string]string {
 	buffer := make([]byte, 1<<20)
 	for {

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storagetest provides etcd, and stores on it, for tests.
+// Package storagetest provides etcd, and stores that use it, for tests.
 package storagetest
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
-// StartEmbedded starts an embedded member on a directory of its own. It ends
-// with the test.
+// StartEmbedded starts an embedded member in a temporary directory. It stops with
+// the test.
 func StartEmbedded(t testing.TB) *embedded.Server {
 	t.Helper()
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
@@ -38,15 +38,15 @@ func StartEmbedded(t testing.TB) *embedded.Server {
 	return server
 }
 
-// StartGRPC starts an etcd that is reached as an external one is, over gRPC, and
-// returns its URL. It ends with the test.
+// StartGRPC starts an etcd that is accessed over gRPC, like an external one, and
+// returns its URL. It stops with the test.
 func StartGRPC(t testing.TB) string {
 	t.Helper()
 	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	config := embed.NewConfig()
 	config.Dir = t.TempDir()
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	config.TickMs, config.ElectionMs = 20, 100 // it waits for no vote but its own
+	config.TickMs, config.ElectionMs = 20, 100 // the member has no peers
 	config.ListenPeerUrls = nil
 	config.ListenClientUrls, config.AdvertiseClientUrls = anyPort, anyPort
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
@@ -63,8 +63,8 @@ func StartGRPC(t testing.TB) string {
 	return "http://" + etcd.Clients[0].Addr().String()
 }
 
-// NewConfig returns a config for the resources of the group, on the embedded
-// member, or on servers that the options name if it is nil.
+// NewConfig returns a config for the resources of the group, stored in the embedded
+// member or, if it is nil, in the servers of the options.
 func NewConfig(member *embedded.Server) storage.Config {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)

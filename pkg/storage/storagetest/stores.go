@@ -22,20 +22,19 @@ import (
 	"github.com/borough-io/borough/pkg/storage"
 )
 
-// Stores are the resources of the group with no rules of their own, so that what
-// the storage does shows.
+// Stores are the stores of the group's resources without validation and defaults, so
+// that tests see only what the storage does.
 type Stores struct {
 	Namespaces, LimitRanges, Pods *genericregistry.Store
-	// Config is that of the server that has the stores.
+	// Config is the config of the server with the stores.
 	Config *genericapiserver.Config
 }
 
-// NewStores opens the stores as one server would. They are destroyed with the
-// test.
+// NewStores opens the stores of one server. They are destroyed with the test.
 func NewStores(t testing.TB, options *storage.Options, config storage.Config) Stores {
 	t.Helper()
 	etcd := *options.Etcd
-	etcd.SkipHealthEndpoints = true // they end with a server, and there is none
+	etcd.SkipHealthEndpoints = true // there is no server to stop them
 	c := NewServerConfig(t, &storage.Options{Etcd: &etcd}, config)
 	getter := c.RESTOptionsGetter
 	return Stores{
@@ -75,7 +74,7 @@ func newStore(t testing.TB, getter generic.RESTOptionsGetter, scheme *runtime.Sc
 	return store
 }
 
-// WaitReady waits until the store's watch cache is filled.
+// WaitReady waits until the store's watch cache is ready.
 func WaitReady(t testing.TB, store *genericregistry.Store) {
 	t.Helper()
 	Eventually(t, store.Storage.Storage.ReadinessCheck)

@@ -22,7 +22,8 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
-// startTimeout is how long a process may take to be ready. Usual is a second.
+// startTimeout is how long a process may take to become ready. It usually takes
+// a second.
 const startTimeout = 90 * time.Second
 
 // Borough is a standalone server with its data directory and, once started, its
@@ -36,8 +37,8 @@ type Borough struct {
 	ControllerURL string
 }
 
-// New returns a Borough of which nothing runs yet. When the test ends, what runs
-// is stopped, and the test fails if it does not stop cleanly.
+// New returns a Borough without starting it. When the test ends, its processes
+// are stopped, and the test fails if they do not stop cleanly.
 func New(t *testing.T) *Borough {
 	t.Helper()
 	b := &Borough{Dir: t.TempDir()}
@@ -60,8 +61,7 @@ func (b *Borough) Start(ctx context.Context) error {
 	return b.StartController(ctx)
 }
 
-// StartServer starts the server, also again after it ended, and returns once it
-// is ready.
+// StartServer starts or restarts the server, and returns once it is ready.
 func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
 	})
 }
 
-// ServerFlags are the flags that StartServer starts the server with.
+// ServerFlags returns the flags that StartServer always passes to the server.
 func (b *Borough) ServerFlags() []string {
 	return []string{"--standalone", "--data-dir=" + b.Dir, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(b.Port)}
 }
@@ -127,7 +127,8 @@ func (b *Borough) StartController(ctx context.Context, flags ...string) error {
 	})
 }
 
-// Stop stops what runs, the controller first, and says what was wrong with it.
+// Stop stops the controller, then the server. It returns an error if a process
+// did not end cleanly, had a data race or panicked.
 func (b *Borough) Stop() error {
 	var errs []error
 	for _, process := range []**Process{&b.Controller, &b.Server} {
@@ -135,7 +136,7 @@ func (b *Borough) Stop() error {
 			continue
 		}
 		select {
-		case <-(*process).Done(): // a test's own doing
+		case <-(*process).Done(): // the test ended it
 			errs = append(errs, (*process).Flaws())
 		default:
 			errs = append(errs, (*process).Stop())
@@ -144,7 +145,7 @@ func (b *Borough) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Logs is the end of what the processes wrote.
+// Logs returns the end of the output of each process.
 func (b *Borough) Logs() string {
 	var logs []string
 	for _, process := range []*Process{b.Server, b.Controller} {
@@ -155,9 +156,8 @@ func (b *Borough) Logs() string {
 	return strings.Join(logs, "\n")
 }
 
-// LoadConfig returns the configuration of a client with the identity of one of
-// the kubeconfigs that the server writes: admin or controller. The client does
-// not limit its own rate.
+// LoadConfig returns a client configuration from one of the kubeconfigs that the
+// server writes: admin or controller. Its client has no rate limit.
 func (b *Borough) LoadConfig(identity string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(b.Dir, identity+".kubeconfig"))
 	if err != nil {
@@ -167,7 +167,8 @@ func (b *Borough) LoadConfig(identity string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Config is LoadConfig for a server that has been started.
+// Config is LoadConfig for a server that has been started. It fails the test on
+// an error.
 func (b *Borough) Config(t testing.TB, identity string) *rest.Config {
 	t.Helper()
 	config, err := b.LoadConfig(identity)
@@ -177,12 +178,12 @@ func (b *Borough) Config(t testing.TB, identity string) *rest.Config {
 	return config
 }
 
-// Client returns a typed client with all rights.
+// Client returns a typed client that authenticates as the admin.
 func (b *Borough) Client(t testing.TB) versioned.Interface {
 	t.Helper()
 	client, err := versioned.NewForConfig(b.Config(t, "admin"))
 	if err != nil {
-		t.Fatalf("make a client: %v", err)
+		t.Fatalf("create a client: %v", err)
 	}
 	return client
 }
@@ -199,7 +200,7 @@ func getOK(ctx context.Context, client *http.Client, url string) error {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return fmt.Errorf("read the answer of %s: %w", url, err)
+		return fmt.Errorf("read the response of %s: %w", url, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s: %s", url, response.Status, body)

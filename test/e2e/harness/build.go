@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// Version is what binaries that the harness builds call themselves. It is a
-// version that a release could have: the libraries derive behaviour from it.
+// Version is the version of the binaries that the harness builds. It has the
+// form of a release, because the libraries derive behavior from it.
 const Version = "v0.1.0"
 
 // Root is the directory of the repository.
@@ -23,7 +23,8 @@ var Root = func() string {
 	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }()
 
-// Cleanup removes what the harness has built. Call it at the end of TestMain.
+// Cleanup removes the binaries that the harness has built. Call it at the end of
+// TestMain.
 func Cleanup() error {
 	if scratch == "" {
 		return nil
@@ -31,7 +32,7 @@ func Cleanup() error {
 	return os.RemoveAll(scratch)
 }
 
-// scratch holds what was built; empty when nothing was.
+// scratch is the directory of the binaries; empty if none were built.
 var scratch string
 
 var makeScratch = sync.OnceValue(func() (err error) {
@@ -53,7 +54,7 @@ var buildBinaries = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	args := []string{"build", "-o", scratch + "/", "-ldflags", "-X k8s.io/component-base/version.gitVersion=" + Version}
-	if raceEnabled {
+	if RaceEnabled {
 		args = append(args, "-race")
 	}
 	return scratch, goCommand(Root, append(args, "./cmd/...")...)

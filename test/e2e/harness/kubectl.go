@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// kubectlTimeout ends a kubectl that hangs.
+// kubectlTimeout is how long a kubectl may run before it is killed.
 const kubectlTimeout = 60 * time.Second
 
-// Kubectl runs kubectl with all rights and returns what it wrote to its
-// standard output. The test fails if kubectl does.
+// Kubectl runs kubectl as the admin and returns its standard output. The test
+// fails if kubectl fails.
 func (b *Borough) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := b.TryKubectl(t, "", args...)
@@ -28,8 +28,8 @@ func (b *Borough) Kubectl(t testing.TB, args ...string) string {
 	return stdout
 }
 
-// KubectlFails runs kubectl, which must fail, and returns what it wrote to its
-// standard error.
+// KubectlFails runs kubectl as the admin and returns its standard error. The
+// test fails if kubectl succeeds.
 func (b *Borough) KubectlFails(t testing.TB, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := b.TryKubectl(t, "", args...)
@@ -39,8 +39,8 @@ func (b *Borough) KubectlFails(t testing.TB, args ...string) string {
 	return stderr
 }
 
-// TryKubectl runs kubectl with the given standard input and returns both its
-// outputs and how it ended.
+// TryKubectl runs kubectl as the admin with the given standard input. It returns
+// the standard output, the standard error and the error of the process.
 func (b *Borough) TryKubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	path, err := KubectlPath()
@@ -51,7 +51,7 @@ func (b *Borough) TryKubectl(t testing.TB, stdin string, args ...string) (stdout
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
-	// kubectl keeps caches and preferences in the home directory.
+	// kubectl stores caches and preferences in the home directory.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(b.Dir, "admin.kubeconfig"), "HOME="+t.TempDir())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	cmd.SysProcAttr = attributes()

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// Main is for the TestMain of a package whose tests are no short ones. It calls
-// run, which sets up what the tests share, calls m.Run and returns its code, and
-// removes what the harness has built. It does not return.
+// Main is for the TestMain of a package without short tests. It calls run, which
+// must set up what the tests share, call m.Run and return its code. Then Main
+// removes the binaries that the harness has built, and exits.
 func Main(m *testing.M, run func(*testing.M) (code int, err error)) {
 	flag.Parse()
 	if testing.Short() {
-		fmt.Println("These tests are no short ones.")
+		fmt.Println("Skipped: these tests are not short.")
 		os.Exit(0)
 	}
 	code, err := run(m)

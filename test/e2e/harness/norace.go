@@ -5,4 +5,5 @@
 
 package harness
 
-const raceEnabled = false
+// RaceEnabled reports whether the test is built with the race detector.
+const RaceEnabled = false

@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// Ports are taken from below those that systems give to outgoing connections,
-// one of which could have a port before whoever it is for listens on it.
+// Ports are below the range for outgoing connections. Otherwise such a
+// connection could take a port between FreePort and the listen.
 const minPort, maxPort = 15000, 32767
 
-// given are the ports that this process has been given.
+// given has the ports that FreePort has returned.
 var given sync.Map
 
-// FreePort returns a TCP port that was free on 127.0.0.1 a moment ago, and never
-// the same twice.
+// FreePort returns a free TCP port of 127.0.0.1. It never returns the same port
+// twice.
 func FreePort() (int, error) {
 	var err error
 	for range 1000 {

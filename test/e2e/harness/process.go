@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a process may take to end after SIGTERM. Usual are
-// far below a second without, a second or two with the race detector.
+// stopTimeout is how long a process may take to end after SIGTERM. It usually
+// takes far less than a second, or one to two with the race detector.
 const stopTimeout = 20 * time.Second
 
-// Process is a program that was started.
+// Process is a program that has been started.
 type Process struct {
 	Name string
 
 	cmd    *exec.Cmd
 	output buffer
-	done   chan struct{} // closed once err holds what Wait said
+	done   chan struct{} // closed once err is the result of Wait
 	err    error
 }
 
-// StartProcess starts a program, which is killed if nobody stops it before the
-// tests end.
+// StartProcess starts a program. On Linux it is killed if the tests end without
+// stopping it.
 func StartProcess(path string, args ...string) (*Process, error) {
 	p := &Process{Name: filepath.Base(path), cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
@@ -50,16 +50,17 @@ func StartProcess(path string, args ...string) (*Process, error) {
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// ExitCode is that of a process that has ended, -1 if a signal ended it.
+// ExitCode returns the exit code of a process that has ended, -1 if a signal
+// ended it.
 func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
-// PID is the process's id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Output is all that the process has written so far.
+// Output returns all that the process has written so far.
 func (p *Process) Output() string { return p.output.String() }
 
-// Tail is the end of what the process has written.
+// Tail returns the last lines that the process has written.
 func (p *Process) Tail(lines int) string {
 	all := strings.Split(strings.TrimRight(p.Output(), "\n"), "\n")
 	if len(all) > lines {
@@ -68,21 +69,21 @@ func (p *Process) Tail(lines int) string {
 	return p.Name + " wrote:\n\t" + strings.Join(all, "\n\t")
 }
 
-// Kill ends the process at once, as a crash would.
+// Kill ends the process at once, like a crash.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails only when it has ended
 	<-p.done
 }
 
-// Stop asks the process to end and waits until it has. It returns an error if
-// it did not end in time, or not with exit code 0, or had a data race or a panic
-// while it ran.
+// Stop sends SIGTERM and waits until the process has ended. It returns an error
+// if the process did not end in time, its exit code is not 0, or it had a data
+// race or panicked.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only when it has ended
 	select {
 	case <-p.done:
 	case <-time.After(stopTimeout):
-		// Go programs answer SIGQUIT with what each goroutine is at.
+		// On SIGQUIT, a Go program prints the stacks of its goroutines.
 		before := len(p.Output())
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 		<-p.done
@@ -95,8 +96,8 @@ func (p *Process) Stop() error {
 	return errors.Join(err, p.Flaws())
 }
 
-// Flaws returns an error if the process has had a data race or a panic, also one
-// that it survived.
+// Flaws returns an error if the process has had a data race or has panicked, also
+// if it recovered.
 func (p *Process) Flaws() error {
 	output := p.Output()
 	for _, flaw := range []string{"WARNING: DATA RACE", "Observed a panic", "\npanic: "} {
@@ -107,8 +108,8 @@ func (p *Process) Flaws() error {
 	return nil
 }
 
-// Await calls ready, every now and then, until it returns nil. It fails at once
-// when the process ends.
+// Await calls ready periodically until it returns nil. It returns an error when
+// the process ends or the context is done.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -127,7 +128,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) error) 
 	}
 }
 
-// buffer is a bytes.Buffer that can be read while it is written.
+// buffer is a bytes.Buffer that is safe for concurrent use.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -5,4 +5,5 @@
 
 package harness
 
-const raceEnabled = true
+// RaceEnabled reports whether the test is built with the race detector.
+const RaceEnabled = true

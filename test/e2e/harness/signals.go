@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// Pause makes the process stand still where it is, until Resume: what its peers
-// see of a machine that hangs.
+// Pause stops the process until Resume. To its peers it is like a machine that
+// hangs.
 func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 
-// Resume lets a process go on that Pause made stand still.
+// Resume continues a process after Pause.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
 func (p *Process) signal(signal syscall.Signal) error {

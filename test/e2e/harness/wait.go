@@ -14,12 +14,12 @@ import (
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 )
 
-// waitTimeout is how long a test waits for a state. Nothing asserts on how long
-// it takes; only a state that never comes takes all of it.
+// waitTimeout is how long a test waits for a state. A test reaches it only if it
+// fails.
 const waitTimeout = 60 * time.Second
 
-// Eventually waits until the condition holds, that is until it returns an empty
-// string. The test fails with the last reason that it gave if it never does.
+// Eventually waits until the condition returns an empty string. If it does not,
+// the test fails with the last reason that the condition returned.
 func Eventually(t testing.TB, condition func() (reason string)) {
 	t.Helper()
 	deadline := time.NewTimer(waitTimeout)
@@ -33,13 +33,13 @@ func Eventually(t testing.TB, condition func() (reason string)) {
 		}
 		select {
 		case <-deadline.C:
-			t.Fatalf("waited for %s: %s", waitTimeout, reason)
+			t.Fatalf("timed out after %s: %s", waitTimeout, reason)
 		case <-tick.C:
 		}
 	}
 }
 
-// Gone is a condition for Eventually: the Namespace can't be got any more.
+// Gone returns a condition for Eventually: the Namespace does not exist.
 func Gone(t testing.TB, namespaces tenancyv1.NamespaceInterface, name string) func() (reason string) {
 	return func() string {
 		ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
@@ -49,6 +49,6 @@ func Gone(t testing.TB, namespaces tenancyv1.NamespaceInterface, name string) fu
 		case err != nil:
 			return err.Error()
 		}
-		return fmt.Sprintf("Namespace %s is still there: finalizers %v, status %+v", name, ns.Spec.Finalizers, ns.Status)
+		return fmt.Sprintf("Namespace %s still exists: finalizers %v, status %+v", name, ns.Spec.Finalizers, ns.Status)
 	}
 }

@@ -27,14 +27,14 @@ import (
 
 const finalizer = "example.com/hold"
 
-// TestBackup makes a backup of a deployment that is being written to, and
-// restores it into a new one, of which an informer of the old one is told
-// nothing.
+// TestBackup backs up a deployment during writes, and restores the backup into
+// a new deployment. An informer of the old one continues with the new one
+// without a restart.
 func TestBackup(t *testing.T) {
 	ctx := t.Context()
 	cluster := hostcluster.New(t, hostcluster.Options{
 		Etcd:                hostcluster.EtcdOptions{Unsafe: true},
-		NoControllerManager: true, // nothing here is its business
+		NoControllerManager: true, // the test does not need it
 	})
 	etcd := startEtcd(t, cluster, "before", nil)
 	before := cluster.NewBorough(t, hostcluster.BoroughOptions{Etcd: etcd})
@@ -45,8 +45,8 @@ func TestBackup(t *testing.T) {
 	for i := range 20 {
 		createPod(t, client, "live", fmt.Sprintf("pod-%d", i))
 	}
-	// One is being deleted and can't go yet, another is while nobody is there to
-	// do it.
+	// A finalizer blocks the purge of one Namespace; another is not purged because
+	// no controller runs.
 	createNamespace(t, client, "held")
 	createPod(t, client, "held", "pod", finalizer)
 	createNamespace(t, client, "waiting")
@@ -69,7 +69,7 @@ func TestBackup(t *testing.T) {
 	defer cancel()
 	factory.WaitForCacheSync(informerCtx.Done())
 
-	// A client writes all the time. It is for nothing after the backup.
+	// A client writes continuously. Writes after the backup are lost.
 	writing, stopWriting := context.WithCancel(ctx)
 	defer stopWriting()
 	var writer sync.WaitGroup
@@ -125,7 +125,7 @@ func TestBackup(t *testing.T) {
 	}
 	cluster.NewBorough(t, hostcluster.BoroughOptions{Etcd: etcd})
 	for _, name := range []string{"Namespace /waiting", "Pod waiting/pod", "Namespace /held", "Pod held/pod"} {
-		delete(acknowledged, name) // the controller is at work
+		delete(acknowledged, name) // the controller changes it
 	}
 	wantRestored(t, client, acknowledged)
 	wantExpired(t, client, lost.ResourceVersion)
@@ -138,7 +138,7 @@ func TestBackup(t *testing.T) {
 	}
 	awaitGone(t, client, "held")
 
-	// The informer has come to know what there is now.
+	// The informer follows the restored state.
 	harness.Eventually(t, func() string {
 		there, err := client.Pods("").List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -154,11 +154,11 @@ func TestBackup(t *testing.T) {
 		}
 		for _, pod := range there.Items {
 			if versions[pod.UID] != pod.ResourceVersion {
-				return fmt.Sprintf("the informer knows Pod %s at %q, it is at %s", pod.Name, versions[pod.UID], pod.ResourceVersion)
+				return fmt.Sprintf("the informer has Pod %s at %q, the server at %s", pod.Name, versions[pod.UID], pod.ResourceVersion)
 			}
 		}
 		if len(known) != len(there.Items) {
-			return fmt.Sprintf("the informer knows %d Pods, there are %d", len(known), len(there.Items))
+			return fmt.Sprintf("the informer has %d Pods, the server %d", len(known), len(there.Items))
 		}
 		return ""
 	})
@@ -179,7 +179,7 @@ func startEtcd(t *testing.T, cluster *hostcluster.Cluster, name string, restore 
 	return etcd
 }
 
-// keys are all there are in etcd.
+// keys returns all keys in etcd.
 func keys(t *testing.T, etcd *hostcluster.Etcd) map[string]*mvccpb.KeyValue {
 	t.Helper()
 	config, err := transport.TLSInfo{CertFile: etcd.CertFile(), KeyFile: etcd.KeyFile(), TrustedCAFile: etcd.CAFile()}.ClientConfig()
@@ -207,11 +207,11 @@ func wantLater(t *testing.T, next, last string) {
 	a, errA := strconv.ParseUint(next, 10, 64)
 	b, errB := strconv.ParseUint(last, 10, 64)
 	if errA != nil || errB != nil || a <= b {
-		t.Errorf("after the restore, resourceVersion %s is given out, and %s was before", next, last)
+		t.Errorf("after the restore, a write has resourceVersion %s, which is not above %s from before", next, last)
 	}
 }
 
-// TestStandaloneBackup does so with a server that has its etcd inside.
+// TestStandaloneBackup does the same with a server that embeds etcd.
 func TestStandaloneBackup(t *testing.T) {
 	borough := harness.New(t)
 	if err := borough.Start(t.Context()); err != nil {
@@ -226,7 +226,7 @@ func TestStandaloneBackup(t *testing.T) {
 	if err := client.Namespaces().Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string { // then nothing more happens
+	harness.Eventually(t, func() string { // after which nothing changes
 		ns, err := client.Namespaces().Get(t.Context(), "held", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
@@ -246,7 +246,7 @@ func TestStandaloneBackup(t *testing.T) {
 	if err := borough.StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	acknowledged := mustContents(t, client) // as the backup has it
+	acknowledged := mustContents(t, client) // the content of the backup
 	createPod(t, client, "live", "another")
 	lost := createPod(t, client, "live", "lost")
 	if err := borough.Stop(); err != nil {

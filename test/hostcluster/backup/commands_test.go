@@ -14,8 +14,8 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// runDocumented runs, in a directory and with variables, the commands of
-// docs/operations.md that a comment gives the name.
+// runDocumented runs the commands of docs/operations.md that a comment names,
+// in a directory and with variables.
 func runDocumented(dir, name string, variables ...string) error {
 	doc, err := os.ReadFile(filepath.Join(harness.Root, "docs", "operations.md"))
 	if err != nil {

@@ -58,7 +58,7 @@ func createLimitRange(t *testing.T, client tenancyv1.TenancyV1Interface, namespa
 	}
 }
 
-// contents are all objects there are, by kind and name.
+// contents returns all objects by kind and name.
 func contents(ctx context.Context, client tenancyv1.TenancyV1Interface) (map[string]runtime.Object, error) {
 	all := map[string]runtime.Object{}
 	for kind, list := range map[string]func() (runtime.Object, error){
@@ -93,8 +93,8 @@ func mustContents(t *testing.T, client tenancyv1.TenancyV1Interface) map[string]
 	return all
 }
 
-// wantRestored fails the test unless all is there as it was: UIDs and
-// resourceVersions too.
+// wantRestored fails the test unless all objects are unchanged, including UIDs
+// and resourceVersions.
 func wantRestored(t *testing.T, client tenancyv1.TenancyV1Interface, want map[string]runtime.Object) {
 	t.Helper()
 	got := mustContents(t, client)
@@ -106,7 +106,7 @@ func wantRestored(t *testing.T, client tenancyv1.TenancyV1Interface, want map[st
 }
 
 // wantExpired fails the test unless a watch from a resourceVersion that the
-// restore has taken back is told to begin anew.
+// restore has undone gets Expired, so that the client lists again.
 func wantExpired(t *testing.T, client tenancyv1.TenancyV1Interface, resourceVersion string) {
 	t.Helper()
 	err := func() error {
@@ -125,24 +125,24 @@ func wantExpired(t *testing.T, client tenancyv1.TenancyV1Interface, resourceVers
 		return fmt.Errorf("event %s", event.Type)
 	}()
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-		t.Errorf("watch from resourceVersion %s: got %v, want one that says Expired", resourceVersion, err)
+		t.Errorf("watch from resourceVersion %s: got %v, want Expired", resourceVersion, err)
 	}
 }
 
-// wantFenced fails the test unless objects are created in Namespaces that exist
-// and nowhere else.
+// wantFenced fails the test unless objects can be created in existing
+// Namespaces and nowhere else.
 func wantFenced(t *testing.T, client tenancyv1.TenancyV1Interface, live, terminating string) {
 	t.Helper()
 	if _, err := client.Pods(terminating).Create(t.Context(), newPod("late"), metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		t.Errorf("create in a Namespace that is being deleted: got %v", err)
+		t.Errorf("create in a terminating Namespace: got %v", err)
 	}
 	if _, err := client.Pods("nowhere").Create(t.Context(), newPod("lost"), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("create in no Namespace: got %v", err)
+		t.Errorf("create in a missing Namespace: got %v", err)
 	}
 	createPod(t, client, live, "after-the-restore")
 }
 
-// awaitGone waits until Namespaces are gone.
+// awaitGone waits until Namespaces are removed.
 func awaitGone(t *testing.T, client tenancyv1.TenancyV1Interface, names ...string) {
 	t.Helper()
 	for _, name := range names {

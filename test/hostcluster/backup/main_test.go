@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup tests that the commands by which docs/operations.md makes a
-// backup, and restores it, do so: it takes them out of there and runs them.
+// Package backup tests the commands in docs/operations.md that make and restore
+// a backup: it reads them from the document and runs them.
 package backup
 
 import (

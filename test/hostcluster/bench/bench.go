@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// size is how large the loads are.
+// size has the sizes of the loads.
 type size struct {
-	create     int // objects per creating case
-	gets       int // reads per client count
-	lists      int // lists per encoding
-	watched    int // events that every watcher gets
+	create     int // objects for each create case
+	gets       int // reads for each number of clients
+	lists      int // lists for each encoding
+	watched    int // events for each watcher
 	fill, many int // Pods in the two Namespaces that are not empty
 	empties    int // empty Namespaces deleted, one every stagger
 	together   int // Namespaces deleted at once
@@ -38,22 +38,22 @@ var (
 	}
 )
 
-// benchCase is something to measure.
+// benchCase is one case of the benchmark.
 type benchCase struct {
 	name, about string
-	// rounds bounds how often the case runs; 0 leaves it to the flag.
+	// rounds limits how often the case runs; 0 means no limit other than the flag.
 	rounds int
-	// before is for what needs neither side to run.
+	// before marks a case that runs before the sides are started.
 	before bool
-	// boroughOnly is for what shows how Borough itself behaves.
+	// boroughOnly marks a case that measures only Borough.
 	boroughOnly bool
-	// run measures one side; together, if there is no run, all at once.
+	// run measures one side; together, used if run is nil, measures both.
 	run      func(context.Context, *side, size) ([]figure, error)
 	together func(b *bench, ctx context.Context, round int) error
 }
 
-// cases are in the order in which they run. Those that leave much behind are at
-// the end, so that they do not weigh on the others.
+// cases are in the order in which they run. Those that leave many objects
+// behind come last, so that they do not slow down the others.
 var cases = []benchCase{
 	{name: "start", about: "start to ready, on new and on existing state", before: true, together: (*bench).measureStarts},
 	{name: "limitranger", about: "what LimitRanger costs a Pod, by itself", before: true, together: (*bench).measureLimitRanger},
@@ -70,16 +70,16 @@ var cases = []benchCase{
 	{name: "together", about: "delete 300 Namespaces at once", rounds: 2, run: deleteTogether},
 	{name: "end", about: "resident memory and CPU after the cases before this", rounds: 1, together: (*bench).measureEnd},
 	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
-	{name: "scale", about: "delete empty Namespaces beside 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteBesideOthers},
+	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteAmongOthers},
 }
 
-// bench is one run.
+// bench is one run of the benchmark.
 type bench struct {
 	size   size
 	rounds int
 	wanted *regexp.Regexp
 	report *report
-	// limitRanger is of the plugin by itself.
+	// limitRanger has the figures of the plugin by itself.
 	limitRanger *report
 	sides       []*side
 }
@@ -98,10 +98,10 @@ func (b *bench) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	return b.start(ctx) // if no case did: the report has their versions
+	return b.start(ctx) // if no case has started them: the report includes their versions
 }
 
-// start starts both sides unless they run.
+// start starts both sides unless they already run.
 func (b *bench) start(ctx context.Context) error {
 	for _, start := range starters[len(b.sides):] {
 		s, err := start(ctx)
@@ -113,7 +113,8 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-// runCase runs a case on both sides in turn. Who is first alternates.
+// runCase runs a case on one side and then on the other. Rounds alternate in
+// which side is first.
 func (b *bench) runCase(ctx context.Context, c benchCase) error {
 	rounds := b.rounds
 	if c.rounds > 0 {
@@ -147,7 +148,7 @@ func (b *bench) progress(name string, round int, who string) {
 	fmt.Fprintf(os.Stderr, "%s %s, round %d: %s\n", time.Now().Format(time.TimeOnly), name, round+1, who)
 }
 
-// stop ends all processes, whatever state they are in.
+// stop stops all processes.
 func (b *bench) stop() {
 	var errs []error
 	for _, s := range b.sides {

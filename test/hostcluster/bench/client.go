@@ -24,8 +24,8 @@ const (
 	tableType    = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
-// client has a connection of its own, HTTP/2 with a client certificate. It does
-// little with what it gets, so that the servers have the machine.
+// client has a separate HTTP/2 connection with a client certificate. It does
+// little with the responses, to leave the CPU to the servers.
 type client struct {
 	http *http.Client
 	host string
@@ -44,8 +44,8 @@ func (s *side) client(n int) (*client, error) {
 	return s.clients[n], nil
 }
 
-// send sends a request and returns the answer, whose body the caller closes. An
-// answer other than 2xx is an error.
+// send sends a request and returns the response, whose body the caller closes.
+// A status other than 2xx is an error.
 func (c *client) send(ctx context.Context, method, path, accept string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.host+path, bytes.NewReader(body))
 	if err != nil {
@@ -59,13 +59,13 @@ func (c *client) send(ctx context.Context, method, path, accept string, body []b
 	}
 	if response.StatusCode/100 != 2 {
 		defer response.Body.Close()
-		answer, _ := io.ReadAll(io.LimitReader(response.Body, 1000)) // only to explain
+		answer, _ := io.ReadAll(io.LimitReader(response.Body, 1000)) // for the error message only
 		return nil, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
 	}
 	return response, nil
 }
 
-// do sends a request and reads the whole answer.
+// do sends a request and reads the whole response.
 func (c *client) do(ctx context.Context, method, path, accept string, body []byte) error {
 	response, err := c.send(ctx, method, path, accept, body)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *client) do(ctx context.Context, method, path, accept string, body []byt
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+		return fmt.Errorf("%s %s: read the response: %w", method, path, err)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (c *client) delete(ctx context.Context, path string) error {
 	return c.do(ctx, http.MethodDelete, path, jsonType, nil)
 }
 
-// metrics reads what the server has measured, and calls seen with each value.
+// metrics reads the server's metrics and calls seen with each value.
 func (c *client) metrics(ctx context.Context, seen func(name, labels string, value float64)) error {
 	response, err := c.send(ctx, http.MethodGet, "/metrics", "text/plain", nil)
 	if err != nil {
@@ -116,9 +116,9 @@ func (c *client) metrics(ctx context.Context, seen func(name, labels string, val
 	return nil
 }
 
-// watch opens a watch for what happens from now on and calls seen with the type
-// of each event and the name of its object, until the context ends or seen
-// returns false. What it returns then waits for that and says what went wrong.
+// watch starts a watch and calls seen with the type of each event and the name
+// of its object, until the context ends or seen returns false. The function
+// that it returns waits for the end of the watch and returns its error.
 func (c *client) watch(ctx context.Context, path string, seen func(event, name string) bool) (func() error, error) {
 	now, err := c.resourceVersion(ctx, path)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *client) watch(ctx context.Context, path string, seen func(event, name s
 	return func() error { return <-done }, nil
 }
 
-// resourceVersion returns that of a collection.
+// resourceVersion returns the resourceVersion of a collection.
 func (c *client) resourceVersion(ctx context.Context, path string) (string, error) {
 	response, err := c.send(ctx, http.MethodGet, path+"?limit=1", jsonType, nil)
 	if err != nil {
@@ -161,8 +161,8 @@ func (c *client) resourceVersion(ctx context.Context, path string) (string, erro
 	return list.ResourceVersion, nil
 }
 
-// field is the string that follows the key. Decoding each event for each watcher
-// would cost more than it costs the server to send it.
+// field returns the string that follows the key. Decoding each event for each
+// watcher would cost more than the server spends on sending it.
 func field(line []byte, key string) string {
 	_, rest, _ := bytes.Cut(line, []byte(key))
 	value, _, _ := bytes.Cut(rest, []byte(`"`))

@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	// stagger is the time between deletes of empty Namespaces: each is alone
-	// with Borough, and with Kubernetes not more than its controller has workers
-	// for, yet its fixed hold does not make the run endless.
+	// stagger is the time between deletes of empty Namespaces. It is long enough
+	// that Borough has one Namespace to delete at a time and Kubernetes no more
+	// than its controller has workers, and short enough that the fixed delay of
+	// Kubernetes does not make the run endless.
 	stagger = 250 * time.Millisecond
-	// deleteTimeout is how long a Namespace may take to go.
+	// deleteTimeout bounds the deletion of a Namespace.
 	deleteTimeout = 5 * time.Minute
 )
 
-// deleteNamespaces deletes Namespaces, one each interval or, if that is 0, all at
-// once by several clients. It returns how long each took, from when its DELETE
-// was sent until a watch saw it gone.
+// deleteNamespaces deletes Namespaces, one per interval or, if the interval is
+// 0, all at once with several clients. It returns how long each took, from
+// sending its DELETE until a watch reported it deleted.
 func (s *side) deleteNamespaces(ctx context.Context, names []string, interval time.Duration) ([]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
 	defer cancel()
@@ -32,7 +33,7 @@ func (s *side) deleteNamespaces(ctx context.Context, names []string, interval ti
 	}
 	sent, gone := make([]time.Time, len(names)), make([]time.Time, len(names))
 
-	watcher, err := s.client(watchers) // used by nobody else
+	watcher, err := s.client(watchers) // not shared with other clients
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (s *side) deleteNamespaces(ctx context.Context, names []string, interval ti
 		return nil, err
 	}
 	if err := wait(); err != nil {
-		return nil, fmt.Errorf("wait for Namespaces to go: %w", err)
+		return nil, fmt.Errorf("wait for the deletion of Namespaces: %w", err)
 	}
 	took := make([]time.Duration, len(names))
 	for i := range names {
@@ -82,7 +83,7 @@ func deleteEmpty(ctx context.Context, s *side, size size) ([]figure, error) {
 	return s.deleteNew(ctx, size.empties, "Delete an empty Namespace")
 }
 
-// deleteNew makes empty Namespaces and deletes them.
+// deleteNew creates empty Namespaces and deletes them.
 func (s *side) deleteNew(ctx context.Context, n int, row string) ([]figure, error) {
 	prefix := s.newName("empty")
 	names := make([]string, n)
@@ -145,8 +146,8 @@ func deleteTogether(ctx context.Context, s *side, size size) ([]figure, error) {
 	return []figure{{row: fmt.Sprintf("Delete %d Namespaces at once", len(names)), unit: seconds, value: time.Since(began).Seconds()}}, nil
 }
 
-// deleteBesideOthers deletes empty Namespaces while more and more others exist.
-func deleteBesideOthers(ctx context.Context, s *side, size size) ([]figure, error) {
+// deleteAmongOthers deletes empty Namespaces while the number of others grows.
+func deleteAmongOthers(ctx context.Context, s *side, size size) ([]figure, error) {
 	var all []figure
 	have := 0
 	prefix := s.newName("other")
@@ -158,7 +159,7 @@ func deleteBesideOthers(ctx context.Context, s *side, size size) ([]figure, erro
 			return nil, err
 		}
 		have = others
-		figures, err := s.deleteNew(ctx, size.empties, fmt.Sprintf("Delete an empty Namespace beside %s others", number(others)))
+		figures, err := s.deleteNew(ctx, size.empties, fmt.Sprintf("Delete an empty Namespace among %s others", number(others)))
 		if err != nil {
 			return nil, err
 		}

@@ -29,21 +29,21 @@ var limitRangers = []struct{ side, program string }{
 	{borough, "limitranger-borough"},
 }
 
-// admission is what such a program is told to measure.
+// admission is the input of such a program.
 type admission struct {
 	LimitRanges        []corev1.LimitRange
 	Pod                corev1.Pod
 	Namespaces, InTurn int
 }
 
-// admitted is its answer.
+// admitted is its output.
 type admitted struct {
 	Seconds, Allocations float64
 	Pod                  corev1.Pod
 	Memory               float64
 }
 
-// measureLimitRanger has both plugins admit the same Pods.
+// measureLimitRanger makes both plugins admit the same Pods.
 func (b *bench) measureLimitRanger(ctx context.Context, round int) error {
 	for _, complete := range []bool{false, true} {
 		for _, containers := range []int{1, 10} {
@@ -87,8 +87,8 @@ func (b *bench) compareLimitRangers(ctx context.Context, round int, row string, 
 	return nil
 }
 
-// measureManyLimitRanges shows what the number of Namespaces with LimitRanges does
-// to a Pod.
+// measureManyLimitRanges measures how the number of Namespaces with LimitRanges
+// affects the admission of a Pod.
 func (b *bench) measureManyLimitRanges(ctx context.Context) error {
 	for _, world := range []struct {
 		row                string
@@ -113,7 +113,7 @@ func (b *bench) measureManyLimitRanges(ctx context.Context) error {
 	return nil
 }
 
-// newAdmission makes a Pod that says all or nothing about its resources.
+// newAdmission makes a Pod that specifies all or none of its resources.
 func newAdmission(containers, limitRanges int, complete bool) admission {
 	work := admission{Namespaces: 1, InTurn: 1, Pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "namespace-0"}}}
 	for i := range containers {
@@ -147,7 +147,7 @@ func quantities(cpu, memory string) corev1.ResourceList {
 func admit(ctx context.Context, program string, work admission) (admitted, error) {
 	input, err := json.Marshal(work)
 	if err != nil {
-		return admitted{}, fmt.Errorf("tell %s what to measure: %w", program, err)
+		return admitted{}, fmt.Errorf("encode the input of %s: %w", program, err)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(harness.Root, ".cache", "tools", program), "-test.benchtime=200ms")
 	var errs bytes.Buffer
@@ -158,14 +158,15 @@ func admit(ctx context.Context, program string, work admission) (admitted, error
 	}
 	var out admitted
 	if err := json.Unmarshal(output, &out); err != nil {
-		return admitted{}, fmt.Errorf("read what %s has measured: %w", program, err)
+		return admitted{}, fmt.Errorf("decode the output of %s: %w", program, err)
 	}
-	out.Allocations = math.Round(out.Allocations) // less are of the program itself
+	out.Allocations = math.Round(out.Allocations) // fractions are those of the program itself
 	return out, nil
 }
 
-// inPod is how many allocations it takes to make what was set in the Pod, whoever
-// sets it: maps for the resources of each container, and the annotation.
+// inPod returns the number of allocations for the defaults that were set in the
+// Pod, which any implementation needs: maps for the resources of each
+// container, and the annotation.
 func inPod(after, before *corev1.Pod) float64 {
 	var made metav1.ObjectMeta
 	var resources corev1.ResourceRequirements
@@ -182,8 +183,8 @@ func inPod(after, before *corev1.Pod) float64 {
 	})
 }
 
-// shareOfLimitRanger creates Pods and asks the server what part of the time its
-// LimitRanger took.
+// shareOfLimitRanger creates Pods and reads from the server's metrics which
+// share of the time its LimitRanger took.
 func shareOfLimitRanger(ctx context.Context, s *side, size size) ([]figure, error) {
 	namespace, err := s.newNamespace(ctx)
 	if err != nil {
@@ -207,8 +208,8 @@ func shareOfLimitRanger(ctx context.Context, s *side, size size) ([]figure, erro
 	return []figure{{row: shareRow, unit: share, value: (after.limitRanger - before.limitRanger) / (after.pods - before.pods)}}, nil
 }
 
-// timeSpent is what a server has taken to create Pods, and what its LimitRanger
-// has, in seconds.
+// timeSpent is the time that a server took to create Pods, and its
+// LimitRanger's part of it, in seconds.
 type timeSpent struct{ pods, limitRanger float64 }
 
 func (c *client) timeSpent(ctx context.Context) (timeSpent, error) {

@@ -15,18 +15,18 @@ import (
 
 const manyClients = 32
 
-// outcome is what a load took.
+// outcome has the measurements of a load.
 type outcome struct {
 	elapsed time.Duration
 	each    []time.Duration
 }
 
-// load has a number of clients do n operations as fast as they can, and stops at
-// the first error.
+// load runs n operations with a number of clients as fast as they can, and
+// stops at the first error.
 func (s *side) load(ctx context.Context, clients, n int, do func(ctx context.Context, c *client, i int) error) (outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	for i := range clients { // they connect before anything is measured
+	for i := range clients { // connect before the measurement starts
 		c, err := s.client(i)
 		if err != nil {
 			return outcome{}, err
@@ -55,7 +55,7 @@ func (s *side) load(ctx context.Context, clients, n int, do func(ctx context.Con
 	return outcome{time.Since(began), each}, context.Cause(ctx)
 }
 
-// figures are the rate of a load and how long an operation takes.
+// figures returns the rate of a load and the latency of its operations.
 func (o outcome) figures(row string) []figure {
 	return append([]figure{{row: row, unit: perSecond, value: float64(len(o.each)) / o.elapsed.Seconds()}}, quantiles(row, o.each)...)
 }
@@ -67,7 +67,8 @@ func quantiles(row string, each []time.Duration) []figure {
 	}
 }
 
-// quantile is the smallest value that the share q of all does not exceed.
+// quantile returns the smallest value that is at least as large as the share q
+// of all values.
 func quantile(all []time.Duration, q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[max(int(math.Ceil(q*float64(len(sorted)))), 1)-1]
@@ -80,7 +81,7 @@ func clientsLabel(n int) string {
 	return fmt.Sprintf("%d clients", n)
 }
 
-// number writes an integer with its thousands apart.
+// number formats an integer with thousands separators.
 func number(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

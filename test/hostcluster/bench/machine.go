@@ -18,8 +18,9 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// describe says when, where and with what the figures came about, and how much
-// other programs were in the way. busyBefore is what machineBusy was at the start.
+// describe returns when, where and with which versions the figures were
+// measured, and how much CPU time other programs took. busyBefore is the value
+// of machineBusy at the start.
 func (b *bench) describe(ctx context.Context, took time.Duration, busyBefore float64) (string, error) {
 	var versions [2]string
 	for i, s := range b.sides {
@@ -47,9 +48,10 @@ func (b *bench) describe(ctx context.Context, took time.Duration, busyBefore flo
 		versions[0], etcd, versions[1], strings.TrimPrefix(moduleVersion("go.etcd.io/etcd/server/v3"), "v"), runtime.Version()), nil
 }
 
-// machine is its cores, memory and kernel, as far as /proc tells.
+// machine returns the cores, memory and kernel of the machine, as far as /proc
+// has them.
 func machine() string {
-	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // empty where there is none
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // empty if it does not exist
 	model := "unknown processor"
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	if value, ok := procValue(string(info), "model name"); ok {
@@ -93,7 +95,7 @@ func (s *side) version(ctx context.Context) (string, error) {
 	return version.GitVersion, nil
 }
 
-// etcdVersion is that of the etcd beside kube-apiserver.
+// etcdVersion returns the version of the etcd that kube-apiserver uses.
 func etcdVersion(ctx context.Context) (string, error) {
 	path, err := hostcluster.Binary("etcd")
 	if err != nil {
@@ -107,8 +109,8 @@ func etcdVersion(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// moduleVersion is the version of a module in this program, which has it at that
-// of the product.
+// moduleVersion returns the version of a module in this program, which is also
+// its version in the product.
 func moduleVersion(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {

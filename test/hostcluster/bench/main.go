@@ -1,10 +1,10 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The program bench compares Borough with Kubernetes: kube-apiserver,
-// kube-controller-manager and etcd on one side, a standalone Borough on the
-// other, each with fsync on, side by side on this machine and under the same
-// load. It prints a table and, after a full run, writes it to docs/benchmarks.md.
+// The program bench compares Borough with Kubernetes: a standalone Borough on
+// one side; kube-apiserver, kube-controller-manager and etcd on the other. Both
+// run on this machine, with fsync, under the same load. It prints a table and,
+// after a full run, writes it to docs/benchmarks.md.
 package main
 
 import (
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if *rounds < 1 {
-		return fmt.Errorf("-rounds: %d is not at least 1", *rounds)
+		return fmt.Errorf("-rounds: %d must be at least 1", *rounds)
 	}
 	wanted, err := regexp.Compile(*pattern)
 	if err != nil {

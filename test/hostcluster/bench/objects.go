@@ -5,7 +5,7 @@ package main
 
 import "fmt"
 
-// The objects differ between the sides in their apiVersion alone.
+// The objects of the two sides differ only in apiVersion.
 
 func (s *side) namespaceBody(name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Namespace","metadata":{"name":%q,"labels":{"team":"bench"}}}`, s.apiVersion, name)
@@ -16,7 +16,7 @@ func (s *side) limitRangeBody(name string) []byte {
 		`"default":{"cpu":"500m","memory":"256Mi"},"defaultRequest":{"cpu":"100m","memory":"64Mi"},"max":{"cpu":"2","memory":"1Gi"}}]}}`, s.apiVersion, name)
 }
 
-// podBody has no resources: they are what the LimitRange gives by default.
+// podBody specifies no resources: the LimitRange sets the defaults.
 func (s *side) podBody(name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod","metadata":{"name":%q,"labels":{"app":"bench"}},"spec":{"containers":[`+
 		`{"name":"app","image":"registry.example/app:1.0","ports":[{"containerPort":8080}],"env":[{"name":"MODE","value":"bench"}]},`+

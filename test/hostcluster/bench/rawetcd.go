@@ -24,9 +24,9 @@ import (
 
 const rawClients = 64
 
-// measureEtcd measures how fast etcd deletes keys one by one, in the process as
-// Borough runs it and over gRPC with TLS as kube-apiserver does. No purge can be
-// faster.
+// measureEtcd measures how fast etcd deletes keys one by one: embedded, as
+// Borough runs it, and over gRPC with TLS, as kube-apiserver uses it. No purge
+// can be faster.
 func (b *bench) measureEtcd(ctx context.Context, _ int) (err error) {
 	dir, err := os.MkdirTemp("", "borough-bench-etcd-")
 	if err != nil {
@@ -76,8 +76,8 @@ func rawOverGRPC(ctx context.Context, dir string, size size) (float64, error) {
 	return rawRate(ctx, client, size.keys)
 }
 
-// rawRate puts keys of the size of a Pod and returns how many a second it can
-// delete.
+// rawRate puts keys of the size of a Pod and returns how many it can delete per
+// second.
 func rawRate(ctx context.Context, client *clientv3.Client, keys int) (float64, error) {
 	value := strings.Repeat("x", 1<<10)
 	if _, err := rawLoad(ctx, keys, func(ctx context.Context, key string) error {

@@ -14,26 +14,26 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// unit is what a figure counts in.
+// unit is the unit of a figure.
 type unit int
 
 const (
-	seconds   unit = iota // less is better
-	perSecond             // more is better
-	bytesUnit             // less is better
-	counted               // less is better
-	share                 // of a whole; less is better
+	seconds   unit = iota // lower is better
+	perSecond             // higher is better
+	bytesUnit             // lower is better
+	counted               // lower is better
+	share                 // of a whole; lower is better
 )
 
-// figure is something measured once.
+// figure is one measurement.
 type figure struct {
 	row   string
 	unit  unit
 	value float64
 }
 
-// aim is how many times better than Kubernetes Borough is to be in a row, or what
-// its figure is to stay below.
+// aim is the ratio to Kubernetes that Borough aims for in a row, or the value
+// that its figure aims to stay below.
 type aim struct{ times, below float64 }
 
 const shareRow = "LimitRanger's share of creating a Pod"
@@ -48,7 +48,7 @@ var aims = map[string]aim{
 	"Delete 300 Namespaces at once":      {times: 60},
 }
 
-// limitRangerAims are those of the plugin by itself.
+// limitRangerAims are the aims for the plugin by itself.
 var limitRangerAims = func() map[string]aim {
 	all := map[string]aim{}
 	for _, row := range []string{"1 container, 1 LimitRange", "1 container, 5 LimitRanges", "10 containers, 1 LimitRange", "10 containers, 5 LimitRanges"} {
@@ -59,7 +59,7 @@ var limitRangerAims = func() map[string]aim {
 	return all
 }()
 
-// report gathers the figures of all rounds, in the order of their rows.
+// report collects the figures of all rounds, in the order of their rows.
 type report struct {
 	aims   map[string]aim
 	rows   []*row
@@ -86,7 +86,7 @@ func (r *report) add(side string, figures []figure) {
 	}
 }
 
-// String is the report as tables of Markdown.
+// String formats the report as Markdown tables.
 func (r *report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | %s | %s | times better | aim |\n|---|---:|---:|---:|---|\n", kube, borough)
@@ -110,7 +110,7 @@ func (r *report) String() string {
 	return b.String()
 }
 
-// judge says what the aim was, and whether it was met.
+// judge returns the aim and whether it was met.
 func (a aim) judge(r *row) string {
 	var text string
 	var met bool
@@ -168,7 +168,7 @@ func formatRatio(ratio float64) string {
 	return fmt.Sprintf("%.2g", ratio)
 }
 
-// middle is the median.
+// middle returns the median.
 func middle(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -181,8 +181,8 @@ func middle(values []float64) float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// The table goes between these lines of the document; what stands around it is
-// written by people.
+// The table is written between these lines of the document. The text around it
+// is maintained by hand.
 const (
 	beginMarker = "<!-- make bench writes from here -->\n"
 	endMarker   = "<!-- to here -->\n"

@@ -8,10 +8,10 @@ import (
 	"fmt"
 )
 
-// clientCounts are how many clients put the load on.
+// clientCounts are the numbers of clients that create the load.
 var clientCounts = []int{1, manyClients}
 
-// newNamespace makes a Namespace with a LimitRange.
+// newNamespace creates a Namespace with a LimitRange.
 func (s *side) newNamespace(ctx context.Context) (string, error) {
 	c, err := s.client(0)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *side) makeNamespace(ctx context.Context, c *client, name string) error 
 	return c.create(ctx, s.namespaced(name, "limitranges"), s.limitRangeBody("limits"))
 }
 
-// fill makes Pods in a Namespace: pod-0, pod-1 and so on.
+// fill creates Pods in a Namespace: pod-0, pod-1 and so on.
 func (s *side) fill(ctx context.Context, clients, n int, namespace string) (outcome, error) {
 	return s.load(ctx, clients, n, func(ctx context.Context, c *client, i int) error {
 		return c.create(ctx, s.namespaced(namespace, "pods"), s.podBody(fmt.Sprintf("pod-%d", i)))
@@ -77,7 +77,7 @@ func createPods(ctx context.Context, s *side, size size) ([]figure, error) {
 		}
 		n := size.create
 		if clients > 1 {
-			n *= 3 // to be as long
+			n *= 3 // to take as long
 		}
 		o, err := s.fill(ctx, clients, n, namespace)
 		if err != nil {
@@ -110,7 +110,8 @@ func getPods(ctx context.Context, s *side, size size) ([]figure, error) {
 	return all, nil
 }
 
-// listAndDelete lists the Pods of a Namespace in each encoding, and deletes it.
+// listAndDelete lists the Pods of a Namespace in each encoding, and deletes the
+// Namespace.
 func listAndDelete(ctx context.Context, s *side, size size) ([]figure, error) {
 	namespace, err := s.newNamespace(ctx)
 	if err != nil {

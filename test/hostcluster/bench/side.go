@@ -20,17 +20,17 @@ import (
 const (
 	kube    = "Kubernetes"
 	borough = "Borough"
-	alone   = "" // what is measured belongs to no side
+	alone   = "" // figures that belong to neither side
 )
 
-// side is one of the two that are compared.
+// side is one of the two systems that are compared.
 type side struct {
 	name       string
 	apiVersion string
-	prefix     string // of the paths of the API
+	prefix     string // of the API paths
 	config     *rest.Config
 	pids       func() []int
-	restart    func(context.Context) error // all processes, on their state
+	restart    func(context.Context) error // all processes, with their state
 	stop       func() error
 
 	clients []*client
@@ -42,8 +42,8 @@ var starters = []func(context.Context) (*side, error){startKube, startBorough}
 
 func startKube(ctx context.Context) (*side, error) {
 	cluster, err := hostcluster.Start(ctx, hostcluster.Options{
-		// Otherwise a Pod has to wait until kube-controller-manager has made the
-		// service account of its Namespace; Kubernetes' own tests do the same.
+		// Otherwise a Pod has to wait until kube-controller-manager has created the
+		// service account of its Namespace. Kubernetes' own tests do the same.
 		APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount"},
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
 	return nil
 }
 
-// measureStarts starts each side alone, and again on the state that it has then.
+// measureStarts starts each side alone with new state, and restarts it.
 func (b *bench) measureStarts(ctx context.Context, round int) error {
 	for i := range starters {
 		start := starters[(i+round)%len(starters)]
@@ -115,7 +115,7 @@ func (b *bench) measureStarts(ctx context.Context, round int) error {
 		err = s.restart(ctx)
 		again := time.Since(began)
 		if err := errors.Join(err, s.stop()); err != nil {
-			return fmt.Errorf("start %s again: %w", s.name, err)
+			return fmt.Errorf("restart %s: %w", s.name, err)
 		}
 		b.report.add(s.name, []figure{
 			{row: "Start to ready, new", unit: seconds, value: fresh.Seconds()},
@@ -125,10 +125,10 @@ func (b *bench) measureStarts(ctx context.Context, round int) error {
 	return nil
 }
 
-// newName returns a name that this side has not had.
+// newName returns a name that was not used on this side before.
 func (s *side) newName(prefix string) string { return fmt.Sprintf("%s-%d", prefix, s.names.Add(1)) }
 
-// namespaced is the path of a resource in a Namespace.
+// namespaced returns the path of a resource in a Namespace.
 func (s *side) namespaced(namespace, resource string) string {
 	return s.prefix + "/namespaces/" + namespace + "/" + resource
 }

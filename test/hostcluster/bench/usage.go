@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// ticks are the kernel's clock ticks per second in /proc, on every platform that
-// Go runs on.
+// ticks is the number of clock ticks per second in /proc on every platform that
+// Go supports.
 const ticks = 100
 
-// usage is what the processes of a side hold and have spent.
+// usage is the memory and CPU time that the processes of a side use.
 type usage struct {
 	memory float64 // resident, in bytes
 	cpu    float64 // user and system, in seconds
@@ -28,15 +28,15 @@ func (s *side) usage() (usage, error) {
 	for _, pid := range s.pids() {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			return usage{}, fmt.Errorf("read what a process of %s uses: %w", s.name, err)
+			return usage{}, fmt.Errorf("read the usage of a process of %s: %w", s.name, err)
 		}
-		// What follows the name, which is in parentheses, begins with field 3 of
+		// The fields after the name in parentheses start with field 3 of
 		// proc_pid_stat(5).
 		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		var values [3]float64
 		for i, field := range []int{14, 15, 24} { // utime, stime, rss
 			if values[i], err = strconv.ParseFloat(fields[field-3], 64); err != nil {
-				return usage{}, fmt.Errorf("read what a process of %s uses: %w", s.name, err)
+				return usage{}, fmt.Errorf("read the usage of a process of %s: %w", s.name, err)
 			}
 		}
 		all.cpu += (values[0] + values[1]) / ticks
@@ -45,28 +45,28 @@ func (s *side) usage() (usage, error) {
 	return all, nil
 }
 
-// machineBusy is the CPU time that all programs on the machine have spent, in
-// seconds: of the first line of proc_stat(5), user, nice and system.
+// machineBusy returns the CPU time of all programs on the machine in seconds:
+// user, nice and system in the first line of proc_stat(5).
 func machineBusy() (float64, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, fmt.Errorf("read what the machine does: %w", err)
+		return 0, fmt.Errorf("read the CPU time of the machine: %w", err)
 	}
 	var user, nice, system float64
 	if _, err := fmt.Sscanf(string(stat), "cpu %f %f %f", &user, &nice, &system); err != nil {
-		return 0, fmt.Errorf("read what the machine does: %w", err)
+		return 0, fmt.Errorf("read the CPU time of the machine: %w", err)
 	}
 	return (user + nice + system) / ticks, nil
 }
 
-// spent is the CPU time of this run: of this program, of what it started and has
-// seen end, and of both sides.
+// spent returns the CPU time of this run: of this program, its finished child
+// processes, and both sides.
 func (b *bench) spent() (float64, error) {
 	var all float64
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var used syscall.Rusage
 		if err := syscall.Getrusage(who, &used); err != nil {
-			return 0, fmt.Errorf("read what the run uses: %w", err)
+			return 0, fmt.Errorf("read the CPU time of the run: %w", err)
 		}
 		all += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 	}
@@ -80,7 +80,7 @@ func (b *bench) spent() (float64, error) {
 	return all, nil
 }
 
-// measureIdle lets both sides do nothing for a while.
+// measureIdle measures both sides while they are idle for a while.
 func (b *bench) measureIdle(ctx context.Context, _ int) error {
 	before := make([]usage, len(b.sides))
 	for i, s := range b.sides {
@@ -107,8 +107,8 @@ func (b *bench) measureIdle(ctx context.Context, _ int) error {
 	return nil
 }
 
-// measureEnd looks at what both sides hold after the load that they share, and
-// have spent on it, their start included.
+// measureEnd measures the memory of both sides after the load that they share,
+// and the CPU time since their start.
 func (b *bench) measureEnd(context.Context, int) error {
 	for _, s := range b.sides {
 		end, err := s.usage()

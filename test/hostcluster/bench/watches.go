@@ -12,8 +12,8 @@ import (
 
 const watchers = 100
 
-// watchPods has watchers see Pods that are created by few clients. The delay
-// counts from when the create was sent to when a watcher has its event.
+// watchPods measures watchers of Pods that a few clients create. The delay is
+// the time from sending the create until the watcher has the event.
 func watchPods(ctx context.Context, s *side, size size) ([]figure, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

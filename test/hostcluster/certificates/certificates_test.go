@@ -18,17 +18,17 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// TestCertificates follows two servers with certificates that live a minute,
-// through damages and a rotation until the first CA has left, while clients
-// read, write and watch.
+// TestCertificates runs two servers with certificates that are valid for a
+// minute. It damages the Secret and the APIService, and follows a rotation
+// until the first CA is no longer trusted, while clients read, write and watch.
 func TestCertificates(t *testing.T) {
 	cluster := hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}})
 	d := deploy(t, cluster, 2, "--serving-cert-lifetime=60s")
 	secrets := d.client.CoreV1().Secrets(hostcluster.SystemNamespace)
-	clients, look := startLoad(t, cluster), d.startLook(t)
-	first := look.awaitCert(t)
+	clients, monitor := startLoad(t, cluster), d.startMonitor(t)
+	first := monitor.awaitCert(t)
 
-	// While clients go on, and wait for none of this.
+	// The clients keep sending requests during each step.
 	t.Run("Secret deleted", func(t *testing.T) {
 		if err := secrets.Delete(t.Context(), certSecret, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
@@ -43,20 +43,20 @@ func TestCertificates(t *testing.T) {
 		await(t, "Secret to be repaired", d.inStep)
 	})
 	t.Run("rotated", func(t *testing.T) {
-		look.awaitCert(t)
+		monitor.awaitCert(t)
 		await(t, "CA that expired to leave", func(ctx context.Context) error {
 			trusted, err := d.trusted(ctx)
 			if err == nil && slices.ContainsFunc(trusted, func(ca *x509.Certificate) bool { return first.CheckSignatureFrom(ca) == nil }) {
-				err = errors.New("the CA of the first certificate is still trusted")
+				err = errors.New("the CA of the first certificate is still in the caBundle")
 			}
 			return err
 		})
 		await(t, "servers to be in step", d.inStep)
 	})
-	look.stop(t)
+	monitor.stop(t)
 	clients.stop(t)
 
-	// In between, the host can't trust anybody.
+	// Until the server restores it, kube-apiserver can't verify any server.
 	for name, caBundle := range map[string][]byte{
 		"caBundle of garbage": []byte("garbage"),
 		"caBundle of another": newCA(t).CertPEM,
@@ -73,31 +73,31 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// look compares all the time what the servers present with what the host
-// trusts.
-type look struct {
+// certMonitor continuously compares the servers' certificates with the CAs in
+// the APIService.
+type certMonitor struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
-	certs    chan *x509.Certificate // each that all servers have come to present
+	certs    chan *x509.Certificate // each new certificate that all servers present
 	failures failures
 }
 
-func (d *deployment) startLook(t *testing.T) *look {
+func (d *deployment) startMonitor(t *testing.T) *certMonitor {
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &look{cancel: cancel, certs: make(chan *x509.Certificate, 100)}
+	l := &certMonitor{cancel: cancel, certs: make(chan *x509.Certificate, 100)}
 	l.done.Go(func() {
 		tick := time.NewTicker(pause)
 		defer tick.Stop()
 		var last *x509.Certificate
 		for ctx.Err() == nil {
 			started := time.Now()
-			served, err := d.look(ctx)
+			served, err := d.servedCert(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return
 			case err != nil && time.Since(started) > time.Second:
-				// The two were not read at the same time, which the machine is
-				// too busy for.
+				// On a busy machine the two can be read so far apart that a rotation is in
+				// between.
 			case err != nil:
 				l.failures.add(err)
 			case served != nil && (last == nil || !last.Equal(served)):
@@ -113,9 +113,9 @@ func (d *deployment) startLook(t *testing.T) *look {
 	return l
 }
 
-// look returns the certificate that all servers present, none if they differ,
-// and an error if the host does not trust one.
-func (d *deployment) look(ctx context.Context) (*x509.Certificate, error) {
+// servedCert returns the certificate that all servers present, nil if they
+// differ, and an error if the APIService does not trust one.
+func (d *deployment) servedCert(ctx context.Context) (*x509.Certificate, error) {
 	trusted, err := d.trusted(ctx)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (d *deployment) look(ctx context.Context) (*x509.Certificate, error) {
 			return nil, err
 		}
 		if !trusted.trusts(served) {
-			return nil, fmt.Errorf("the host does not trust what %s presents, of %s", address, served.NotBefore)
+			return nil, fmt.Errorf("the caBundle does not trust the certificate of %s from %s", address, served.NotBefore)
 		}
 		all = append(all, served)
 	}
@@ -137,20 +137,20 @@ func (d *deployment) look(ctx context.Context) (*x509.Certificate, error) {
 	return all[0], nil
 }
 
-// awaitCert waits until all servers present another certificate.
-func (l *look) awaitCert(t *testing.T) *x509.Certificate {
+// awaitCert waits until all servers present a new certificate.
+func (l *certMonitor) awaitCert(t *testing.T) *x509.Certificate {
 	t.Helper()
 	select {
 	case cert := <-l.certs:
-		t.Logf("serving now: the certificate that ends at %s", cert.NotAfter)
+		t.Logf("new serving certificate, valid until %s", cert.NotAfter)
 		return cert
 	case <-time.After(timeout):
-		t.Fatal("no other certificate is presented")
+		t.Fatal("no new certificate is presented")
 	}
 	return nil
 }
 
-func (l *look) stop(t *testing.T) {
+func (l *certMonitor) stop(t *testing.T) {
 	t.Helper()
 	l.cancel()
 	l.done.Wait()

@@ -29,20 +29,20 @@ import (
 )
 
 const (
-	serverName = "borough-apiserver"
-	hostName   = serverName + "." + hostcluster.SystemNamespace + ".svc" // that the host verifies
-	certSecret = "borough-apiserver-tls"
-	apiService = "/apis/apiregistration.k8s.io/v1/apiservices/v1.tenancy.borough.io"
-	// timeout is how long anything may take to come about. Longest is a
-	// rotation, for which most of a certificate's life passes.
+	serverName  = "borough-apiserver"
+	serviceHost = serverName + "." + hostcluster.SystemNamespace + ".svc" // verified by the aggregator
+	certSecret  = "borough-apiserver-tls"
+	apiService  = "/apis/apiregistration.k8s.io/v1/apiservices/v1.tenancy.borough.io"
+	// timeout bounds each wait. The longest is for a rotation, which takes most of
+	// a certificate's lifetime.
 	timeout = 3 * time.Minute
 )
 
-// deployment is Borough with certificates that the servers make.
+// deployment is a deployment of Borough whose servers make their certificates.
 type deployment struct {
 	cluster *hostcluster.Cluster
 	client  kubernetes.Interface
-	// addresses are where the servers listen.
+	// addresses are the servers' listen addresses.
 	addresses []string
 }
 
@@ -56,7 +56,8 @@ func deploy(t *testing.T, cluster *hostcluster.Cluster, servers int, flags ...st
 			"--serving-cert-secret="+hostcluster.SystemNamespace+"/"+certSecret,
 			"--serving-cert-service="+hostcluster.SystemNamespace+"/"+serverName)...)
 		d.addresses = append(d.addresses, address(port))
-		// The aggregator reads the port here; a loopback address would be refused.
+		// The aggregator uses only the port. kube-apiserver rejects a loopback
+		// address.
 		_, err := d.client.DiscoveryV1().EndpointSlices(hostcluster.SystemNamespace).Create(t.Context(), &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:   fmt.Sprintf("%s-%d", serverName, i),
@@ -80,7 +81,8 @@ func deploy(t *testing.T, cluster *hostcluster.Cluster, servers int, flags ...st
 	return d
 }
 
-// apply applies the manifests. All that the servers may do is what they say.
+// apply applies the manifests, which grant all the rights that the servers
+// have.
 func (d *deployment) apply(t *testing.T) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -98,8 +100,8 @@ func (d *deployment) apply(t *testing.T) {
 	d.cluster.Kubectl(t).Run(t, "apply", "--server-side", "--kustomize="+dir)
 }
 
-// granted returns why a server that starts now would be refused: the host acts by
-// a role a moment after it was applied.
+// granted returns an error until the servers have their rights: RBAC applies a
+// new role after a short delay.
 func (d *deployment) granted(ctx context.Context) error {
 	for _, needed := range []authorizationv1.ResourceAttributes{
 		{Verb: "get", Resource: "secrets", Namespace: hostcluster.SystemNamespace, Name: certSecret},
@@ -122,8 +124,8 @@ func (d *deployment) granted(ctx context.Context) error {
 	return nil
 }
 
-// startServer starts a server, with the identity of its service account, that
-// runs until the test ends, and returns its port.
+// startServer starts a server with the identity of its service account and
+// returns its port. The server runs until the test ends.
 func (d *deployment) startServer(t *testing.T, name string, flags ...string) (port int) {
 	t.Helper()
 	config, err := d.cluster.ServiceAccountConfig(t.Context(), hostcluster.SystemNamespace, serverName)
@@ -160,14 +162,14 @@ func (d *deployment) startServer(t *testing.T, name string, flags ...string) (po
 	return port
 }
 
-// ready returns why a server is not, asked as the host asks: with the CAs in the
-// APIService.
+// ready returns an error unless the server is ready, verified as the aggregator
+// does, with the CAs in the APIService.
 func (d *deployment) ready(ctx context.Context, address string) error {
 	trusted, err := d.trusted(ctx)
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted.pool(), ServerName: hostName}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted.pool(), ServerName: serviceHost}}
 	defer transport.CloseIdleConnections()
 	client := http.Client{Transport: transport, Timeout: 10 * time.Second}
 	response, err := client.Get("https://" + address + "/readyz")
@@ -181,7 +183,7 @@ func (d *deployment) ready(ctx context.Context, address string) error {
 	return nil
 }
 
-// bundle holds the CAs that the host trusts.
+// bundle has the CAs in the APIService.
 type bundle []*x509.Certificate
 
 func (b bundle) pool() *x509.CertPool {
@@ -192,13 +194,13 @@ func (b bundle) pool() *x509.CertPool {
 	return pool
 }
 
-// trusts says whether the CAs certify for a certificate.
+// trusts reports whether one of the CAs signed the certificate.
 func (b bundle) trusts(cert *x509.Certificate) bool {
-	_, err := cert.Verify(x509.VerifyOptions{DNSName: hostName, Roots: b.pool()})
+	_, err := cert.Verify(x509.VerifyOptions{DNSName: serviceHost, Roots: b.pool()})
 	return err == nil
 }
 
-// trusted returns what the host trusts.
+// trusted returns the CAs in the APIService.
 func (d *deployment) trusted(ctx context.Context) (bundle, error) {
 	raw, err := d.client.Discovery().RESTClient().Get().AbsPath(apiService).DoRaw(ctx)
 	if err != nil {
@@ -215,7 +217,7 @@ func (d *deployment) trusted(ctx context.Context) (bundle, error) {
 	return parse(text)
 }
 
-// trust has the host trust something else.
+// trust replaces the caBundle in the APIService.
 func (d *deployment) trust(t *testing.T, caBundle []byte) {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": caBundle}})
@@ -225,7 +227,8 @@ func (d *deployment) trust(t *testing.T, caBundle []byte) {
 	d.cluster.Kubectl(t).Run(t, "patch", "apiservice", "v1.tenancy.borough.io", "--type=merge", "--patch="+string(patch))
 }
 
-// inStep returns why the servers, the Secret and the APIService are not.
+// inStep returns an error unless the servers, the Secret and the APIService
+// match.
 func (d *deployment) inStep(ctx context.Context) error {
 	secret, err := d.client.CoreV1().Secrets(hostcluster.SystemNamespace).Get(ctx, certSecret, metav1.GetOptions{})
 	if err != nil {
@@ -248,20 +251,20 @@ func (d *deployment) inStep(ctx context.Context) error {
 			return err
 		}
 		if !served.Equal(certs[0]) {
-			return fmt.Errorf("%s does not serve what the Secret holds", address)
+			return fmt.Errorf("%s does not serve the certificate in the Secret", address)
 		}
 		if !trusted.trusts(served) {
-			return fmt.Errorf("the host does not trust what %s serves", address)
+			return fmt.Errorf("the caBundle does not trust the certificate of %s", address)
 		}
 	}
 	return nil
 }
 
-// presented returns the certificate that a server serves with.
+// presented returns the certificate that a server presents.
 func presented(ctx context.Context, address string) (*x509.Certificate, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{ServerName: hostName, InsecureSkipVerify: true}} // to see it is all we want
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: serviceHost, InsecureSkipVerify: true}} // the caller verifies it
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate of %s: %w", address, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// await asks until there is no reason to go on, for at most the timeout.
+// await polls the condition until it returns nil, for at most the timeout.
 func await(t *testing.T, what string, condition func(context.Context) error) {
 	t.Helper()
 	if err := hostcluster.Await(t.Context(), timeout, condition); err != nil {

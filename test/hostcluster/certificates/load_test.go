@@ -21,11 +21,11 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// pause is what each client waits between two requests, so that it is the
-// certificates and not the machine that are tested.
+// pause is the time between two requests of a client. It keeps the load low
+// enough for the machine.
 const pause = 200 * time.Millisecond
 
-// load is what clients do all the time.
+// load is a set of clients that send requests continuously.
 type load struct {
 	cancel   context.CancelFunc
 	clients  sync.WaitGroup
@@ -33,7 +33,7 @@ type load struct {
 	failures failures
 }
 
-// failures are kept for the end of the test.
+// failures collects errors for the end of the test.
 type failures struct {
 	mu   sync.Mutex
 	errs []error
@@ -59,8 +59,8 @@ func (f *failures) report(t *testing.T) {
 	}
 }
 
-// startLoad has clients read and write through the host, and one watch what is
-// written. None of them tries anything twice.
+// startLoad starts clients that read and write through kube-apiserver, and one
+// that watches what they write. None of them retries.
 func startLoad(t *testing.T, cluster *hostcluster.Cluster) *load {
 	t.Helper()
 	ns, err := cluster.BoroughClient(t).TenancyV1().Namespaces().Create(t.Context(),
@@ -68,7 +68,7 @@ func startLoad(t *testing.T, cluster *hostcluster.Cluster) *load {
 	if err != nil {
 		t.Fatalf("create a Namespace: %v", err)
 	}
-	// The watch outlives the rest, to see it all.
+	// The watch ends last, so that it gets all events.
 	watchCtx, cancelWatch := context.WithCancel(t.Context())
 	watcher, err := cluster.BoroughClient(t).TenancyV1().LimitRanges(ns.Name).Watch(watchCtx,
 		metav1.ListOptions{ResourceVersion: ns.ResourceVersion, TimeoutSeconds: new(int64(3600))})
@@ -108,8 +108,8 @@ func startLoad(t *testing.T, cluster *hostcluster.Cluster) *load {
 	return l
 }
 
-// stop stops the clients and fails the test if a request of theirs failed, or
-// the watch missed something.
+// stop stops the clients and fails the test if one of their requests failed or
+// the watch missed an event.
 func (l *load) stop(t *testing.T) {
 	t.Helper()
 	l.cancel()
@@ -120,8 +120,7 @@ func (l *load) stop(t *testing.T) {
 	t.Logf("%d requests, %d failures", l.requests.Load(), len(l.failures.errs))
 }
 
-// repeat has a client do something until the context ends. What has begun is
-// finished.
+// repeat calls do until the context ends. It finishes the last call.
 func (l *load) repeat(ctx context.Context, do func(context.Context) error) {
 	l.clients.Go(func() {
 		tick := time.NewTicker(pause)
@@ -152,8 +151,7 @@ func write(ctx context.Context, client versioned.Interface, namespace, name stri
 	return do(ctx, client, "DELETE", namespace, name, nil)
 }
 
-// do makes one request, once: neither does the client try again, nor is an
-// answer that asks for it taken.
+// do sends one request without retries, also if the response asks for a retry.
 func do(ctx context.Context, client versioned.Interface, verb, namespace, name string, body *v1.LimitRange) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -170,8 +168,8 @@ func do(ctx context.Context, client versioned.Interface, verb, namespace, name s
 	return nil
 }
 
-// watch follows the objects that are written until there are no more of them,
-// and all have been seen to come and to go.
+// watch follows the written objects until the writers end and each object was
+// reported as added and deleted.
 func (l *load) watch(watcher watch.Interface, written <-chan string) {
 	events := map[watch.EventType]map[string]bool{watch.Added: {}, watch.Deleted: {}}
 	missing := map[string]bool{}
@@ -189,7 +187,7 @@ func (l *load) watch(watcher watch.Interface, written <-chan string) {
 		case event, ok := <-watcher.ResultChan():
 			if !ok {
 				l.failures.add(errors.New("the watch ended"))
-				for written != nil { // let the writers go on
+				for written != nil { // until the writers end
 					if _, ok := <-written; !ok {
 						return
 					}
@@ -198,7 +196,7 @@ func (l *load) watch(watcher watch.Interface, written <-chan string) {
 			}
 			object, isLimitRange := event.Object.(*v1.LimitRange)
 			if !isLimitRange {
-				l.failures.add(fmt.Errorf("the watch said %s: %v", event.Type, event.Object))
+				l.failures.add(fmt.Errorf("the watch reported %s: %v", event.Type, event.Object))
 				continue
 			}
 			if seen := events[event.Type]; seen != nil {
@@ -206,12 +204,12 @@ func (l *load) watch(watcher watch.Interface, written <-chan string) {
 			}
 			if event.Type == watch.Deleted {
 				if !events[watch.Added][object.Name] {
-					l.failures.add(fmt.Errorf("the watch missed that %s was added", object.Name))
+					l.failures.add(fmt.Errorf("the watch missed the ADDED event of %s", object.Name))
 				}
 				delete(missing, object.Name)
 			}
 		case <-deadline:
-			l.failures.add(fmt.Errorf("the watch missed that %d were deleted", len(missing)))
+			l.failures.add(fmt.Errorf("the watch missed %d DELETED events", len(missing)))
 			return
 		}
 	}

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates tests, in a real Kubernetes cluster, how servers come by
-// the certificates that they serve with, and that nobody notices when they get
-// others.
+// Package certificates tests, in a real Kubernetes cluster, how servers obtain
+// their serving certificates, and that clients notice nothing when the
+// certificates are replaced.
 package certificates
 
 import (

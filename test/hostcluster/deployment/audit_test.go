@@ -21,8 +21,8 @@ const (
 	controllerUser = "system:serviceaccount:" + hostcluster.SystemNamespace + ":" + controllerName
 )
 
-// auditPolicy has the cluster write down what the service accounts and the users
-// of the test ask for.
+// auditPolicy logs the requests of the service accounts and users of the test
+// to the cluster.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -32,20 +32,20 @@ rules:
 - level: None
 `
 
-// audit is the audit log of the cluster.
+// audit reads the audit log of the cluster.
 type audit struct {
 	policy, path string
-	read         int64 // so much of the log
+	read         int64 // offset in the log
 	events       []event
 }
 
-// event is a request that the cluster has decided on.
+// event is a request on which the cluster has decided.
 type event struct {
 	Verb       string
 	RequestURI string
 	User       struct{ Username string }
 	ObjectRef  *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
-	// Annotations has what the cluster's authorizer decided.
+	// Annotations include the decision of the authorizer.
 	Annotations map[string]string
 }
 
@@ -64,7 +64,7 @@ func (a *audit) flags() []string {
 	return []string{"--audit-policy-file=" + a.policy, "--audit-log-path=" + a.path}
 }
 
-// update reads what is new in the log.
+// update reads the new lines of the log.
 func (a *audit) update(t *testing.T) {
 	t.Helper()
 	log, err := os.Open(a.path)
@@ -78,7 +78,7 @@ func (a *audit) update(t *testing.T) {
 	for lines := bufio.NewReader(log); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return // the last line may still be in the making
+			return // the last line may be incomplete
 		}
 		a.read += int64(len(line))
 		var e event
@@ -89,15 +89,15 @@ func (a *audit) update(t *testing.T) {
 	}
 }
 
-// mark is the end of the log for now.
+// mark returns the current number of events.
 func (a *audit) mark(t *testing.T) int {
 	t.Helper()
 	a.update(t)
 	return len(a.events)
 }
 
-// lacks returns those of the grants that no request since the mark needed, of
-// those that were allowed or those that were forbidden.
+// lacks returns those of the grants that no request since the mark needed,
+// among the requests that were allowed or those that were forbidden.
 func (a *audit) lacks(t *testing.T, mark int, grants []grant, forbidden bool) []grant {
 	t.Helper()
 	a.update(t)
@@ -123,7 +123,7 @@ func (e *event) forbidden() bool {
 	return e.Annotations["authorization.k8s.io/decision"] == "forbid"
 }
 
-// needs says whether it takes the grant to make the request.
+// needs reports whether the request requires the grant.
 func (e *event) needs(g grant) bool {
 	if e.ObjectRef == nil || e.User.Username != g.user || e.Verb != g.verb || e.ObjectRef.APIGroup != g.group {
 		return false

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// finalizer is what holds objects.
+	// finalizer blocks the removal of objects.
 	finalizer = "example.com/hold"
-	// kept is the name that an object has that nobody may delete.
+	// kept is the name of objects that a policy protects from deletion.
 	kept = "kept"
 )
 
-// keepPolicy refuses the deletion of objects by that name, and with it that of
-// all objects of their kind at once.
+// keepPolicy denies deletes of objects with that name, and deletecollections of
+// their kind.
 const keepPolicy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
@@ -49,8 +49,7 @@ func (s *site) tenancy(t *testing.T) tenancyv1.TenancyV1Interface {
 	return s.cluster.BoroughClient(t).TenancyV1()
 }
 
-// purge makes a Namespace with content, asks for it to be deleted, and returns
-// its name.
+// purge creates a Namespace with content, deletes it, and returns its name.
 func (s *site) purge(t *testing.T, content ...any) string {
 	t.Helper()
 	ctx, client := t.Context(), s.tenancy(t)
@@ -76,23 +75,24 @@ func (s *site) purge(t *testing.T, content ...any) string {
 	return ns.Name
 }
 
-// purgeFull purges a Namespace with content that goes when it is asked to.
+// purgeFull purges a Namespace with content that can be deleted.
 func (s *site) purgeFull(t *testing.T) { s.purge(t, newPod("pod"), newLimits("limits")) }
 
-// purgeHeld purges Namespaces with content that is held until release.
+// purgeHeld purges Namespaces with content that finalizers block until release.
 func (s *site) purgeHeld(t *testing.T) {
 	s.purge(t, newPod("held", finalizer))
 	s.purge(t, newLimits("held", finalizer))
 }
 
-// purgeKept purges Namespaces with content that nobody may delete. They stay.
+// purgeKept purges Namespaces with content that keepPolicy protects. They
+// remain.
 func (s *site) purgeKept(t *testing.T) {
 	s.purge(t, newPod(kept), newPod("pod"))
 	s.purge(t, newLimits(kept), newLimits("limits"))
 }
 
-// purgeAbandoned purges a Namespace that is finalized by somebody else, while it
-// has content left. Now and then it is a write of its status that removes it.
+// purgeAbandoned purges a Namespace that another client finalizes while it has
+// content. Its removal is sometimes by a write of its status.
 func (s *site) purgeAbandoned(t *testing.T) {
 	t.Helper()
 	ctx, client := t.Context(), s.tenancy(t)
@@ -114,7 +114,7 @@ func (s *site) purgeAbandoned(t *testing.T) {
 	s.release(t, name)
 }
 
-// release lets go of what is held in Namespaces.
+// release removes the finalizers in Namespaces.
 func (s *site) release(t *testing.T, namespaces ...string) {
 	t.Helper()
 	ctx, client := t.Context(), s.tenancy(t)
@@ -130,7 +130,7 @@ func (s *site) release(t *testing.T, namespaces ...string) {
 	}
 }
 
-// awaitPurged waits until all Namespaces are gone that were to be purged.
+// awaitPurged waits until all purged Namespaces are removed.
 func (s *site) awaitPurged(t *testing.T) {
 	t.Helper()
 	s.release(t, s.purged...)

@@ -17,12 +17,11 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// TestDeployment deploys Borough, has it do all that it does, and holds the
-// rights that the manifests give against those that it took. It begins with
-// what docs/deploy.md says; everything else goes on from there.
+// TestDeployment deploys Borough as in docs/deploy.md, makes it use all its
+// functions, and compares the rights that it used with those in the manifests.
 func TestDeployment(t *testing.T) {
 	s := newSite(t)
-	s.kubectl.RunWith(t, keepPolicy, "apply", "-f", "-") // before there is a server that could miss it
+	s.kubectl.RunWith(t, keepPolicy, "apply", "-f", "-") // before a server could miss it
 	s.deploy(t)
 	for _, step := range []struct {
 		name string
@@ -39,7 +38,7 @@ func TestDeployment(t *testing.T) {
 		{"nothing has suffered", s.testRecovered},
 	} {
 		if !t.Run(step.name, step.do) {
-			t.FailNow() // the next one would only fail for the same reason
+			t.FailNow() // the next subtest would fail for the same reason
 		}
 	}
 }
@@ -70,7 +69,7 @@ spec:
     image: example.com/web:1
 `
 
-// testCheck uses what was deployed.
+// testCheck uses the deployment.
 func (s *site) testCheck(t *testing.T) {
 	s.run(t, "get", "apiservice", apiService)
 	s.runWith(t, hello, "create", "-f", "-")
@@ -87,8 +86,8 @@ func (s *site) testCheck(t *testing.T) {
 	}
 }
 
-// testPurges purges content that goes, content that is held, and content that
-// nobody may delete; that stays for now.
+// testPurges purges content that can be deleted, content with finalizers, and
+// content that a policy protects. The latter remains for now.
 func (s *site) testPurges(t *testing.T) {
 	mark := s.audit.mark(t)
 	s.purgeFull(t)
@@ -98,7 +97,7 @@ func (s *site) testPurges(t *testing.T) {
 			return g.verb != verb || !slices.Contains(resources, g.resource)
 		})
 		if lacks := s.audit.lacks(t, mark, grants, false); len(lacks) > 0 {
-			return fmt.Sprintf("not done yet: %v", lacks)
+			return fmt.Sprintf("grants not used yet: %v", lacks)
 		}
 		return ""
 	}
@@ -111,7 +110,7 @@ func (s *site) testPurges(t *testing.T) {
 	s.purgeKept(t)
 }
 
-// testLeadership stops one controller and then the other: somebody always
+// testLeadership stops one controller and then the other. The remaining one
 // purges.
 func (s *site) testLeadership(t *testing.T) {
 	leader := func() string {
@@ -129,15 +128,15 @@ func (s *site) testLeadership(t *testing.T) {
 	}
 }
 
-// awaitPurge purges a Namespace.
+// awaitPurge purges a Namespace and waits for its removal.
 func (s *site) awaitPurge(t *testing.T) {
 	t.Helper()
 	s.awaitGone(t, s.purge(t, newPod("pod"), newLimits("limits")))
 }
 
-// testNewCertificate has a new certificate made as docs/deploy.md says. The
-// servers and the controller are started again without streaming lists, as they
-// are on a host that has them turned off.
+// testNewCertificate makes the servers replace the certificate as in
+// docs/deploy.md. It restarts the servers and the controller without streaming
+// lists, as in a cluster that disables them.
 func (s *site) testNewCertificate(t *testing.T) {
 	t.Setenv("KUBE_FEATURE_WatchListClient", "false")
 	before := s.servers[0].presented(t)
@@ -161,7 +160,7 @@ func (s *site) testNewCertificate(t *testing.T) {
 	s.awaitAPI(t)
 	after := s.servers[0].presented(t)
 	if after.PublicKey.(*ecdsa.PublicKey).Equal(before.PublicKey) {
-		t.Error("the servers serve with the same key as before")
+		t.Error("the servers still use the old key")
 	}
 	trusted, err := certutil.ParseCertsPEM(s.trusted(t))
 	if err != nil {
@@ -169,7 +168,7 @@ func (s *site) testNewCertificate(t *testing.T) {
 	}
 	for _, ca := range trusted {
 		if before.CheckSignatureFrom(ca) == nil {
-			t.Error("the host still trusts the certificate that was served before")
+			t.Error("the APIService still trusts the old certificate")
 		}
 	}
 
@@ -179,7 +178,7 @@ func (s *site) testNewCertificate(t *testing.T) {
 	s.awaitPurge(t)
 }
 
-// awaitAnswer waits until the host hands requests on to the servers.
+// awaitAnswer waits until the aggregator forwards requests to the servers.
 func (s *site) awaitAnswer(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -190,20 +189,20 @@ func (s *site) awaitAnswer(t *testing.T) {
 	})
 }
 
-// testRest does what remains to be done for every right to be of use.
+// testRest uses the rights that the other steps do not use.
 func (s *site) testRest(t *testing.T) {
 	s.damageSecret(t)
 	s.awaitTrust(t)
 	s.askByToken(t)
 }
 
-// testRecovered shows that all is well once every right has been given back.
+// testRecovered checks that everything works after the rights are restored.
 func (s *site) testRecovered(t *testing.T) {
 	s.kubectl.Run(t, "delete", "validatingadmissionpolicybinding", "keep")
 	s.servers[0].kill(t)
 	s.servers[0].start(t)
 	s.servers[0].awaitProbes(t)
-	// Begun anew, it need not wait before it tries again what was refused.
+	// After a restart, the controller retries without backoff.
 	s.takeOver(t, s.controllers[0])
 	s.controllers[0].awaitProbes(t)
 	s.awaitAnswer(t)

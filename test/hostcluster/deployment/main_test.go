@@ -1,10 +1,10 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deployment deploys Borough into a real Kubernetes cluster as
-// docs/deploy.md says, with kubectl apply -k artifacts/deploy, and runs what the
-// cluster then holds: the arguments, volumes, probes, identities and rights are
-// those of the applied objects.
+// Package deployment deploys Borough into a real Kubernetes cluster as in
+// docs/deploy.md, with kubectl apply -k artifacts/deploy, and runs the applied
+// objects: the processes have their arguments, volumes, probes, identities and
+// rights.
 package deployment
 
 import (

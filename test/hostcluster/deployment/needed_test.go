@@ -24,12 +24,12 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// removal takes grants of a role away, those with the verbs on the resources, and
-// has somebody need them, who is then refused.
+// removal removes from a role the grants with the verbs and resources, and
+// makes Borough need them, so that it gets 403.
 type removal struct {
 	role             string
-	verbs, resources []string // empty are all
-	// need is done once, again as often as it takes.
+	verbs, resources []string // all if empty
+	// need is called once, again until the test succeeds.
 	need, again func(*testing.T)
 }
 
@@ -43,13 +43,13 @@ func (r removal) String() string {
 	return strings.Join([]string{r.role, strings.Join(r.verbs, "+"), strings.Join(r.resources, "+")}, " ")
 }
 
-// removals are rule by rule, and verb by verb where nobody gets to the second
-// one without the first.
+// removals lists the removals by rule, and by verb where the second verb is
+// used only after the first.
 func (s *site) removals() []removal {
 	restart := func(p *pod) func(*testing.T) {
 		return func(t *testing.T) { p.kill(t); p.start(t) }
 	}
-	// One that gives the lease back need not be waited for.
+	// A controller that shuts down gracefully releases the Lease at once.
 	handOver := func(p *pod) func(*testing.T) {
 		return func(t *testing.T) { p.stop(t); p.start(t) }
 	}
@@ -69,9 +69,9 @@ func (s *site) removals() []removal {
 
 		{role: controllerName, verbs: []string{"update"}, resources: []string{"namespaces/finalize"}, need: s.purgeFull},
 		{role: controllerName, verbs: []string{"update"}, resources: []string{"namespaces/status"}, need: s.purgeHeld},
-		{role: controllerName, verbs: []string{"list"}, resources: content, need: s.purgeFull},
+		{role: controllerName, verbs: []string{"create"}, resources: []string{"namespacepurges"}, need: s.purgeFull},
+		{role: controllerName, verbs: []string{"list"}, resources: content, need: s.purgeHeld},
 		{role: controllerName, verbs: []string{"watch"}, resources: content, need: s.purgeHeld},
-		{role: controllerName, verbs: []string{"deletecollection"}, resources: content, need: s.purgeFull},
 		{role: controllerName, verbs: []string{"delete"}, resources: content, need: s.purgeKept},
 		{role: controllerName, verbs: []string{"get"}, resources: []string{"namespaces"}, need: s.purgeKept},
 		{role: controllerName, verbs: []string{"delete"}, resources: []string{"namespaces"}, again: s.purgeAbandoned},
@@ -100,15 +100,15 @@ func (s *site) removals() []removal {
 	}
 }
 
-// testNeeded takes all grants away, some at a time, and waits until somebody is
-// refused for the lack of each.
+// testNeeded removes all grants, some at a time, and waits until a request is
+// forbidden for lack of each.
 func (s *site) testNeeded(t *testing.T) {
 	grants, taken := s.grants(t), map[grant]bool{}
 	for _, r := range s.removals() {
 		passed := t.Run(r.String(), func(t *testing.T) {
 			removed := slices.DeleteFunc(slices.Clone(grants), func(g grant) bool { return !r.selects(g) })
 			if len(removed) == 0 {
-				t.Fatal("the manifests give no such right")
+				t.Fatal("the manifests have no such right")
 			}
 			for _, g := range removed {
 				taken[g] = true
@@ -123,7 +123,7 @@ func (s *site) testNeeded(t *testing.T) {
 					r.again(t)
 				}
 				if lacks := s.audit.lacks(t, mark, removed, true); len(lacks) > 0 {
-					return fmt.Sprintf("nobody was refused for the lack of %v", lacks)
+					return fmt.Sprintf("no request was forbidden for lack of %v", lacks)
 				}
 				return ""
 			})
@@ -131,17 +131,17 @@ func (s *site) testNeeded(t *testing.T) {
 			s.awaitTrust(t)
 		})
 		if !passed {
-			t.FailNow() // what has not been given back would be missed by all that follow
+			t.FailNow() // grants that are not restored would fail all later removals
 		}
 	}
 	for _, g := range grants {
 		if !taken[g] {
-			t.Errorf("%s was never taken away", g)
+			t.Errorf("%s was never removed", g)
 		}
 	}
 }
 
-// testUsed holds what was granted against all that was asked for.
+// testUsed compares the grants with the requests.
 func (s *site) testUsed(t *testing.T) {
 	grants := s.grants(t)
 	for i, g := range grants {
@@ -158,11 +158,11 @@ func (s *site) testUsed(t *testing.T) {
 		if len(lacks) == 0 {
 			return ""
 		}
-		// Now and then the host itself is the first to say what one refers to.
+		// Sometimes kube-apiserver is the first to set the status.
 		if slices.ContainsFunc(lacks, func(g grant) bool { return g.resource == "flowschemas/status" }) {
 			s.makeFlowSchema(t)
 		}
-		return fmt.Sprintf("granted, but of no use: %v", lacks)
+		return fmt.Sprintf("granted, but not used: %v", lacks)
 	})
 	for _, e := range s.audit.events {
 		if e.forbidden() && (e.User.Username == serverUser || e.User.Username == controllerUser) {
@@ -171,8 +171,8 @@ func (s *site) testUsed(t *testing.T) {
 	}
 }
 
-// makeFlowSchema makes a FlowSchema that refers to nothing, which the servers
-// then say in its status.
+// makeFlowSchema creates a FlowSchema with a missing priority level, which the
+// servers report in its status.
 func (s *site) makeFlowSchema(t *testing.T) {
 	t.Helper()
 	_, err := s.client.FlowcontrolV1().FlowSchemas().Create(t.Context(), &flowcontrolv1.FlowSchema{
@@ -187,7 +187,7 @@ func (s *site) makeFlowSchema(t *testing.T) {
 	}
 }
 
-// askAsViewer asks for what no server has asked the host about yet.
+// askAsViewer makes the servers check rights that they have not checked yet.
 func (s *site) askAsViewer(t *testing.T) {
 	t.Helper()
 	config, err := s.cluster.UserConfig(viewer)
@@ -201,7 +201,7 @@ func (s *site) askAsViewer(t *testing.T) {
 	_, _ = client.TenancyV1().Pods("team-"+rand.String(8)).List(t.Context(), metav1.ListOptions{})
 }
 
-// askByToken goes straight to a server, as Prometheus does.
+// askByToken connects to a server directly, as Prometheus does.
 func (s *site) askByToken(t *testing.T) {
 	t.Helper()
 	token, err := s.cluster.ServiceAccountToken(t.Context(), "default", "default")
@@ -211,12 +211,12 @@ func (s *site) askByToken(t *testing.T) {
 	config := &rest.Config{
 		Host:            fmt.Sprintf("https://127.0.0.1:%d", s.servers[0].port(t, "https")),
 		BearerToken:     token,
-		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // it is not the certificate that is tested
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // not tested here
 	}
 	harness.NewHTTP(t, config).Do(t, http.MethodGet, "/metrics", nil)
 }
 
-// takeOver has a controller start anew while nobody holds the Lease.
+// takeOver restarts a controller while no controller holds the Lease.
 func (s *site) takeOver(t *testing.T, p *pod) {
 	t.Helper()
 	p.kill(t)
@@ -226,7 +226,7 @@ func (s *site) takeOver(t *testing.T, p *pod) {
 	p.start(t)
 }
 
-// awaitTrust waits until the host trusts what the Secret says.
+// awaitTrust waits until the APIService has the CAs in the Secret.
 func (s *site) awaitTrust(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, func() string {
@@ -244,7 +244,7 @@ func (s *site) awaitTrust(t *testing.T) {
 	})
 }
 
-// trusted is the caBundle of the APIService.
+// trusted returns the caBundle of the APIService.
 func (s *site) trusted(t *testing.T) []byte {
 	t.Helper()
 	text, err := s.client.Discovery().RESTClient().Get().AbsPath("/apis/apiregistration.k8s.io/v1/apiservices/" + apiService).DoRaw(t.Context())

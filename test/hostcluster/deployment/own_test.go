@@ -19,8 +19,8 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// ownKustomization is what somebody makes of the example who looks after
-// certificates and etcd himself. The addresses stay those of the example.
+// ownKustomization is an overlay of the example for existing certificates and
+// an existing etcd. The addresses are those of the example.
 const ownKustomization = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
@@ -35,9 +35,9 @@ patches:
       caBundle: %s
 `
 
-// TestOwnCertificates deploys the example with certificates and an etcd that are
-// not Borough's, and changes the certificates and their CA as docs/deploy.md
-// says.
+// TestOwnCertificates deploys the example with certificates and an etcd that
+// Borough does not manage, and replaces the certificates and their CA as in
+// docs/deploy.md.
 func TestOwnCertificates(t *testing.T) {
 	s := newSite(t)
 	etcd, err := hostcluster.StartEtcd(t.Context(), filepath.Join(s.cluster.Dir, "borough-etcd"), hostcluster.EtcdOptions{Unsafe: true})
@@ -73,7 +73,7 @@ func TestOwnCertificates(t *testing.T) {
 		})
 	}
 	s.apply(t, ownOverlay(t, second.CertPEM))
-	s.cluster.Network.Disconnect() // new connections are verified anew
+	s.cluster.Network.Disconnect() // new connections verify the certificate again
 	s.awaitAnswer(t)
 	s.awaitPurge(t)
 	s.awaitAPI(t)

@@ -24,20 +24,18 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// pod is what a kubelet would make of a Pod template: a process on this machine
-// with the arguments, files and identity that the template gives to its one
-// container.
+// pod runs a Pod template as a kubelet would: as a process on this machine with
+// the arguments, files and identity of its container.
 //
-// An argument is handed on as it is but for what this machine does not have: the
-// addresses of Pods (they are ports of 127.0.0.1), and the file system of the
-// container (what is mounted in it is below a directory). In place of the token
-// that a kubelet mounts there is a kubeconfig with one.
+// Arguments are passed unchanged, except for addresses of Pods, which are ports
+// of 127.0.0.1, and paths in the container, which are below a directory. A
+// kubeconfig replaces the token that a kubelet mounts.
 type pod struct {
 	site     *site
 	name     string
 	template *corev1.PodTemplateSpec
 	dir      string
-	ports    map[int32]int // of this machine, by containerPort
+	ports    map[int32]int // ports on this machine, by containerPort
 	process  *harness.Process
 }
 
@@ -61,7 +59,7 @@ func (s *site) newPod(t *testing.T, name string, template *corev1.PodTemplateSpe
 
 func (p *pod) container() *corev1.Container { return &p.template.Spec.Containers[0] }
 
-// start starts the process, again after it ended.
+// start starts or restarts the process.
 func (p *pod) start(t *testing.T) {
 	t.Helper()
 	p.mount(t)
@@ -86,8 +84,8 @@ func (p *pod) start(t *testing.T) {
 	}
 }
 
-// binary is the program that the container runs: its command, or the entrypoint
-// of the image, which has the image's name.
+// binary returns the path of the container's program: its command, or the
+// entrypoint of the image, which has the name of the image.
 func (p *pod) binary() (string, error) {
 	if command := p.container().Command; len(command) > 0 {
 		return hostcluster.Binary(command[0])
@@ -96,8 +94,8 @@ func (p *pod) binary() (string, error) {
 	return harness.Binary(name)
 }
 
-// mount puts the content of the volumes where the container has them, and what
-// they contain now in the place of what they contained before.
+// mount writes the current content of the volumes to their mount paths, and
+// replaces the previous content.
 func (p *pod) mount(t *testing.T) {
 	t.Helper()
 	volumes := map[string]corev1.Volume{}
@@ -111,7 +109,7 @@ func (p *pod) mount(t *testing.T) {
 		}
 		secret := volumes[m.Name].Secret
 		if secret == nil {
-			continue // a claim, which begins empty
+			continue // a claim, which is empty at first
 		}
 		content, err := p.site.client.CoreV1().Secrets(hostcluster.SystemNamespace).Get(t.Context(), secret.SecretName, metav1.GetOptions{})
 		if err != nil {
@@ -123,8 +121,8 @@ func (p *pod) mount(t *testing.T) {
 	}
 }
 
-// project puts files into a directory, all at once, as a kubelet does: they are
-// links to a link to what is changed.
+// project replaces the files in a directory atomically, as a kubelet does: they
+// are symbolic links through a symbolic link that changes.
 func project(dir, version string, files map[string][]byte) error {
 	const data, next = "..data", "..data_tmp"
 	if err := os.MkdirAll(filepath.Join(dir, version), 0o700); err != nil {
@@ -138,7 +136,7 @@ func project(dir, version string, files map[string][]byte) error {
 			return err
 		}
 	}
-	before, _ := os.Readlink(filepath.Join(dir, data)) // none the first time
+	before, _ := os.Readlink(filepath.Join(dir, data)) // missing the first time
 	if before == version {
 		return nil
 	}
@@ -151,13 +149,13 @@ func project(dir, version string, files map[string][]byte) error {
 	return os.RemoveAll(filepath.Join(dir, before))
 }
 
-// arguments are those of the container, on this machine.
+// arguments returns the container's arguments for this machine.
 func (p *pod) arguments(t *testing.T) []string {
 	t.Helper()
 	var replace []string
 	for _, env := range p.container().Env {
 		if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil || env.ValueFrom.FieldRef.FieldPath != "metadata.name" {
-			t.Fatalf("%s: nobody knows the value of %s", p.name, env.Name)
+			t.Fatalf("%s: the value of %s is unknown", p.name, env.Name)
 		}
 		replace = append(replace, "$("+env.Name+")", p.name)
 	}
@@ -168,7 +166,7 @@ func (p *pod) arguments(t *testing.T) []string {
 		replace = append(replace, "="+m.MountPath, "="+filepath.Join(p.dir, m.MountPath))
 	}
 	for port, local := range p.ports {
-		// All the ways in which the programs are told to listen on it.
+		// Replace the ports in all forms of listen addresses.
 		replace = append(replace,
 			fmt.Sprintf("--secure-port=%d", port), fmt.Sprintf("--secure-port=%d\n--bind-address=127.0.0.1", local),
 			fmt.Sprintf("=:%d", port), fmt.Sprintf("=127.0.0.1:%d", local),
@@ -177,7 +175,7 @@ func (p *pod) arguments(t *testing.T) []string {
 	local := strings.NewReplacer(replace...).Replace(strings.Join(args, "\n"))
 	for _, elsewhere := range []string{".svc:", "example.com", "0.0.0.0"} {
 		if strings.Contains(local, elsewhere) {
-			t.Fatalf("%s: the arguments have %q, which is not on this machine:\n%s", p.name, elsewhere, local)
+			t.Fatalf("%s: the arguments have %q, which does not exist on this machine:\n%s", p.name, elsewhere, local)
 		}
 	}
 	for port, at := range p.ports {
@@ -188,11 +186,11 @@ func (p *pod) arguments(t *testing.T) []string {
 	return strings.Split(local, "\n")
 }
 
-// awaitProbes asks what a kubelet asks until all answers are good: first whether
-// the container has started, then whether it is ready and lives.
+// awaitProbes sends the probes of a kubelet until all succeed: first the
+// startup probe, then readiness and liveness.
 func (p *pod) awaitProbes(t *testing.T) {
 	t.Helper()
-	// A kubelet does not verify either.
+	// A kubelet does not verify certificates either.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
@@ -228,7 +226,7 @@ func (p *pod) url(t *testing.T, get *corev1.HTTPGetAction) string {
 	return fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, p.port(t, get.Port.StrVal), get.Path)
 }
 
-// port is where the process listens for the container's port of that name.
+// port returns the local port for the container's port of that name.
 func (p *pod) port(t *testing.T, name string) int {
 	t.Helper()
 	for _, port := range p.container().Ports {
@@ -240,11 +238,11 @@ func (p *pod) port(t *testing.T, name string) int {
 	return 0
 }
 
-// presented is the certificate that a server serves with.
+// presented returns the certificate that a server presents.
 func (p *pod) presented(t *testing.T) *x509.Certificate {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", p.port(t, "https"))
-	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // to see it is all we want
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // the caller verifies it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,8 +250,7 @@ func (p *pod) presented(t *testing.T) *x509.Certificate {
 	return conn.ConnectionState().PeerCertificates[0]
 }
 
-// kill ends the process at once, and fails the test if it had a data race or a
-// panic.
+// kill kills the process, and fails the test if it had a data race or panicked.
 func (p *pod) kill(t *testing.T) {
 	t.Helper()
 	if p.process == nil {
@@ -265,7 +262,7 @@ func (p *pod) kill(t *testing.T) {
 	}
 }
 
-// stop ends the process in good order.
+// stop stops the process gracefully.
 func (p *pod) stop(t *testing.T) {
 	t.Helper()
 	if err := p.process.Stop(); err != nil {

@@ -19,12 +19,12 @@ import (
 // role is a Role, or a ClusterRole if it has no namespace.
 type role struct{ namespace, name string }
 
-// grant is a right that a user has by a role: one verb on one resource.
+// grant is a right of a user from a role: one verb on one resource.
 type grant struct {
 	role                  role
 	user                  string
 	verb, group, resource string
-	name                  string // of the one object, or empty
+	name                  string // resourceName, or empty
 }
 
 func (g grant) String() string {
@@ -38,7 +38,7 @@ func (g grant) String() string {
 	return fmt.Sprintf("%s %s (%s, for %s)", g.verb, object, g.role.name, g.user)
 }
 
-// rule is what gives the grant and nothing else.
+// rule returns a rule with only this grant.
 func (g grant) rule() rbacv1.PolicyRule {
 	rule := rbacv1.PolicyRule{APIGroups: []string{g.group}, Resources: []string{g.resource}, Verbs: []string{g.verb}}
 	if g.name != "" {
@@ -47,8 +47,8 @@ func (g grant) rule() rbacv1.PolicyRule {
 	return rule
 }
 
-// grants returns all that the applied manifests give: to the service accounts by
-// their bindings, and to tenants.
+// grants returns all grants in the applied manifests: to the service accounts
+// by their bindings, and to tenants.
 func (s *site) grants(t *testing.T) []grant {
 	t.Helper()
 	ctx, rbac := t.Context(), s.client.RbacV1()
@@ -99,13 +99,13 @@ func (s *site) grantsOf(t *testing.T, user string, r role) []grant {
 		}
 	}
 	if len(grants) == 0 {
-		t.Fatalf("the role %s gives nothing", r.name)
+		t.Fatalf("the role %s has no grants", r.name)
 	}
 	return grants
 }
 
-// rules returns what a role gives; unless change is nil, this becomes of it what
-// change says.
+// rules returns the rules of a role. Unless change is nil, it replaces them
+// with the result of change.
 func (s *site) rules(t *testing.T, r role, change func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	t.Helper()
 	ctx, rbac := t.Context(), s.client.RbacV1()
@@ -136,8 +136,8 @@ func (s *site) rules(t *testing.T, r role, change func([]rbacv1.PolicyRule) []rb
 	return rules
 }
 
-// takeAway takes grants, which are all of one role, from that role. It returns
-// when the cluster acts by it, and so does the function that gives them back.
+// takeAway removes grants from their role and returns once the cluster applies
+// that. The function that it returns restores them in the same way.
 func (s *site) takeAway(t *testing.T, taken []grant) (giveBack func()) {
 	t.Helper()
 	r := taken[0].role

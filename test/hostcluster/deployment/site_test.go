@@ -31,30 +31,31 @@ const (
 	certSecret     = "borough-apiserver-tls"
 	apiService     = "v1.tenancy.borough.io"
 
-	// timeout is how long anything may take to come about.
+	// timeout bounds each wait.
 	timeout = 3 * time.Minute
 )
 
-// site is a cluster that Borough is deployed into. This machine is its nodes.
+// site is a cluster that Borough is deployed into. The Pods run on this
+// machine.
 type site struct {
 	cluster *hostcluster.Cluster
 	client  kubernetes.Interface
 	audit   *audit
 	kubectl *hostcluster.Kubectl
-	// addresses leads each address that a Pod has to the port of this machine,
-	// as pairs for a strings.Replacer.
+	// addresses maps the addresses of Pods to local ports, as pairs for a
+	// strings.Replacer.
 	addresses []string
-	ports     []int // that are given away, though nobody may listen yet
+	ports     []int // all allocated local ports
 
 	servers, controllers []*pod
-	// purged are the Namespaces that are to go.
+	// purged are the Namespaces to be removed.
 	purged []string
 }
 
-// newSite starts a cluster, into which nothing is deployed yet.
+// newSite starts a cluster without Borough.
 func newSite(t *testing.T) *site {
 	t.Helper()
-	// Whatever has to be built is built before anything waits for a process.
+	// Build all programs before a test waits for a process.
 	if _, err := harness.Binary(serverName); err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +68,12 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// deploy deploys Borough's default.
+// deploy deploys the default manifests of Borough.
 func (s *site) deploy(t *testing.T) {
 	t.Helper()
 	s.installCertManager(t)
 	s.apply(t, filepath.Join(harness.Root, "artifacts", "deploy"))
-	// The cluster would take the other ways to deploy it, too.
+	// The other manifests are valid too.
 	for _, other := range []string{"cert-manager", "own-certificates-and-etcd"} {
 		s.apply(t, filepath.Join(harness.Root, "test", "manifests", "testdata", other), "--dry-run=server")
 	}
@@ -97,12 +98,12 @@ func (s *site) apply(t *testing.T, kustomization string, flags ...string) {
 	s.run(t, append([]string{"apply", "--server-side", "--validate=strict", "--kustomize=" + kustomization}, flags...)...)
 }
 
-// startPods starts servers and controllers, with others that they need, and
-// returns once the host serves the API.
+// startPods starts the servers and controllers after the other Pods that they
+// need, and returns once the cluster serves the API.
 func (s *site) startPods(t *testing.T, others ...*pod) {
 	t.Helper()
 	s.servers, s.controllers = s.pods(t, serverName), s.pods(t, controllerName)
-	// Whoever came too early would be refused.
+	// RBAC must apply the roles before the servers start.
 	s.awaitMay(t, slices.DeleteFunc(s.grants(t), func(g grant) bool { return g.user == viewer || g.user == editor }), true)
 	all := slices.Concat(others, s.servers, s.controllers)
 	for _, p := range all {
@@ -117,8 +118,7 @@ func (s *site) startPods(t *testing.T, others ...*pod) {
 	s.awaitAPI(t)
 }
 
-// run runs kubectl as the cluster's administrator and logs what an administrator
-// would see.
+// run runs kubectl as the cluster's administrator and logs its output.
 func (s *site) run(t *testing.T, args ...string) string {
 	t.Helper()
 	return s.runWith(t, "", args...)
@@ -145,7 +145,7 @@ func (s *site) statefulSet(t *testing.T, name string) *appsv1.StatefulSet {
 	return set
 }
 
-// pods returns as many Pods as the Deployment says, none of which runs yet.
+// pods returns a pod for each replica of the Deployment, not started.
 func (s *site) pods(t *testing.T, deployment string) []*pod {
 	t.Helper()
 	d, err := s.client.AppsV1().Deployments(hostcluster.SystemNamespace).Get(t.Context(), deployment, metav1.GetOptions{})
@@ -159,7 +159,7 @@ func (s *site) pods(t *testing.T, deployment string) []*pod {
 	return pods
 }
 
-// newPort returns a port of this machine that no Pod has.
+// newPort returns a local port that no Pod uses.
 func (s *site) newPort(t *testing.T) int {
 	t.Helper()
 	for {
@@ -174,8 +174,8 @@ func (s *site) newPort(t *testing.T) int {
 	}
 }
 
-// makeEndpoint makes a Pod a backend of the Service that the APIService leads to,
-// as the endpoint slice controller does with those that the Service selects.
+// makeEndpoint makes a Pod a backend of the APIService's Service, as the
+// endpoint slice controller does for Pods that the Service selects.
 func (s *site) makeEndpoint(t *testing.T, p *pod) {
 	t.Helper()
 	name := s.kubectl.Run(t, "get", "apiservice", apiService, "--output=jsonpath={.spec.service.name}")
@@ -184,7 +184,7 @@ func (s *site) makeEndpoint(t *testing.T, p *pod) {
 		t.Fatal(err)
 	}
 	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(p.template.Labels)) {
-		t.Fatalf("the Service selects %v, which %s has not", service.Spec.Selector, p.name)
+		t.Fatalf("the Service selects %v, which does not match %s", service.Spec.Selector, p.name)
 	}
 	port := service.Spec.Ports[0]
 	_, err = s.client.DiscoveryV1().EndpointSlices(service.Namespace).Create(t.Context(), &discoveryv1.EndpointSlice{
@@ -193,7 +193,7 @@ func (s *site) makeEndpoint(t *testing.T, p *pod) {
 		Ports: []discoveryv1.EndpointPort{{
 			Name: &port.Name, Port: new(int32(p.port(t, port.TargetPort.StrVal))), Protocol: new(corev1.ProtocolTCP),
 		}},
-		// A loopback address would be refused; the network takes any there.
+		// kube-apiserver rejects loopback addresses; Network ignores the address.
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -201,18 +201,18 @@ func (s *site) makeEndpoint(t *testing.T, p *pod) {
 	}
 }
 
-// installCertManager installs the kinds of cert-manager, so that the cluster
-// checks our objects of them.
+// installCertManager installs the CRDs of cert-manager, so that the cluster
+// validates our objects of these kinds.
 func (s *site) installCertManager(t *testing.T) {
 	t.Helper()
-	const module = "github.com/cert-manager/cert-manager" // as test/manifests pins it
+	const module = "github.com/cert-manager/cert-manager" // as pinned in test/manifests
 	out, err := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(harness.Root, "test", "manifests"), "mod", "download", "-json", module).Output()
 	if err != nil {
-		t.Fatalf("find the kinds of cert-manager: %v\n%s", err, out)
+		t.Fatalf("find the CRDs of cert-manager: %v\n%s", err, out)
 	}
 	var found struct{ Dir string }
 	if err := json.Unmarshal(out, &found); err != nil {
-		t.Fatalf("find the kinds of cert-manager: %v", err)
+		t.Fatalf("find the CRDs of cert-manager: %v", err)
 	}
 	for _, kind := range []string{"certificates", "issuers"} {
 		s.kubectl.Run(t, "apply", "--server-side", "--filename="+filepath.Join(found.Dir, "deploy", "crds", "cert-manager.io_"+kind+".yaml"))
@@ -221,8 +221,7 @@ func (s *site) installCertManager(t *testing.T) {
 		"crd/certificates.cert-manager.io", "crd/issuers.cert-manager.io")
 }
 
-// makeCerts does what cert-manager does: it puts what each Certificate asks for
-// into a Secret.
+// makeCerts makes the Secret of each Certificate, as cert-manager does.
 func (s *site) makeCerts(t *testing.T) {
 	t.Helper()
 	var list struct {
@@ -244,7 +243,7 @@ func (s *site) makeCerts(t *testing.T) {
 	}
 	for _, item := range list.Items {
 		if item.Spec.IsCA {
-			continue // nobody but cert-manager needs it
+			continue // used only by cert-manager
 		}
 		cert, key, err := ca.Issue(pkix.Name{CommonName: item.Spec.CommonName}, append(item.Spec.DNSNames, item.Spec.IPAddresses...)...)
 		if err != nil {

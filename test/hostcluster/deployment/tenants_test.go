@@ -19,8 +19,9 @@ import (
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 )
 
-// Tenants of the test. The viewer has the host's role view everywhere, the
-// editor has edit, and the chief admin, in the namespace of the team.
+// These are the tenants of the test. The viewer has the cluster's role view in
+// all namespaces; the editor has edit, and the chief admin, in the namespace of
+// the team.
 const (
 	viewer = "viewer"
 	editor = "editor"
@@ -28,8 +29,8 @@ const (
 	team   = "team"
 )
 
-// request is one that a tenant makes in the team's Namespace, where there is a
-// Pod and a LimitRange.
+// request is a tenant's request in the team's Namespace, which has a Pod and a
+// LimitRange.
 type request struct {
 	name string
 	make func(context.Context, tenancyv1.TenancyV1Interface) error
@@ -40,8 +41,8 @@ const (
 	tenantLimits = "limits"
 )
 
-// lookAround is what needs rights everywhere, lookInside what needs them in the
-// Namespace.
+// lookAround are reads that need rights in all Namespaces, lookInside reads
+// that need them in the team's Namespace.
 var (
 	lookAround = []request{
 		{"list namespaces", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
@@ -108,7 +109,7 @@ var (
 			return c.Pods(team).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 		}},
 	}
-	// writeRest is what no tenant may.
+	// writeRest are writes that no tenant may make.
 	writeRest = []request{
 		{"create a limitrange", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
 			_, err := c.LimitRanges(team).Create(ctx, newLimits("other"), metav1.CreateOptions{})
@@ -123,7 +124,7 @@ var (
 	}
 )
 
-// once ends a watch that has begun.
+// once stops a watch that was started.
 func once(w watch.Interface, err error) error {
 	if err == nil {
 		w.Stop()
@@ -131,8 +132,8 @@ func once(w watch.Interface, err error) error {
 	return err
 }
 
-// bindTenants makes the team's Namespaces, ours and the host's, and binds the
-// tenants to the host's roles.
+// bindTenants creates the team's Namespace and the cluster's namespace of the
+// same name, and binds the tenants to the cluster's roles.
 func (s *site) bindTenants(t *testing.T) {
 	t.Helper()
 	for _, args := range [][]string{
@@ -150,11 +151,11 @@ func (s *site) bindTenants(t *testing.T) {
 	if _, err := client.LimitRanges(team).Create(t.Context(), newLimits(tenantLimits), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The host's controller aggregates the roles.
+	// The cluster's controller aggregates the roles.
 	s.awaitMay(t, append(s.grantsOf(t, viewer, role{name: "borough-view"}), s.grantsOf(t, editor, role{name: "borough-edit"})...), true)
 }
 
-// makeRequests makes requests as a tenant and fails the test unless they are
+// makeRequests makes requests as a tenant and fails the test unless all are
 // allowed, or all are forbidden.
 func (s *site) makeRequests(t *testing.T, user string, allowed bool, requests ...request) {
 	t.Helper()
@@ -165,7 +166,7 @@ func (s *site) makeRequests(t *testing.T, user string, allowed bool, requests ..
 	}
 }
 
-// tryRequests makes requests as a tenant and returns how they ended.
+// tryRequests makes requests as a tenant and returns their errors.
 func (s *site) tryRequests(t *testing.T, user string, requests ...request) []error {
 	t.Helper()
 	ctx := t.Context()
@@ -188,7 +189,7 @@ func (s *site) tryRequests(t *testing.T, user string, requests ...request) []err
 	return errs
 }
 
-// testTenants shows that the host's roles cover our kinds.
+// testTenants checks that the cluster's roles include our kinds.
 func (s *site) testTenants(t *testing.T) {
 	s.bindTenants(t)
 	s.makeRequests(t, viewer, true, slices.Concat(lookAround, lookInside)...)

@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// workers is how many scenarios run at once. Both servers are busy then.
+	// workers is the number of scenarios that run concurrently, enough to keep
+	// both servers busy.
 	workers = 6
-	// maxShown is how many differences an area shows, each made small.
+	// maxShown is the maximum number of differences shown per area, each reduced
+	// to a small scenario.
 	maxShown = 12
 )
 
-// areas are what the tests have done, for the summary.
+// areas are the results of the tests, for the summary.
 var areas []area
 
 type area struct {
@@ -35,16 +37,16 @@ func (a *area) add(other area) {
 	a.differ += other.differ
 }
 
-// newRand returns the source of a test's random choices, which do not depend on
-// those of other tests.
+// newRand returns a test's source of random choices, independent of other
+// tests.
 func newRand(t *testing.T) *rand.Rand {
 	hash := fnv.New64()
 	hash.Write([]byte(t.Name()))
 	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
 }
 
-// check runs the scenarios. It shows those that the sites answer differently, as
-// small as it can make them.
+// check runs the scenarios. It reports those to which the sites respond
+// differently, reduced to small scenarios.
 func check(t *testing.T, scenarios []scenario) {
 	t.Helper()
 	requests, accepted := both.requests.Load(), both.accepted.Load()
@@ -96,7 +98,7 @@ func check(t *testing.T, scenarios []scenario) {
 
 var keeping sync.Mutex
 
-// keepScenario adds the scenario to the file for it.
+// keepScenario appends the scenario to the file of the flag keep.
 func keepScenario(t *testing.T, s scenario) {
 	if *keep == "" {
 		return
@@ -114,8 +116,8 @@ func keepScenario(t *testing.T, s scenario) {
 	}
 }
 
-// generate returns as many scenarios as the flag says, each with a name that
-// tells how to have it again.
+// generate returns as many scenarios as the flag cases says. The name of each
+// says how to reproduce it.
 func generate(t *testing.T, make func(*rand.Rand) scenario) []scenario {
 	r := newRand(t)
 	scenarios := []scenario{}
@@ -139,7 +141,7 @@ func summarize() {
 		sum.add(a)
 	}
 	show(sum)
-	for _, difference := range known {
-		fmt.Printf("known: %-22s%8d\n", difference.id, difference.met.Load())
+	for _, difference := range knownDifferences {
+		fmt.Printf("known: %-22s%8d\n", difference.id, difference.folded.Load())
 	}
 }

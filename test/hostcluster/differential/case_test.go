@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// scenario is a sequence of requests that are made one after the other, in a
-// Namespace of their own. It is written as YAML, as in testdata.
+// scenario is a sequence of requests in a separate Namespace. It is written as
+// YAML, as in testdata.
 type scenario struct {
 	Name  string `json:"name"`
 	Steps []step `json:"steps"`
@@ -22,20 +22,20 @@ type scenario struct {
 
 // step is a request.
 type step struct {
-	// Do is the method and the path. A path that begins with pods or limitranges
-	// is below the scenario's Namespace, which is made first; the Namespace of a
-	// scenario that deals with Namespaces is its own affair.
+	// Do is the method and the path. A path that starts with pods or limitranges
+	// is relative to the scenario's Namespace, which is created first. A scenario
+	// with paths that start with namespaces creates its Namespace itself.
 	Do string `json:"do"`
-	// As is the kind of a PATCH: json, merge, strategic or apply.
+	// As is the type of a PATCH: json, merge, strategic or apply.
 	As string `json:"as,omitempty"`
-	// Body is an object. Its kind and the apiVersion v1 are added where it has
-	// neither.
+	// Body is an object. If it has no kind or apiVersion, the kind and v1 are
+	// added.
 	//
-	// In the body and in the path $ns stands for the Namespace's name; $uid and
-	// $resourceVersion for what the last object had that was answered.
+	// In the body and in the path, $ns is replaced by the name of the Namespace,
+	// and $uid and $resourceVersion by those of the last object in a response.
 	Body any `json:"body,omitempty"`
-	// Until is a status code. The request is made again until it is answered:
-	// what Kubernetes' admission knows is a little late.
+	// Until is a status code. The request is repeated until it gets this status,
+	// because the caches of Kubernetes' admission lag behind.
 	Until int `json:"until,omitempty"`
 }
 
@@ -47,7 +47,8 @@ var patchTypes = map[string]string{
 	"apply":     "application/apply-patch+yaml",
 }
 
-// method and path are those of the request; the path is below the API's prefix.
+// method and path return those of the request. The path is relative to the
+// prefix of the API.
 func (s step) method() string { method, _, _ := strings.Cut(s.Do, " "); return method }
 
 func (s step) path() string {
@@ -65,7 +66,8 @@ func (s step) contentType() string {
 	return "application/json"
 }
 
-// resource is what the request deals with: pods, limitranges or namespaces.
+// resource returns the resource of the request: pods, limitranges or
+// namespaces.
 func (s step) resource() string {
 	_, path, _ := strings.Cut(s.Do, " ")
 	resource, _, _ := strings.Cut(path, "?")
@@ -73,14 +75,14 @@ func (s step) resource() string {
 	return resource
 }
 
-// ownsNamespace says whether the scenario makes its Namespace itself.
+// ownsNamespace reports whether the scenario creates its Namespace itself.
 func (s scenario) ownsNamespace() bool {
 	return len(s.Steps) > 0 && s.Steps[0].resource() == "namespaces"
 }
 
 var kinds = map[string]string{"pods": "Pod", "limitranges": "LimitRange", "namespaces": "Namespace"}
 
-// object is the body as it is sent, before what stands for something is replaced.
+// object returns the body before variables are replaced.
 func (s step) object() any {
 	body, ok := s.Body.(map[string]any)
 	if !ok || s.method() == "DELETE" || s.method() == "PATCH" && s.As != "apply" {
@@ -100,8 +102,8 @@ func (s step) object() any {
 	return typed
 }
 
-// String is the scenario as YAML, or as JSON where that has keys that are too long
-// for YAML.
+// String returns the scenario as YAML, or as JSON if its keys are too long for
+// YAML.
 func (s scenario) String() string {
 	data, err := yaml.Marshal([]scenario{s})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"reflect"
 )
 
-// changeOf returns a request that changes an object that is stored: by PUT, or
-// by a PATCH of any kind. What it changes is below the pointers.
+// changeOf returns a request that changes a stored object by PUT, or by a PATCH
+// of any type. It changes only fields below the pointers.
 func changeOf(m *mutator, path string, stored object, typ reflect.Type, pointers ...string) step {
 	changed := clone(stored)
 	place := m.mutate(changed, typ, pointers...)
@@ -25,8 +25,8 @@ func changeOf(m *mutator, path string, stored object, typ reflect.Type, pointers
 	return requestFor(m, path, stored, changed, place)
 }
 
-// requestFor returns a request by which the stored object becomes the changed
-// one. A JSON patch changes the place only.
+// requestFor returns a request that changes the stored object to the changed
+// one. A JSON patch changes only the slot.
 func requestFor(m *mutator, path string, stored, changed object, place slot) step {
 	query := pick(m.Rand, []string{"", "", "", "", "?dryRun=All", "?fieldManager=b", "?fieldValidation=Strict", "?fieldValidation=Warn", "?fieldValidation=Ignore"})
 	switch m.IntN(8) {

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// mismatch is a step whose answers differ.
+// mismatch is a step whose responses differ.
 type mismatch struct {
 	step int
 	do   string
-	// kube and borough are the lines that only that site's answer has.
+	// kube and borough are the lines that are only in the response of that site.
 	kube, borough []string
-	// causes is how many violations the answers tell.
+	// causes is the number of causes in the responses.
 	causes int
 }
 
@@ -25,11 +25,11 @@ func (m *mismatch) String() string {
 		strings.Join(m.kube, "\n  - "), strings.Join(m.borough, "\n  + "))
 }
 
-// compare returns in what the answers differ once what is known is folded, or
-// nil.
+// compare returns the mismatch of the responses after the known differences are
+// folded, or nil.
 func compare(x *exchange) *mismatch {
 	m := differ(x)
-	for _, difference := range known {
+	for _, difference := range knownDifferences {
 		if m == nil {
 			break
 		}
@@ -39,9 +39,9 @@ func compare(x *exchange) *mismatch {
 		difference.fold(x)
 		folded := differ(x)
 		if folded == nil || folded.String() != m.String() {
-			difference.met.Add(1)
+			difference.folded.Add(1)
 		}
-		if folded == nil || !difference.illegible {
+		if folded == nil || !difference.unreadable {
 			m = folded
 		}
 	}
@@ -61,7 +61,7 @@ func differ(x *exchange) *mismatch {
 	}
 	m.kube, m.borough = without(kube, borough), without(borough, kube)
 	if len(m.kube)+len(m.borough) == 0 {
-		m.kube, m.borough = kube, borough // the order, or how often
+		m.kube, m.borough = kube, borough // they differ only in order or repetition
 	}
 	return m
 }
@@ -73,9 +73,9 @@ func without(lines, others []string) []string {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// like says whether a mismatch of a smaller scenario shows nothing but what the
-// other shows. Indexes don't count, nor messages that repeat the causes.
-func (m *mismatch) like(other *mismatch) bool {
+// isPartOf reports whether the mismatch of a reduced scenario has only lines of
+// the other, ignoring indexes, and messages because they repeat the causes.
+func (m *mismatch) isPartOf(other *mismatch) bool {
 	part := func(lines, of []string) bool {
 		return !slices.ContainsFunc(lines, func(line string) bool {
 			return !strings.HasPrefix(line, ".message") && !slices.ContainsFunc(of, func(other string) bool {
@@ -86,7 +86,7 @@ func (m *mismatch) like(other *mismatch) bool {
 	return m.do == other.do && m.causes <= other.causes && part(m.kube, other.kube) && part(m.borough, other.borough)
 }
 
-// lines are the answer with a line for each value; a cause is one value.
+// lines returns the response as one line per value. A cause is one value.
 func (a *answer) lines() []string {
 	lines := []string{fmt.Sprintf("code %d", a.Code)}
 	for _, warning := range a.Warnings {

@@ -17,20 +17,20 @@ import (
 // object is decoded JSON.
 type object = map[string]any
 
-// corpusCase is a case of the tests of validation, which tell the errors of
-// each; here kube-apiserver does.
+// corpusCase is a test case of Kubernetes' validation tests. They specify the
+// errors of each; here kube-apiserver determines them.
 type corpusCase struct {
 	Name, Op string
 	Pod, Old object
 	Bare     bool
 }
 
-// readCorpus reads the cases of the tests of Pods' validation.
+// readCorpus reads the test cases of Pod validation.
 func readCorpus(t *testing.T) (all []corpusCase) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(harness.Root, "pkg/apis/tenancy/validation/testdata/pod/*.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases of validation: %v", err)
+		t.Fatalf("no test cases of validation: %v", err)
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -50,7 +50,7 @@ func readCorpus(t *testing.T) (all []corpusCase) {
 	return all
 }
 
-// complete adds what those tests add to Pods.
+// complete adds the same fields to Pods as those tests do.
 func complete(pod object, bare bool) object {
 	if pod == nil {
 		pod = object{}
@@ -78,7 +78,7 @@ func complete(pod object, bare bool) object {
 	return pod
 }
 
-// scenario is the case as requests.
+// scenario converts the test case to requests.
 func (c corpusCase) scenario() scenario {
 	s := scenario{Name: c.Name}
 	switch c.Op {
@@ -97,7 +97,7 @@ func (c corpusCase) scenario() scenario {
 	return s
 }
 
-// TestCorpus makes requests of the cases of validation.
+// TestCorpus sends requests for the test cases of validation.
 func TestCorpus(t *testing.T) {
 	var scenarios []scenario
 	for _, c := range readCorpus(t) {
@@ -106,6 +106,6 @@ func TestCorpus(t *testing.T) {
 	check(t, scenarios)
 }
 
-// TestFixed runs the scenarios that were written by hand, and those that once
-// showed a difference.
+// TestFixed runs the handwritten scenarios, and those that once showed a
+// difference.
 func TestFixed(t *testing.T) { check(t, readScenarios(t, "testdata/*.yaml")) }

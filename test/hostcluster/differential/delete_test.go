@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// axis is something by which deletions differ, with the values that it takes.
+// axis is a parameter of deletions, with its values.
 type axis struct {
 	name   string
 	values []any
 }
 
-// absent is the value of what is not given.
+// absent is the value of a parameter that is not set.
 const absent = "(none)"
 
-// combinations are those of the values of all axes.
+// combinations returns all combinations of the values.
 func combinations(axes []axis) iter.Seq[map[string]any] {
 	return func(yield func(map[string]any) bool) {
 		at := make([]int, len(axes))
@@ -45,7 +45,7 @@ func combinations(axes []axis) iter.Seq[map[string]any] {
 	}
 }
 
-// optionAxes are what options of a deletion there are.
+// optionAxes are the options of a deletion.
 var optionAxes = []axis{
 	{"preconditions", []any{
 		absent,
@@ -58,7 +58,7 @@ var optionAxes = []axis{
 	{"dryRun", []any{absent, []any{"All"}}},
 }
 
-// deletion returns the request that deletes with the options that were chosen.
+// deletion returns the delete request with the chosen options.
 func deletion(path string, chosen map[string]any) step {
 	options := object{}
 	for _, name := range []string{"preconditions", "propagationPolicy", "dryRun", "gracePeriodSeconds", "orphanDependents"} {
@@ -73,7 +73,8 @@ func deletion(path string, chosen map[string]any) step {
 	return s
 }
 
-// sample returns the scenarios of all combinations, or as many as the flag says.
+// sample returns the scenarios of all combinations, or as many as the flag
+// cases says.
 func sample(t *testing.T, axes []axis, scenarioOf func(map[string]any) scenario) (scenarios []scenario) {
 	for chosen := range combinations(axes) {
 		s := scenarioOf(chosen)
@@ -88,8 +89,8 @@ func sample(t *testing.T, axes []axis, scenarioOf func(map[string]any) scenario)
 	return scenarios[:min(*cases, len(scenarios))]
 }
 
-// TestNamespaceDelete takes Namespaces through their deletion. `make differential`
-// has all combinations.
+// TestNamespaceDelete deletes Namespaces with all kinds of options and
+// finalizers. `make differential` runs all combinations.
 func TestNamespaceDelete(t *testing.T) {
 	axes := append([]axis{
 		{"finalizers", []any{absent, []any{"example.com/f"}, []any{"orphan"}, []any{"foregroundDeletion", "example.com/f"}}},
@@ -131,7 +132,7 @@ func TestNamespaceDelete(t *testing.T) {
 	}))
 }
 
-// TestPodDelete deletes Pods, and confirms that they have ended.
+// TestPodDelete deletes Pods, and confirms their termination.
 func TestPodDelete(t *testing.T) {
 	axes := append([]axis{
 		{"finalizers", []any{absent, []any{"example.com/f"}, []any{"orphan"}}},

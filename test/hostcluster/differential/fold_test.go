@@ -13,9 +13,9 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// What differs between any two servers, and between two runs of one, is made
-// alike: names of the group, UIDs, resourceVersions, the time of day, random
-// names.
+// The fold normalizes what differs between any two servers, and between two
+// runs of one: names of the group, UIDs, resourceVersions, the current time,
+// and random names.
 
 var (
 	groupNames = strings.NewReplacer(
@@ -31,10 +31,10 @@ var (
 	timesOfDay       = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 )
 
-// recent is how far from now a time is that a server has set.
+// recent is the maximum distance from now of a time that a server has set.
 const recent = time.Hour
 
-// fold returns the answer without what differs between servers.
+// fold returns the response without what differs between servers.
 func (v *visit) fold(a answer) answer {
 	for i, warning := range a.Warnings {
 		a.Warnings[i] = v.foldString(warning)
@@ -51,7 +51,7 @@ func (v *visit) fold(a answer) answer {
 	return a
 }
 
-// foldMetadata folds what depends on when an object was written.
+// foldMetadata folds what depends on the time of the write.
 func foldMetadata(object any) {
 	metadata := metadataOf(object)
 	if metadata["resourceVersion"] != nil {

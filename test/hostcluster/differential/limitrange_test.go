@@ -14,7 +14,7 @@ import (
 
 var limitRangeType = reflect.TypeFor[corev1.LimitRange]()
 
-// TestLimitRanges creates LimitRanges, changes them, and reads what is stored.
+// TestLimitRanges creates LimitRanges, changes them, and reads them.
 func TestLimitRanges(t *testing.T) {
 	check(t, generate(t, func(r *rand.Rand) scenario {
 		m := newMutator(r)
@@ -32,7 +32,7 @@ func TestLimitRanges(t *testing.T) {
 	}))
 }
 
-// randomLimits returns limits of which many are valid.
+// randomLimits returns limits, many of them valid.
 func randomLimits(r *rand.Rand) []any {
 	limits := []any{}
 	for _, typ := range []string{"Container", "Pod", "PersistentVolumeClaim"} {
@@ -43,8 +43,8 @@ func randomLimits(r *rand.Rand) []any {
 	return limits
 }
 
-// randomLimit returns a limit of a few resources. Amounts of a resource mostly
-// rise in the order in which they have to.
+// randomLimit returns a limit for a few resources. The amounts of a resource
+// are mostly in the required order.
 func randomLimit(r *rand.Rand, typ string) object {
 	limit := object{"type": typ}
 	fields := []string{"min", "defaultRequest", "default", "max"}
@@ -76,8 +76,8 @@ func randomLimit(r *rand.Rand, typ string) object {
 	return limit
 }
 
-// amountOf writes an amount of a resource in one of many ways; sometimes it is
-// quite another.
+// amountOf formats an amount of a resource in one of many ways, and sometimes
+// returns a different amount.
 func amountOf(r *rand.Rand, resource string, amount int) any {
 	if r.IntN(20) == 0 {
 		return pick(r, quantities)

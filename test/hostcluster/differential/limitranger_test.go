@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestLimitRanger creates Pods, and resizes them, in Namespaces with one
-// LimitRange.
+// TestLimitRanger creates and resizes Pods in Namespaces with one LimitRange.
 func TestLimitRanger(t *testing.T) {
 	check(t, generate(t, func(r *rand.Rand) scenario {
 		limits := []any{randomLimit(r, "Container")}
@@ -33,7 +32,7 @@ func TestLimitRanger(t *testing.T) {
 	}))
 }
 
-// podToLimit returns a Pod of containers with resources, or without.
+// podToLimit returns a Pod whose containers have resources or not.
 func podToLimit(r *rand.Rand) object {
 	spec := object{}
 	for _, list := range []string{"containers", "initContainers"} {
@@ -65,8 +64,8 @@ func podToLimit(r *rand.Rand) object {
 	return object{"metadata": object{"name": "p"}, "spec": spec}
 }
 
-// randomResources returns requests and limits, mostly with limits that are not
-// below.
+// randomResources returns requests and limits; the limits are mostly not below
+// the requests.
 func randomResources(r *rand.Rand) object {
 	resources := object{}
 	for _, name := range []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/gpu"} {
@@ -89,7 +88,7 @@ func randomResources(r *rand.Rand) object {
 	return resources
 }
 
-// put sets an entry of an object in an object.
+// put sets an entry of a nested object.
 func put(o object, field, name string, value any) {
 	inner, _ := o[field].(object)
 	if inner == nil {
@@ -99,7 +98,8 @@ func put(o object, field, name string, value any) {
 	inner[name] = value
 }
 
-// resizeOf returns a patch that changes the resources of a container of the Pod.
+// resizeOf returns a patch that changes the resources of a container of the
+// Pod.
 func resizeOf(r *rand.Rand, pod object) object {
 	list := pick(r, []string{"containers", "containers", "initContainers"})
 	spec := pod["spec"].(object)

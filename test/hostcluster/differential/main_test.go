@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package differential sends the same requests to kube-apiserver and to Borough
-// and compares what comes back: the status code, the reason, the message and the
-// causes, the warnings, and the object as it is stored. Only the group's name
-// may differ, and what the list of known differences names.
+// and compares the responses: status code, reason, message, causes, warnings,
+// and the object as it is stored. Only the name of the group and the known
+// differences may differ.
 package differential
 
 import (
@@ -21,15 +21,16 @@ import (
 )
 
 var (
-	// cases is how many are generated; `make differential` has more.
-	cases = flag.Int("cases", 40, "how many scenarios are generated in each area")
+	// cases is the number of generated scenarios; `make differential` generates
+	// more.
+	cases = flag.Int("cases", 40, "number of generated scenarios in each area")
 	// seed repeats a run.
-	seed = flag.Uint64("seed", rand.Uint64(), "what the random choices begin with")
-	// keep is for a run that looks for differences.
-	keep = flag.String("keep", "", "the file that scenarios are added to that show a difference")
+	seed = flag.Uint64("seed", rand.Uint64(), "the seed of the random choices")
+	// keep is for a run that searches for differences.
+	keep = flag.String("keep", "", "file to which scenarios that show a difference are appended")
 )
 
-// both run the scenarios of all tests.
+// both runs the scenarios of all tests.
 var both *runner
 
 func TestMain(m *testing.M) { harness.Main(m, run) }

@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// mutator changes single fields of objects that are valid: what comes of it is
-// near the bounds of what is valid, on either side.
+// mutator changes single fields of valid objects. The results are near the
+// limits of validation, on either side.
 type mutator struct {
 	*rand.Rand
-	// seen are values that each kind of slot has in known objects.
+	// seen has the values of each kind of slot in known objects.
 	seen map[string][]any
 }
 
 func newMutator(r *rand.Rand) *mutator { return &mutator{r, map[string][]any{}} }
 
-// learn takes note of the values in an object.
+// learn records the values in an object.
 func (m *mutator) learn(object any, typ reflect.Type) {
 	for _, s := range slotsOf(object, typ) {
 		if s.present && s.value != nil {
@@ -32,8 +32,8 @@ func (m *mutator) learn(object any, typ reflect.Type) {
 	}
 }
 
-// mutate changes a place in an object, and returns which. Only places of which
-// the pointer begins with one of the prefixes are changed.
+// mutate changes a slot in an object and returns it. It changes only slots
+// whose pointer starts with one of the prefixes.
 func (m *mutator) mutate(object any, typ reflect.Type, prefixes ...string) slot {
 	var present, all []slot
 	for _, s := range slotsOf(object, typ) {
@@ -62,7 +62,7 @@ func (m *mutator) mutate(object any, typ reflect.Type, prefixes ...string) slot 
 	return s
 }
 
-// under says whether the pointer is one of the prefixes or below one.
+// under reports whether the pointer is one of the prefixes or below one.
 func under(pointer string, prefixes []string) bool {
 	for _, prefix := range prefixes {
 		if strings.HasPrefix(pointer+"/", prefix+"/") {
@@ -115,8 +115,8 @@ func (m *mutator) valueFor(s slot) any {
 	return nil
 }
 
-// list returns the list of a slot with an element more, less, twice or moved, or
-// with one where there is none.
+// list returns the list of a slot with an element added, removed, repeated or
+// moved, or a new list with one element.
 func (m *mutator) list(s slot) any {
 	list, _ := s.value.([]any)
 	list = clone(list)

@@ -13,14 +13,14 @@ import (
 
 var podType = reflect.TypeFor[corev1.Pod]()
 
-// pods are known Pods to begin with.
+// pods are known Pods on which generated requests are based.
 type pods struct {
 	*mutator
 	all   []object
 	valid []object // with many fields
 }
 
-// newPods returns the Pods of the corpus and those of the folder bases.
+// newPods returns the Pods of the corpus and those of the directory bases.
 func newPods(t *testing.T, r *rand.Rand) *pods {
 	p := &pods{mutator: newMutator(r)}
 	for _, c := range readCorpus(t) {
@@ -37,7 +37,7 @@ func newPods(t *testing.T, r *rand.Rand) *pods {
 	return p
 }
 
-// pod returns a Pod, with a few places changed if it is one of the valid.
+// pod returns a Pod. If it is a valid one, a few slots are changed.
 func (p *pods) pod() object {
 	if p.IntN(5) == 0 {
 		return clone(pick(p.Rand, p.all))
@@ -62,7 +62,7 @@ func TestPods(t *testing.T) {
 	}))
 }
 
-// TestPodChanges changes Pods that are stored.
+// TestPodChanges changes stored Pods.
 func TestPodChanges(t *testing.T) {
 	p := newPods(t, newRand(t))
 	check(t, generate(t, func(r *rand.Rand) scenario {
@@ -70,7 +70,7 @@ func TestPodChanges(t *testing.T) {
 		pod := clone(pick(r, p.valid))
 		s := scenario{Steps: []step{{Do: "POST pods", Body: clone(pod)}}}
 		for range 1 + r.IntN(2) {
-			// Mostly what may change.
+			// Most of these fields are mutable.
 			pointers := pick(r, [][]string{
 				{"/spec", "/metadata"},
 				{"/metadata/labels", "/metadata/annotations", "/metadata/finalizers", "/metadata/ownerReferences"},
@@ -83,7 +83,7 @@ func TestPodChanges(t *testing.T) {
 	}))
 }
 
-// TestPodSubresources changes Pods by their subresources.
+// TestPodSubresources changes Pods through their subresources.
 func TestPodSubresources(t *testing.T) {
 	p := newPods(t, newRand(t))
 	statuses := p.statuses(t)
@@ -112,7 +112,7 @@ func TestPodSubresources(t *testing.T) {
 	}))
 }
 
-// statuses are those of the corpus.
+// statuses returns the statuses in the corpus.
 func (p *pods) statuses(t *testing.T) (statuses []any) {
 	for _, c := range readCorpus(t) {
 		if status, ok := c.Pod["status"].(object); ok {
@@ -122,7 +122,7 @@ func (p *pods) statuses(t *testing.T) (statuses []any) {
 	return append(statuses, object{})
 }
 
-// binding returns a request that assigns the Pod to a node, mostly.
+// binding returns a request that in most cases binds the Pod to a node.
 func (p *pods) binding() step {
 	binding := object{"metadata": object{"name": "p"}, "target": object{"kind": "Node", "name": "n"}}
 	for range p.IntN(2) {
@@ -131,8 +131,8 @@ func (p *pods) binding() step {
 	return step{Do: "POST pods/p/binding" + pick(p.Rand, []string{"", "", "?dryRun=All"}), Body: binding}
 }
 
-// TestBases shows that generated Pods begin with ones that are valid, of which
-// Kubernetes keeps every field.
+// TestBases checks that the base Pods of generated requests are valid, and that
+// Kubernetes keeps all their fields.
 func TestBases(t *testing.T) {
 	for _, s := range readScenarios(t, "testdata/bases/*.yaml") {
 		pod := complete(s.Steps[0].Body.(object), false)

@@ -13,12 +13,12 @@ import (
 	"github.com/borough-io/borough/test/hostcluster/differential/sites"
 )
 
-// runner runs scenarios at both sites.
+// runner runs scenarios on both sites.
 type runner struct {
 	kube, borough *sender
-	namespaces    atomic.Int64 // how many names have been given
-	requests      atomic.Int64 // how many went to each site
-	accepted      atomic.Int64 // how many of them did not fail
+	namespaces    atomic.Int64 // number of names given out
+	requests      atomic.Int64 // number sent to each site
+	accepted      atomic.Int64 // number of those that succeeded
 }
 
 func newRunner(pair *sites.Pair) (*runner, error) {
@@ -30,14 +30,14 @@ func newRunner(pair *sites.Pair) (*runner, error) {
 	return &runner{kube: kube, borough: borough}, err
 }
 
-// makeNamespace is what comes before the first step of most scenarios.
+// makeNamespace is the request before the first step of most scenarios.
 var makeNamespace = step{Do: "POST namespaces", Body: object{"metadata": object{"name": "$ns"}}}
 
-// newNamespace returns a name that was not given before.
+// newNamespace returns an unused name.
 func (r *runner) newNamespace() string { return fmt.Sprintf("ns-%d", r.namespaces.Add(1)) }
 
-// run returns the first step of the scenario that the sites do not answer alike,
-// or nil. If the first step fails, the scenario ends there.
+// run returns the first step of the scenario whose responses differ, or nil. If
+// the first step fails, the scenario ends there.
 func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 	namespace := r.newNamespace()
 	kube, borough := r.kube.visit(namespace), r.borough.visit(namespace)
@@ -70,18 +70,18 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 		if x.kube.Code < 400 {
 			r.accepted.Add(1)
 		}
-		if x.over || i == first && x.kube.Code >= 400 {
+		if x.end || i == first && x.kube.Code >= 400 {
 			return nil, nil
 		}
 	}
 	return nil, nil
 }
 
-// clone returns a copy of a value of decoded JSON.
+// clone returns a copy of decoded JSON.
 func clone[T any](value T) T {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // never: it came from JSON, or could go there
+		panic(err) // never fails for decoded JSON
 	}
 	var copied T
 	if err := json.Unmarshal(data, &copied); err != nil {

@@ -18,23 +18,23 @@ import (
 	"github.com/borough-io/borough/test/hostcluster/differential/sites"
 )
 
-// requestTimeout bounds a step. Usual are milliseconds.
+// requestTimeout bounds a step. Steps usually take milliseconds.
 const requestTimeout = 2 * time.Minute
 
-// answer is what a site says to a request.
+// answer is the response of a site.
 type answer struct {
 	Code     int
 	Warnings []string
 	Body     any // decoded JSON
 }
 
-// field is a field of the answer.
+// field returns a field of the body.
 func (a *answer) field(name string) any {
 	fields, _ := a.Body.(map[string]any)
 	return fields[name]
 }
 
-// causes are those of an answer that is a failure.
+// causes returns the causes of a failure.
 func (a *answer) causes() []any {
 	details, _ := a.field("details").(map[string]any)
 	causes, _ := details["causes"].([]any)
@@ -61,7 +61,7 @@ func newSender(site *sites.Site) (*sender, error) {
 	return &sender{site, client}, nil
 }
 
-// visit is a scenario at a site.
+// visit is the run of a scenario on a site.
 type visit struct {
 	*sender
 	namespace            string
@@ -73,7 +73,7 @@ func (s *sender) visit(namespace string) *visit {
 	return &visit{sender: s, namespace: namespace, generated: map[string]string{}}
 }
 
-// do takes a step and returns the answer as the site gave it.
+// do sends the request of a step and returns the unchanged response.
 func (v *visit) do(ctx context.Context, s step) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func (v *visit) request(ctx context.Context, s step) (answer, error) {
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
-		return answer{}, fmt.Errorf("%s: %s: read the answer: %w", v.site.Name, s.Do, err)
+		return answer{}, fmt.Errorf("%s: %s: read the response: %w", v.site.Name, s.Do, err)
 	}
 	a := answer{Code: response.StatusCode, Warnings: response.Header.Values("Warning")}
 	if err := json.Unmarshal(data, &a.Body); err != nil {
@@ -126,7 +126,7 @@ func (v *visit) request(ctx context.Context, s step) (answer, error) {
 	return a, nil
 }
 
-// remember keeps what later requests refer to, and what name was generated.
+// remember records what later requests refer to, and generated names.
 func (v *visit) remember(s step, a answer) {
 	metadata := metadataOf(a.Body)
 	if uid, ok := metadata["uid"].(string); ok {
@@ -144,11 +144,11 @@ func (v *visit) remember(s step, a answer) {
 	}
 }
 
-// generated is how long the random part of a generated name is.
+// generated is the length of the random suffix of a generated name.
 const generated = 5
 
-// expand replaces what stands for something, and in the object itself the
-// version by the site's.
+// expand replaces the variables and, in the object itself, the apiVersion by
+// that of the site.
 func (v *visit) expand(value any, top bool) any {
 	switch value := value.(type) {
 	case string:
@@ -172,7 +172,7 @@ func (v *visit) expand(value any, top bool) any {
 	return value
 }
 
-// metadataOf is the metadata of an object.
+// metadataOf returns the metadata of an object.
 func metadataOf(object any) map[string]any {
 	fields, _ := object.(map[string]any)
 	metadata, _ := fields["metadata"].(map[string]any)

@@ -8,26 +8,26 @@ import (
 	"slices"
 )
 
-// shrinkRuns is how many times a scenario is run to make it smaller.
+// shrinkRuns bounds the runs of a scenario that reduce it.
 const shrinkRuns = 400
 
-// shrink returns the smallest scenario found in which the same request is still
-// answered differently, and how it is.
+// shrink returns the smallest scenario found for which the responses to the
+// same request still differ, and the mismatch.
 func (r *runner) shrink(ctx context.Context, s scenario, m *mismatch) (scenario, *mismatch) {
 	s = clone(s)
-	if m.step < 0 { // making the Namespace failed
+	if m.step < 0 { // creating the Namespace failed
 		return s, m
 	}
 	s.Steps = s.Steps[:m.step+1]
 	runs := 0
-	// try says whether the scenario, as changed, still shows it.
-	try := func() bool {
+	// stillDiffers reports whether the changed scenario still shows the mismatch.
+	stillDiffers := func() bool {
 		if runs >= shrinkRuns {
 			return false
 		}
 		runs++
 		found, err := r.run(ctx, s)
-		if err != nil || found == nil || !found.like(m) {
+		if err != nil || found == nil || !found.isPartOf(m) {
 			return false
 		}
 		m.step = found.step
@@ -38,7 +38,7 @@ func (r *runner) shrink(ctx context.Context, s scenario, m *mismatch) (scenario,
 		for i := len(s.Steps) - 2; i >= 0; i-- {
 			steps := s.Steps
 			s.Steps = slices.Delete(slices.Clone(steps), i, i+1)
-			if try() {
+			if stillDiffers() {
 				smaller = true
 			} else {
 				s.Steps = steps
@@ -46,7 +46,7 @@ func (r *runner) shrink(ctx context.Context, s scenario, m *mismatch) (scenario,
 		}
 		for i := len(s.Steps) - 1; i >= 0; i-- {
 			step := &s.Steps[i]
-			if shrinkValue(step.Body, func(v any) { step.Body = v }, try) {
+			if shrinkValue(step.Body, func(v any) { step.Body = v }, stillDiffers) {
 				smaller = true
 			}
 		}
@@ -57,34 +57,34 @@ func (r *runner) shrink(ctx context.Context, s scenario, m *mismatch) (scenario,
 	return s, m
 }
 
-// shrinkValue takes out what is in a value, as long as try agrees, outer parts
-// first. It says whether anything is gone.
-func shrinkValue(value any, set func(any), try func() bool) (smaller bool) {
+// shrinkValue removes parts of a value, outer parts first, as long as
+// stillDiffers returns true. It reports whether it removed any.
+func shrinkValue(value any, set func(any), stillDiffers func() bool) (smaller bool) {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, item := range value {
 			delete(value, key)
-			if try() {
+			if stillDiffers() {
 				smaller = true
 				continue
 			}
 			value[key] = item
 		}
 		for key, item := range value {
-			smaller = shrinkValue(item, func(v any) { value[key] = v }, try) || smaller
+			smaller = shrinkValue(item, func(v any) { value[key] = v }, stillDiffers) || smaller
 		}
 	case []any:
 		for i := len(value) - 1; i >= 0; i-- {
 			shorter := slices.Delete(slices.Clone(value), i, i+1)
 			set(shorter)
-			if try() {
+			if stillDiffers() {
 				value, smaller = shorter, true
 				continue
 			}
 			set(value)
 		}
 		for i, item := range value {
-			smaller = shrinkValue(item, func(v any) { value[i] = v }, try) || smaller
+			smaller = shrinkValue(item, func(v any) { value[i] = v }, stillDiffers) || smaller
 		}
 	}
 	return smaller

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// slot is a place in an object, of which the Go type is known, though the object
-// is decoded JSON: a field, an element or an entry.
+// slot is a field, an element or an entry in decoded JSON whose Go type is
+// known.
 type slot struct {
-	// key names the type and the field, as Container.image; elements have that
-	// of their list.
+	// key names the type and the field, as in Container.image. Elements have the
+	// key of their list.
 	key     string
 	typ     reflect.Type
 	pointer string // as in RFC 6901
@@ -27,7 +27,7 @@ type slot struct {
 	remove  func() // nil for elements
 }
 
-// opaque types are values, not structures, in JSON.
+// opaque types are single values in JSON although they are structs.
 var opaque = map[reflect.Type]bool{
 	reflect.TypeFor[resource.Quantity]():  true,
 	reflect.TypeFor[metav1.Time]():        true,
@@ -36,14 +36,13 @@ var opaque = map[reflect.Type]bool{
 	reflect.TypeFor[metav1.FieldsV1]():    true,
 }
 
-// slotsOf returns all places in an object that is there, also those that are
-// empty.
+// slotsOf returns all slots in an existing object, including empty ones.
 func slotsOf(value any, typ reflect.Type) (slots []slot) {
 	walk(slot{key: typ.Name(), typ: typ, value: value}, func(s slot) { slots = append(slots, s) })
 	return slots
 }
 
-// walk visits the places in the value of a slot.
+// walk visits the slots in the value of a slot.
 func walk(in slot, visit func(slot)) {
 	typ := in.typ
 	for typ.Kind() == reflect.Pointer {
@@ -87,7 +86,7 @@ func walk(in slot, visit func(slot)) {
 	}
 }
 
-// entry is the slot of an entry of an object.
+// entry returns the slot of an entry of an object.
 func entry(in slot, object map[string]any, name, key string, typ reflect.Type) slot {
 	item, present := object[name]
 	return slot{
@@ -123,7 +122,7 @@ type jsonField struct {
 	typ  reflect.Type
 }
 
-// fieldsOf are the fields of a struct as JSON has them.
+// fieldsOf returns the fields of a struct with their JSON names.
 func fieldsOf(typ reflect.Type) (fields []jsonField) {
 	for i := range typ.NumField() {
 		field := typ.Field(i)

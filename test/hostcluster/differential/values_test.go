@@ -5,7 +5,7 @@ package differential
 
 import "strings"
 
-// Values that have shown a difference somewhere, or are at a bound.
+// These values have shown a difference in some field, or are at a limit.
 
 var words = []string{
 	"", "a", "A", "-a", "a-", "a.b", "a/b", "a/b/c", "a_b", "..", ".", "../x", "/x", "x/../y", "/", ":", "a:b", "a b", " pad", "pad ", "üñî",
@@ -34,7 +34,7 @@ var resourceNames = []string{
 	"requests.cpu", "limits.memory", "requests.example.com/x", "attachable-volumes-x", "pods", "gpu", "", "CPU", "Example.com/x", "example.com/", "a/b/c",
 }
 
-// enumerations are the values of types that have few, and one that they don't.
+// enumerations are the values of enumerated types, and an invalid one.
 var enumerations = map[string][]string{
 	"PullPolicy":                              {"Always", "Never", "IfNotPresent", "always"},
 	"RestartPolicy":                           {"Always", "Never", "OnFailure", "Sometimes"},

@@ -31,16 +31,17 @@ const (
 	certFile       = "/etc/borough/tls/tls.crt"
 )
 
-// deployment is Borough in a cluster, as the host would have it if it had nodes.
+// deployment is Borough with the objects that it would have in a cluster with
+// nodes.
 type deployment struct {
 	cluster    *hostcluster.Cluster
 	borough    *hostcluster.Borough
-	etcd       *hostcluster.Etcd // Borough's own
+	etcd       *hostcluster.Etcd // Borough's
 	kubectl    *hostcluster.Kubectl
 	kubeconfig string
 }
 
-// deploy deploys Borough with more flags than the usual ones.
+// deploy deploys Borough with additional flags.
 func deploy(t *testing.T, cluster *hostcluster.Cluster, flags ...string) *deployment {
 	t.Helper()
 	d := &deployment{cluster: cluster}
@@ -60,11 +61,11 @@ func deploy(t *testing.T, cluster *hostcluster.Cluster, flags ...string) *deploy
 	return d
 }
 
-// mountCert has the Deployment take its certificate from a Secret, which holds
-// the one that the server serves.
+// mountCert makes the Deployment mount its certificate from a Secret, which has
+// the certificate that the server presents.
 func (d *deployment) mountCert(t *testing.T) {
 	t.Helper()
-	conn, err := tls.Dial("tcp", d.address(), &tls.Config{InsecureSkipVerify: true}) // to see it is all we want
+	conn, err := tls.Dial("tcp", d.address(), &tls.Config{InsecureSkipVerify: true}) // the caller verifies it
 	if err != nil {
 		t.Fatalf("read the serving certificate: %v", err)
 	}
@@ -88,7 +89,7 @@ func (d *deployment) mountCert(t *testing.T) {
 	})
 }
 
-// change changes the Pods that the Deployment describes.
+// change changes the Pod template of the Deployment.
 func (d *deployment) change(t *testing.T, change func(*corev1.PodSpec)) {
 	t.Helper()
 	deployments := d.cluster.Client(t).AppsV1().Deployments(hostcluster.SystemNamespace)
@@ -102,8 +103,8 @@ func (d *deployment) change(t *testing.T, change func(*corev1.PodSpec)) {
 	}
 }
 
-// createPod creates the Pod that the server would run in. The host's network
-// takes whoever asks for its address to the server.
+// createPod creates the Pod of the server. The network connects its address to
+// the server's process.
 func (d *deployment) createPod(t *testing.T) {
 	t.Helper()
 	ctx, client := t.Context(), d.cluster.Client(t)
@@ -114,7 +115,7 @@ func (d *deployment) createPod(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
 	pod.Name = serverName + "-0"
 	pod.Spec.Containers[0].Ports[0].ContainerPort = int32(d.borough.Servers[0].Port)
-	// Its quota is for a controller to admit, which does not run.
+	// No controller runs that would calculate the quota for the priority class.
 	pod.Spec.PriorityClassName = ""
 	pods := client.CoreV1().Pods(hostcluster.SystemNamespace)
 	if pod, err = pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
@@ -124,7 +125,7 @@ func (d *deployment) createPod(t *testing.T) {
 	pod.Status.PodIP = "192.0.2.1"
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
 	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatalf("say that the Pod runs: %v", err)
+		t.Fatalf("set the Pod's status to running: %v", err)
 	}
 }
 
@@ -132,7 +133,7 @@ func (d *deployment) address() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(d.borough.Servers[0].Port))
 }
 
-// keep has an object be as it is now again when the test ends.
+// keep restores the current state of an object when the test ends.
 func (d *deployment) keep(t *testing.T, args ...string) {
 	t.Helper()
 	var object map[string]any
@@ -153,7 +154,7 @@ func (d *deployment) keep(t *testing.T, args ...string) {
 			return
 		}
 		if _, stderr, err := d.kubectl.Try(ctx, string(manifest), "create", "-f", "-"); err != nil {
-			t.Errorf("put back %v: %v\n%s", args, err, stderr)
+			t.Errorf("restore %v: %v\n%s", args, err, stderr)
 		}
 	})
 }
@@ -165,7 +166,7 @@ func (d *deployment) remove(t *testing.T, args ...string) {
 	d.kubectl.Run(t, append([]string{"delete"}, args...)...)
 }
 
-// trust has the host trust these certificates until the test ends.
+// trust replaces the caBundle of the APIService until the test ends.
 func (d *deployment) trust(t *testing.T, caBundle []byte) {
 	t.Helper()
 	d.patchAPIService(t, map[string]any{"caBundle": caBundle})
@@ -181,8 +182,8 @@ func (d *deployment) patchAPIService(t *testing.T, spec map[string]any) {
 	d.kubectl.Run(t, "patch", "apiservice", apiServiceName, "--type=merge", "--patch="+string(patch))
 }
 
-// replaceServer runs the server with more flags until the test ends. It serves
-// with a certificate of a CA that is not told to the host, but returned.
+// replaceServer runs the server with additional flags until the test ends. Its
+// certificate is from a new CA, which is returned but not in the APIService.
 func (d *deployment) replaceServer(t *testing.T, flags ...string) (caPEM []byte) {
 	t.Helper()
 	ca := newCA(t, "replacement")
@@ -255,7 +256,7 @@ func newCA(t *testing.T, name string) *hostcluster.CA {
 	return ca
 }
 
-// file writes a file that is there until the test ends.
+// file writes a file that exists until the test ends.
 func file(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

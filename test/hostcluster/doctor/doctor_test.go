@@ -18,17 +18,17 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// want is the word on a fault: a part of the message, and one of the cure.
+// want is a part of a finding's message and a part of its cure.
 type want struct{ message, cure string }
 
-// TestFaults does each fault to a deployment that is well, and undoes it.
+// TestFaults causes each fault in a healthy deployment, and reverts it.
 func TestFaults(t *testing.T) {
 	d := deploy(t, hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}}))
 	const namespace = "--namespace=" + hostcluster.SystemNamespace
 	for _, tc := range []struct {
 		name   string
 		inject func(t *testing.T)
-		want   map[string]want // by check; no other has a fault
+		want   map[string]want // by check; no other check may report a fault
 	}{
 		{"APIService missing", func(t *testing.T) { d.remove(t, "apiservice", apiServiceName) },
 			map[string]want{"APIService": {"does not exist", "kubectl apply"}}},
@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 			"caBundle":             {"it is empty", "kubectl patch apiservice"},
 		}},
 		{"caBundle is no certificate", func(t *testing.T) { d.trust(t, []byte("garbage")) }, map[string]want{
-			"caBundle":            {"certificates in PEM", "kubectl patch apiservice"},
+			"caBundle":            {"PEM certificates", "kubectl patch apiservice"},
 			"front-proxy headers": {"certificate", "see the check caBundle"},
 		}},
 		{"insecureSkipTLSVerify", func(t *testing.T) {
@@ -64,18 +64,25 @@ func TestFaults(t *testing.T) {
 
 		{"delegator binding missing", func(t *testing.T) { d.remove(t, "clusterrolebinding", "borough-apiserver-auth-delegator") },
 			map[string]want{"delegator binding": {
-				"may not create tokenreviews of authentication.k8s.io, nor create subjectaccessreviews of authorization.k8s.io",
+				"cannot create tokenreviews of authentication.k8s.io, or create subjectaccessreviews of authorization.k8s.io",
 				"kubectl create clusterrolebinding borough-apiserver-auth-delegator --clusterrole=system:auth-delegator --serviceaccount=borough-system:borough-apiserver",
 			}}},
 		{"reader binding missing", func(t *testing.T) {
 			d.remove(t, "rolebinding", "borough-apiserver-auth-reader", "--namespace=kube-system")
 		},
 			map[string]want{"reader binding": {
-				"may not get/list/watch configmaps extension-apiserver-authentication in kube-system",
+				"cannot get/list/watch configmaps extension-apiserver-authentication in kube-system",
 				"kubectl create rolebinding borough-apiserver-auth-reader --namespace=kube-system",
 			}}},
 		{"rights missing", func(t *testing.T) { d.remove(t, "clusterrolebinding", serverName) },
 			map[string]want{"rights": {"list/watch validatingadmissionpolicies, validatingadmissionpolicybindings of admissionregistration.k8s.io", "apply the manifests"}}},
+
+		{"namespace controller not named", func(t *testing.T) {
+			d.keep(t, "deployment", serverName, namespace)
+			d.change(t, func(spec *corev1.PodSpec) {
+				spec.Containers[0].Args = append(spec.Containers[0].Args, "--cluster-namespace-controllers=other")
+			})
+		}, map[string]want{"namespace controller": {"does not name system:serviceaccount:kube-system:namespace-controller", "remove the flag"}}},
 
 		{"front-proxy headers not trusted", func(t *testing.T) {
 			trusted := "--requestheader-client-ca-file=" + file(t, "ca.crt", newCA(t, "not-the-front-proxy-ca").CertPEM)
@@ -85,7 +92,7 @@ func TestFaults(t *testing.T) {
 			d.trust(t, append(ca, d.borough.CA()...))
 		}, map[string]want{
 			"APIService available": {"bad status", "see the check front-proxy headers"},
-			"front-proxy headers":  {"does not take the host for whom it is", "remove --requestheader-client-ca-file from the arguments"},
+			"front-proxy headers":  {"does not authenticate kube-apiserver", "remove --requestheader-client-ca-file from the arguments"},
 		}},
 
 		{"etcd unreachable", func(t *testing.T) {
@@ -99,16 +106,16 @@ func TestFaults(t *testing.T) {
 				}
 			})
 		}, map[string]want{
-			"etcd": {"the server answers without etcd, but not what it needs etcd for", "every member of etcd runs"},
-			"pods": {"borough-apiserver-0: not ready, for etcd", "every member of etcd runs"},
+			"etcd": {"the server responds, but a request that needs etcd fails", "every member of etcd runs"},
+			"pods": {"borough-apiserver-0: not ready, failed checks: etcd", "every member of etcd runs"},
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			// That it is well again shows that the fault before was no other.
+			// Once reverted, no fault remains, so the fault was the only one.
 			await(t, d.kubeconfig, nil)
 			tc.inject(t)
 			await(t, d.kubeconfig, tc.want)
-			t.Logf("doctor says:\n%s", run(t, d.kubeconfig))
+			t.Logf("output of doctor:\n%s", run(t, d.kubeconfig))
 		})
 	}
 	await(t, d.kubeconfig, nil)
@@ -118,9 +125,9 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	t.Logf("doctor says of a deployment that is well:\n%s", run(t, d.kubeconfig))
+	t.Logf("output of doctor for a healthy deployment:\n%s", run(t, d.kubeconfig))
 
-	t.Run("a user who may not see it", func(t *testing.T) {
+	t.Run("a user without the right to read", func(t *testing.T) {
 		config, err := d.cluster.UserConfig("bystander")
 		if err != nil {
 			t.Fatal(err)
@@ -130,17 +137,46 @@ func TestFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range findings(t, kubeconfig) {
-			sees := f.Check == "host" || f.Check == "host version" || f.Check == "clocks"
+			sees := f.Check == "cluster" || f.Check == "cluster version" || f.Check == "clocks"
 			if want := map[bool]string{true: "ok", false: "skipped"}[sees]; f.Status != want {
-				t.Errorf("%+v, want it %s", f, want)
+				t.Errorf("%+v, want status %s", f, want)
 			}
 		}
-		t.Logf("doctor says:\n%s", run(t, kubeconfig))
+		t.Logf("output of doctor:\n%s", run(t, kubeconfig))
 	})
 }
 
-// TestOldHost asks a host of the version before, and follows the advice.
-func TestOldHost(t *testing.T) {
+// TestUnlistedNamespaceController runs doctor in a cluster whose controllers
+// authenticate as an administrator, before and after the server rejects a
+// purge.
+func TestUnlistedNamespaceController(t *testing.T) {
+	d := deploy(t, hostcluster.New(t, hostcluster.Options{Etcd: hostcluster.EtcdOptions{Unsafe: true}, AdminControllerManager: true}))
+	await(t, d.kubeconfig, nil)
+	for _, f := range findings(t, d.kubeconfig) {
+		if f.Check == "namespace controller" && (f.Status != "skipped" || !strings.Contains(f.Message, "system:kube-controller-manager")) {
+			t.Errorf("%+v, want it skipped, with the expected users", f)
+		}
+	}
+	ctx, core := t.Context(), d.cluster.Client(t).CoreV1().Namespaces()
+	if _, err := d.cluster.BoroughClient(t).TenancyV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foo"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := core.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foo"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := core.Delete(ctx, "foo", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, d.kubeconfig, map[string]want{"namespace controller": {
+		`the namespace foo of the cluster stays Terminating: the cluster's namespace controller authenticates as the user "admin", which --cluster-namespace-controllers does not name`,
+		"--use-service-account-credentials",
+	}})
+	t.Logf("output of doctor:\n%s", run(t, d.kubeconfig))
+}
+
+// TestOldCluster runs doctor in a cluster of the previous version, and follows the
+// advice.
+func TestOldCluster(t *testing.T) {
 	cluster := hostcluster.New(t, hostcluster.Options{
 		Etcd:           hostcluster.EtcdOptions{Unsafe: true},
 		APIServerFlags: []string{"--emulated-version=1.35"},
@@ -149,18 +185,18 @@ func TestOldHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is deployed there either.
+	// Borough is not deployed yet either.
 	await(t, kubeconfig, map[string]want{
-		"host version": {"the host is too old: Kubernetes v1.36.3, emulating 1.35, does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1 (served since Kubernetes 1.36)",
+		"cluster version": {"the cluster is too old: Kubernetes v1.36.3, emulating 1.35, does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1 (served since Kubernetes 1.36)",
 			"--disable-admission-plugins=MutatingAdmissionPolicy"},
 		"deployment":        {"no Deployment in the namespace borough-system", "deploy Borough"},
 		"service account":   {"does not exist", "kubectl create serviceaccount"},
-		"delegator binding": {"may not create", "clusterrolebinding"},
-		"reader binding":    {"may not get/list/watch", "rolebinding"},
-		"rights":            {"may not list/watch", "apply the manifests"},
+		"delegator binding": {"cannot create", "clusterrolebinding"},
+		"reader binding":    {"cannot get/list/watch", "rolebinding"},
+		"rights":            {"cannot list/watch", "apply the manifests"},
 		"APIService":        {"does not exist", "kubectl apply"},
 	})
-	t.Logf("doctor says:\n%s", run(t, kubeconfig))
+	t.Logf("output of doctor:\n%s", run(t, kubeconfig))
 
 	d := deploy(t, cluster, "--disable-admission-plugins=MutatingAdmissionPolicy")
 	if _, err := cluster.BoroughClient(t).TenancyV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "written"}}, metav1.CreateOptions{}); err != nil {
@@ -169,7 +205,7 @@ func TestOldHost(t *testing.T) {
 	await(t, d.kubeconfig, nil)
 }
 
-// await waits until doctor finds these faults, and no other.
+// await waits until doctor reports exactly these faults.
 func await(t *testing.T, kubeconfig string, faults map[string]want) {
 	t.Helper()
 	harness.Eventually(t, func() string {

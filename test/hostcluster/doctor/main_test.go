@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package doctor tests "borough-apiserver doctor" in a real Kubernetes cluster,
-// with a deployment that each fault is done to in turn. What can't be done to a
-// real cluster, such as a clock that is wrong, the tests of pkg/doctor do.
+// with a deployment in which it causes each fault in turn. The tests of
+// pkg/doctor cover faults that can't be caused in a real cluster, such as a
+// wrong clock.
 package doctor
 
 import (
@@ -20,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { hostcluster.Main(m) }
 
-// finding is what doctor says of a check, in JSON.
+// finding is a finding of doctor in JSON.
 type finding struct{ Check, Status, Message, Cure string }
 
-// findings runs doctor and returns what it found.
+// findings runs doctor and returns its findings.
 func findings(t *testing.T, kubeconfig string) []finding {
 	t.Helper()
 	out := run(t, kubeconfig, "--output=json")
@@ -34,8 +35,8 @@ func findings(t *testing.T, kubeconfig string) []finding {
 	return report.Findings
 }
 
-// run runs doctor and returns what it wrote. Its exit code has to be 1 if there
-// is a fault, else 0.
+// run runs doctor and returns its output. The exit code must be 1 if there is a
+// fault, else 0.
 func run(t *testing.T, kubeconfig string, args ...string) string {
 	t.Helper()
 	path, err := harness.Binary("borough-apiserver")
@@ -56,7 +57,7 @@ func run(t *testing.T, kubeconfig string, args ...string) string {
 		t.Fatalf("exit code %d, want %d\n%s%s", cmd.ProcessState.ExitCode(), want, out, stderr.String())
 	}
 	if faulty != strings.Contains(stderr.String(), "fault") {
-		t.Errorf("on its standard error: %q", stderr.String())
+		t.Errorf("standard error: %q", stderr.String())
 	}
 	return out
 }

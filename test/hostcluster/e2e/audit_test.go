@@ -20,8 +20,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// auditPolicy has all that a group of users sends and gets in the log; of others,
-// who did what.
+// auditPolicy logs the requests and responses of a group of users, and the
+// metadata of all other requests.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -33,7 +33,7 @@ rules:
 - level: Metadata
 `
 
-// auditEvent is what the tests read of an event in the server's audit log.
+// auditEvent has the fields of an audit event that the tests read.
 type auditEvent struct {
 	AuditID    string
 	Verb       string
@@ -48,8 +48,8 @@ type auditEvent struct {
 	RequestObject, ResponseObject json.RawMessage
 }
 
-// findAudit returns an empty string if the server's audit log has such an event,
-// else what it would have to have.
+// findAudit returns an empty string if the server's audit log has an event that
+// matches, else the reason to wait.
 func findAudit(t *testing.T, match func(auditEvent) bool) (reason string) {
 	t.Helper()
 	data, err := os.ReadFile(auditLog)
@@ -58,7 +58,7 @@ func findAudit(t *testing.T, match func(auditEvent) bool) (reason string) {
 	}
 	for line := range bytes.Lines(data) {
 		var event auditEvent
-		// The last line may still be in the making.
+		// The last line may be incomplete.
 		if json.Unmarshal(line, &event) == nil && match(event) {
 			return ""
 		}
@@ -66,7 +66,7 @@ func findAudit(t *testing.T, match func(auditEvent) bool) (reason string) {
 	return "the audit log has no such event"
 }
 
-// annotatingPolicy writes the stage of the Namespace into the audit log.
+// annotatingPolicy adds the stage of the Namespace to the audit log.
 const annotatingPolicy = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
@@ -90,7 +90,7 @@ spec:
     namespaceSelector: {matchLabels: {team: TEAM}}
 `
 
-// TestAudit reads what the log has of requests through the cluster.
+// TestAudit compares the audit log with requests through the cluster.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	team := newName("team")
@@ -108,7 +108,7 @@ func TestAudit(t *testing.T) {
 	}
 	api := harness.NewHTTP(t, config)
 	path := "/apis/tenancy.borough.io/v1/namespaces/" + namespace + "/"
-	// send sends a manifest and returns the answer with its entry in the log.
+	// send sends a manifest and returns the response and its audit event.
 	send := func(api harness.HTTP, resource, manifest string) (answer harness.Answer, logged auditEvent) {
 		t.Helper()
 		answer = api.Do(t, http.MethodPost, path+resource, []byte(manifest), "Content-Type", "application/yaml")
@@ -124,7 +124,7 @@ func TestAudit(t *testing.T) {
 	pod := strings.Replace(fmt.Sprintf(podManifest, "example.com/web:1"), "name: web", "generateName: web-", 1)
 	var answer harness.Answer
 	var logged auditEvent
-	harness.Eventually(t, func() string { // the server hears of the policy
+	harness.Eventually(t, func() string { // until the server applies the policy
 		answer, logged = send(api, "pods", pod)
 		if got := logged.Annotations[team+"-audit/stage"]; got != "four" {
 			return fmt.Sprintf("the policy's annotation is %q in %v", got, logged.Annotations)
@@ -135,28 +135,28 @@ func TestAudit(t *testing.T) {
 	answer.JSON(t, &created)
 	for raw, object := range map[*json.RawMessage]*v1.Pod{&logged.RequestObject: &requested, &logged.ResponseObject: &responded} {
 		if err := json.Unmarshal(*raw, object); err != nil {
-			t.Fatalf("an object in the log: %v\n%s", err, *raw)
+			t.Fatalf("decode an object in the log: %v\n%s", err, *raw)
 		}
 	}
 	if logged.Level != "RequestResponse" || logged.Stage != "ResponseComplete" || logged.Verb != "create" || logged.User.Username != user || logged.ResponseStatus.Code != http.StatusCreated {
-		t.Errorf("a Pod is created: the log has %+v", logged)
+		t.Errorf("create a Pod: the log has %+v", logged)
 	}
 	if ref := logged.ObjectRef; ref.APIGroup != v1.GroupName || ref.APIVersion != "v1" || ref.Resource != "pods" || ref.Namespace != namespace {
-		t.Errorf("a Pod is created: the log refers to %+v", ref)
+		t.Errorf("create a Pod: the log refers to %+v", ref)
 	}
 	if logged.Annotations["authorization.k8s.io/decision"] != "allow" {
-		t.Errorf("a Pod is created: the log's annotations are %v", logged.Annotations)
+		t.Errorf("create a Pod: the log's annotations are %v", logged.Annotations)
 	}
 	if requested.GenerateName != "web-" || requested.UID != "" || responded.UID != created.UID || responded.ManagedFields != nil {
-		t.Errorf("a Pod is created: the log has the request %s and the response %s", logged.RequestObject, logged.ResponseObject)
+		t.Errorf("create a Pod: the log has the request %s and the response %s", logged.RequestObject, logged.ResponseObject)
 	}
 
 	answer, logged = send(api, "limitranges", fmt.Sprintf(limitRangeManifest, "-1"))
 	if answer.Code != http.StatusUnprocessableEntity || logged.ResponseStatus.Code != http.StatusUnprocessableEntity || len(logged.RequestObject) == 0 {
-		t.Errorf("a LimitRange that is not valid: answer %v, the log has %+v", answer, logged)
+		t.Errorf("create an invalid LimitRange: answer %v, the log has %+v", answer, logged)
 	}
 	answer, logged = send(harness.NewHTTP(t, cluster.AdminConfig()), "pods", pod)
 	if answer.Code != http.StatusCreated || logged.Level != "Metadata" || len(logged.RequestObject)+len(logged.ResponseObject) > 0 {
-		t.Errorf("somebody of whom the log has no objects: answer %d, the log has %+v", answer.Code, logged)
+		t.Errorf("a user whose objects are not logged: status %d, the log has %+v", answer.Code, logged)
 	}
 }

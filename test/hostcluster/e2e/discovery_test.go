@@ -57,9 +57,9 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestDiscoveryCost counts what we have to do with a client's discovery of the
-// cluster: nothing in the aggregated form, which the host answers by itself, and
-// one request in the other.
+// TestDiscoveryCost counts the requests to our server when a client discovers
+// the cluster: none for aggregated discovery, which the aggregator serves
+// itself, and one for the unaggregated form.
 func TestDiscoveryCost(t *testing.T) {
 	t.Parallel()
 	agents := map[bool]string{}
@@ -84,17 +84,17 @@ func TestDiscoveryCost(t *testing.T) {
 			return false
 		})
 		if requests[agents[true]] == 0 {
-			return "nobody has asked us"
+			return "no request to our server"
 		}
 		return ""
 	})
 	if aggregated, legacy := requests[agents[false]], requests[agents[true]]; aggregated != 0 || legacy != 1 {
-		t.Errorf("for one discovery of the cluster we are asked %d times, %d times for the unaggregated form; want 0 and 1", aggregated, legacy)
+		t.Errorf("one discovery of the cluster: our server got %d requests, and %d for the unaggregated form; want 0 and 1", aggregated, legacy)
 	}
 }
 
-// describe says all that discovery tells of a resource; short names and
-// categories would clash with core's.
+// describe formats what discovery has of a resource. Short names and categories
+// would conflict with core's.
 func describe(r metav1.APIResource) string {
 	text := r.Kind
 	if r.Namespaced {
@@ -107,7 +107,7 @@ func describe(r metav1.APIResource) string {
 	return text
 }
 
-// TestNamesOfCore shows that the names that core's kinds go by still mean these.
+// TestNamesOfCore shows that the names of core's kinds still refer to core.
 func TestNamesOfCore(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)
@@ -115,15 +115,15 @@ func TestNamesOfCore(t *testing.T) {
 		"namespaces": "namespace/", "namespace": "namespace/", "ns": "namespace/",
 	} {
 		if out := kubectl.Run(t, "get", name, "default", "-o", "name"); out != want+"default\n" {
-			t.Errorf("kubectl get %s: got %q, which is not core's", name, out)
+			t.Errorf("kubectl get %s: got %q, want core's", name, out)
 		}
 	}
-	// Not even the categories lead to ours.
+	// Categories do not include our kinds either.
 	namespace := newNamespace(t)
 	newPod(t, namespace, "mine")
 	for _, name := range []string{"pods", "po", "limitranges", "limits", "all"} {
 		if out := kubectl.Run(t, "get", name, "-n", namespace, "-o", "name"); out != "" {
-			t.Errorf("kubectl get %s: got %q, which is ours", name, out)
+			t.Errorf("kubectl get %s: got %q, want none of ours", name, out)
 		}
 	}
 }
@@ -146,13 +146,14 @@ func TestAPIResources(t *testing.T) {
 	}
 }
 
-// TestExplain has kubectl read our OpenAPI through the cluster.
+// TestExplain makes kubectl read our OpenAPI through the cluster.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)
 	for _, tc := range []struct{ field, want string }{
 		{"namespaces", "status\t<NamespaceStatus>"},
 		{"namespaces.spec.finalizers", "FIELD: finalizers <[]string>"},
+		{"namespacepurges.spec", "force\t<boolean>"},
 		{"namespacepurges.spec", "namespaceUID\t<string> -required-"},
 		{"limitranges.spec.limits.maxLimitRequestRatio", "FIELD: maxLimitRequestRatio <map[string]Quantity>"},
 		{"pods.spec.containers.resources.limits", "FIELD: limits <map[string]Quantity>"},

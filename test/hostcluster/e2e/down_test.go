@@ -22,8 +22,8 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// etcdHangs looks at what works while the etcd of a deployment hangs, as
-// docs/operations.md says it.
+// etcdHangs checks what works while the etcd of a deployment hangs, as
+// docs/operations.md describes.
 func etcdHangs(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluster.Borough) {
 	t.Helper()
 	ctx := t.Context()
@@ -37,28 +37,28 @@ func etcdHangs(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluster.
 		_, lists, err := discoverer.ServerGroupsAndResourcesWithContext(quick)
 		cancel()
 		if err != nil || !serves(lists) {
-			t.Errorf("with our etcd hanging, discovery (legacy %v) has us: %v, error %v", legacy, serves(lists), err)
+			t.Errorf("while our etcd hangs, discovery (legacy %v) has us: %v, error %v", legacy, serves(lists), err)
 		}
 	}
 	if err := borough.AwaitAPI(ctx); err != nil { // OpenAPI too
-		t.Errorf("with our etcd hanging: %v", err)
+		t.Errorf("while our etcd hangs: %v", err)
 	}
 	config := cluster.AdminConfig()
 	config.Host, config.CAData = "https://127.0.0.1:"+strconv.Itoa(borough.Servers[0].Port), borough.CA()
 	server := harness.NewHTTP(t, config)
 	for _, path := range []string{"/apis", "/apis/tenancy.borough.io/v1", "/openapi/v2", "/openapi/v3/apis/tenancy.borough.io/v1"} {
 		if answer := server.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
-			t.Errorf("with our etcd hanging, %s: got %v", path, answer)
+			t.Errorf("while our etcd hangs, %s: got %v", path, answer)
 		}
 	}
-	harness.Eventually(t, func() string { // it asks etcd only so often
+	harness.Eventually(t, func() string { // the server checks etcd periodically
 		answer := server.Do(t, http.MethodGet, "/readyz?verbose", nil)
 		if answer.Code != http.StatusInternalServerError || !strings.Contains(string(answer.Body), "[-]etcd") {
-			return "with our etcd hanging, /readyz: got " + answer.String()
+			return "while our etcd hangs, /readyz: got " + answer.String()
 		}
 		return ""
 	})
-	// Whether the host or the server is the first to give up, and how, is open.
+	// Either kube-apiserver or our server may time out first, in any way.
 	brief := cluster.AdminConfig()
 	brief.Timeout = 2 * time.Second
 	client, err := versioned.NewForConfig(brief)
@@ -66,19 +66,19 @@ func etcdHangs(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluster.
 		t.Fatal(err)
 	}
 	if _, err := client.TenancyV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "too-late"}}, metav1.CreateOptions{}); err == nil {
-		t.Error("with our etcd hanging, a Namespace was created")
+		t.Error("while our etcd hangs, a Namespace was created")
 	}
 	kubectl := cluster.Kubectl(t)
 	kubectl.Run(t, "create", "namespace", "etcd-hangs")
 	kubectl.Run(t, "delete", "namespace", "etcd-hangs", "--timeout=60s")
 }
 
-// serversDown takes all servers away and looks at what the host still does, as
-// docs/operations.md says it. They stay away.
+// serversDown kills all servers and checks what still works in the cluster, as
+// docs/operations.md describes. The servers stay down.
 func serversDown(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluster.Borough) {
 	t.Helper()
 	ctx := t.Context()
-	host := cluster.Client(t).CoreV1()
+	core := cluster.Client(t).CoreV1()
 	kubectl := cluster.Kubectl(t)
 	kill := func() {
 		t.Helper()
@@ -90,8 +90,8 @@ func serversDown(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluste
 		}
 		kubectl.Run(t, "wait", "apiservice/v1.tenancy.borough.io", "--for=condition=Available=false", "--timeout=60s")
 	}
-	// held creates a namespace of the host, deletes it, and waits until it says
-	// that we hold it up.
+	// held creates a namespace of the cluster, deletes it, and waits until its
+	// conditions name our API as the reason that it remains.
 	held := func(name string) {
 		t.Helper()
 		kubectl.Run(t, "create", "namespace", name)
@@ -100,28 +100,28 @@ func serversDown(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluste
 		kubectl.Run(t, "wait", "namespace/"+name, "--for=condition=NamespaceDeletionDiscoveryFailure", "--timeout=60s")
 		wantContains(t, kubectl.Run(t, "get", "namespace", name, "-o", `jsonpath={.status.conditions[?(@.type=="NamespaceDeletionDiscoveryFailure")].message}`),
 			"tenancy.borough.io/v1: stale GroupVersion discovery")
-		// What is in it goes nonetheless.
-		if _, err := host.ConfigMaps(name).Get(ctx, "content", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			t.Errorf("content of a namespace that is held up: got error %v", err)
+		// Its content is still deleted.
+		if _, err := core.ConfigMaps(name).Get(ctx, "content", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("the content of a namespace that remains: got error %v", err)
 		}
 	}
 
 	kill()
 	held("down-1")
-	// The garbage collector collects what is the host's.
-	owner, err := host.ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	// The garbage collector still collects the cluster's objects.
+	owner, err := core.ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{{
 		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID,
 	}}}}
-	if _, err := host.ConfigMaps("default").Create(ctx, owned, metav1.CreateOptions{}); err != nil {
+	if _, err := core.ConfigMaps("default").Create(ctx, owned, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	kubectl.Run(t, "delete", "configmap", "owner", "-n", "default")
 	kubectl.Run(t, "wait", "configmap/owned", "-n", "default", "--for=delete", "--timeout=60s")
-	// Discovery has everything else, and names what it lacks.
+	// Discovery returns all other groups, and an error that names ours.
 	discoverer, err := discovery.NewDiscoveryClientForConfig(cluster.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func serversDown(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluste
 		t.Errorf("api-resources: got\n%s", out)
 	}
 
-	// A server is back.
+	// Restart one server.
 	if err := borough.Servers[0].Start(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func serversDown(t *testing.T, cluster *hostcluster.Cluster, borough *hostcluste
 	}
 	kubectl.Run(t, "wait", "namespace/down-1", "--for=delete", "--timeout=90s")
 
-	// None comes back.
+	// Kill it again.
 	kill()
 	held("down-2")
 	kubectl.Run(t, "delete", "apiservice", "v1.tenancy.borough.io")

@@ -24,8 +24,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// writeEncryption writes the configuration of encryption, with the keys in the
-// order of the names. Each kind has another provider.
+// writeEncryption writes an encryption configuration with keys in the order of
+// the names. Each kind has a different provider.
 func writeEncryption(t *testing.T, file string, names ...string) {
 	t.Helper()
 	var keys []string
@@ -64,9 +64,10 @@ func newEtcdClient(t *testing.T) *clientv3.Client {
 	return client
 }
 
-// TestEncryption has a server that stores nothing in the clear, and knows each
-// Namespace only by what it decrypts: no admission plugin stands before the
-// fence. It is started anew with every change, so that it remembers nothing.
+// TestEncryption runs a server that encrypts everything it stores. Without an
+// admission plugin in front of the fence, the server reads the Namespace only
+// from encrypted data. It is restarted with each change, so that its caches are
+// empty.
 func TestEncryption(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -109,16 +110,16 @@ func TestEncryption(t *testing.T) {
 			}
 			for _, kv := range response.Kvs {
 				if want := "k8s:enc:" + provider + ":v1:" + key + ":"; !bytes.HasPrefix(kv.Value, []byte(want)) {
-					t.Errorf("%s begins with %q, want %q", kv.Key, kv.Value[:min(len(kv.Value), 40)], want)
+					t.Errorf("%s starts with %q, want %q", kv.Key, kv.Value[:min(len(kv.Value), 40)], want)
 				}
 				if bytes.Contains(kv.Value, []byte("example.com")) {
-					t.Errorf("%s has text in the clear", kv.Key)
+					t.Errorf("%s contains plain text", kv.Key)
 				}
 			}
 		}
 	}
 
-	// rewrite writes every object as it is.
+	// rewrite writes every object unchanged.
 	rewrite := func() {
 		t.Helper()
 		objects, err := dynamic.NewForConfig(server.Config(t, "admin"))
@@ -153,7 +154,7 @@ func TestEncryption(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The keys are exchanged: added behind, used, taken out.
+	// Rotate the keys: add a key last, use it first, remove the old one.
 	for i, step := range []struct {
 		keys    []string
 		rewrite bool
@@ -166,10 +167,10 @@ func TestEncryption(t *testing.T) {
 		restart(step.keys...)
 		name := fmt.Sprintf("pod-%d", i)
 		if err := create("terminating", name); !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
-			t.Errorf("%v: create in a Namespace that is being deleted: got error %v", step.keys, err)
+			t.Errorf("%v: create in a terminating Namespace: got error %v", step.keys, err)
 		}
 		if err := create("missing", name); !apierrors.IsNotFound(err) {
-			t.Errorf("%v: create in a Namespace that is not there: got error %v", step.keys, err)
+			t.Errorf("%v: create in a missing Namespace: got error %v", step.keys, err)
 		}
 		if err := create("active", name); err != nil {
 			t.Errorf("%v: create: %v", step.keys, err)
@@ -183,7 +184,7 @@ func TestEncryption(t *testing.T) {
 		wantKey(step.want)
 	}
 
-	// A Namespace is removed when its content is.
+	// A Namespace is removed once its content is.
 	if err := clientset.TenancyV1().Namespaces().Delete(ctx, "active", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// newFlowSchema has the host give a user a priority level of his own, the
-// smallest that there is, without a queue. It returns the FlowSchema.
+// newFlowSchema gives a user a separate priority level in the cluster, the
+// smallest possible, without a queue. It returns the FlowSchema.
 func newFlowSchema(t *testing.T, user string) *flowcontrolv1.FlowSchema {
 	t.Helper()
 	client := cluster.Client(t).FlowcontrolV1()
@@ -66,7 +66,7 @@ func newFlowSchema(t *testing.T, user string) *flowcontrolv1.FlowSchema {
 			client.PriorityLevelConfigurations().Delete(context.Background(), meta.Name, metav1.DeleteOptions{}),
 		} {
 			if err != nil {
-				t.Errorf("remove a priority level: %v", err)
+				t.Errorf("delete a priority level: %v", err)
 			}
 		}
 	})
@@ -74,21 +74,22 @@ func newFlowSchema(t *testing.T, user string) *flowcontrolv1.FlowSchema {
 }
 
 // TestFlowControl fills a user's priority level with requests that don't end,
-// until our server refuses one more. It takes those of others. The requests go
-// straight to our server, because the host's would refuse them before.
+// until our server rejects one more. It still accepts those of others. The
+// requests go directly to our server, because kube-apiserver would reject them
+// first.
 func TestFlowControl(t *testing.T) {
 	t.Parallel()
 	user, other := newName("flood"), newName("drizzle")
 	team := newName("team")
 	namespace, _ := newTeamNamespaces(t, team)
 	flow := newFlowSchema(t, user)
-	for _, name := range []string{other, user} { // who has his rights knows that the other has, too
+	for _, name := range []string{other, user} { // once a user has the rights, the one before has them too
 		grant(t, "", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: name},
 			rbacv1.PolicyRule{APIGroups: []string{v1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"create", "get", "list"}})
 	}
 	arrived, release := make(chan struct{}), make(chan struct{})
-	letGo := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(letGo)
+	releaseAll := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(releaseAll)
 	slow := newWebhook(t, func(ctx context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if request.UserInfo.Username == user {
 			select {
@@ -103,7 +104,7 @@ func TestFlowControl(t *testing.T) {
 	awaitDenied(t, cluster.BoroughClient(t), namespace)
 
 	path := "/apis/tenancy.borough.io/v1/namespaces/" + namespace + "/pods"
-	as := func(name string) (throughHost, direct harness.HTTP) {
+	as := func(name string) (viaAggregator, direct harness.HTTP) {
 		t.Helper()
 		config, err := cluster.UserConfig(name)
 		if err != nil {
@@ -111,9 +112,9 @@ func TestFlowControl(t *testing.T) {
 		}
 		return harness.NewHTTP(t, config), newDirect(t, config)
 	}
-	throughHost, flood := as(user)
+	viaAggregator, flood := as(user)
 	_, drizzle := as(other)
-	// The server has heard of the rights and of the FlowSchema.
+	// Wait until the server knows the rights and the FlowSchema.
 	const schemaHeader, levelHeader = flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID, flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID
 	var level string
 	harness.Eventually(t, func() string {
@@ -134,43 +135,43 @@ func TestFlowControl(t *testing.T) {
 	for refused.Code == 0 {
 		name := fmt.Sprintf("flood-%d", held)
 		go func() {
-			answer := harness.Answer{Code: -1} // if there is none
+			answer := harness.Answer{Code: -1} // if there was no response
 			defer func() { answers <- answer }()
 			answer = create(flood, name)
 		}()
 		select {
 		case <-arrived:
-			held++ // and takes its seat with it
+			held++ // and keeps its seat
 		case refused = <-answers:
 		}
 	}
 	if refused.Code != http.StatusTooManyRequests || refused.Header.Get("Retry-After") == "" || refused.Header.Get(levelHeader) != level || held == 0 {
-		t.Errorf("behind %d requests that don't end: got %v, want 429", held, refused)
+		t.Errorf("after %d requests that don't end: got %v, want 429", held, refused)
 	}
-	t.Logf("%d requests at a time, then %s", held, refused)
+	t.Logf("%d concurrent requests, then %s", held, refused)
 	if answer := create(drizzle, "drizzle"); answer.Code != http.StatusCreated || answer.Header.Get(levelHeader) == level {
 		t.Errorf("another user: got %v, want 201 at another priority level", answer)
 	}
-	letGo()
+	releaseAll()
 	for range held {
 		if answer := <-answers; answer.Code != http.StatusCreated {
-			t.Errorf("a request that was let go: got %v, want 201", answer)
+			t.Errorf("a request that was released: got %v, want 201", answer)
 		}
 	}
 
-	// Through the host too, a request counts as the user's here.
+	// Requests through kube-apiserver also count in the user's priority level.
 	metric := fmt.Sprintf("apiserver_flowcontrol_dispatched_requests_total{flow_schema=%q,priority_level=%q} ", user, user)
 	before := readMetric(t, metric)
-	if answer := throughHost.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
-		t.Fatalf("through the host: got %v", answer)
+	if answer := viaAggregator.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+		t.Fatalf("through kube-apiserver: got %v", answer)
 	}
 	if after := readMetric(t, metric); after != before+1 {
-		t.Errorf("%s: %d before a request through the host, %d after it", metric, before, after)
+		t.Errorf("%s: %d before a request through kube-apiserver, %d after it", metric, before, after)
 	}
 }
 
-// newDirect returns a plain client that goes around the host, straight to our
-// server.
+// newDirect returns an HTTP client that bypasses kube-apiserver and connects to
+// our server.
 func newDirect(t *testing.T, config *rest.Config) harness.HTTP {
 	t.Helper()
 	config = rest.CopyConfig(config)
@@ -179,7 +180,8 @@ func newDirect(t *testing.T, config *rest.Config) harness.HTTP {
 	return harness.NewHTTP(t, config)
 }
 
-// readMetric returns the value behind a metric of our server; 0 if it has none.
+// readMetric returns the value of a metric of our server, or 0 if it is
+// missing.
 func readMetric(t *testing.T, metric string) int {
 	t.Helper()
 	answer := newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, "/metrics", nil)

@@ -16,14 +16,14 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// The kinds as kubectl needs them where core has kinds of the same names.
+// These names distinguish our kinds from core's in kubectl.
 const (
 	namespaces  = "namespaces.tenancy.borough.io"
 	limitRanges = "limitranges.tenancy.borough.io"
 	pods        = "pods.tenancy.borough.io"
 )
 
-// newNamespace creates a Namespace of ours and returns its name.
+// newNamespace creates a Namespace and returns its name.
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	ns, err := cluster.BoroughClient(t).TenancyV1().Namespaces().Create(t.Context(),
@@ -34,18 +34,17 @@ func newNamespace(t *testing.T) string {
 	return ns.Name
 }
 
-// newHostNamespace creates a namespace of the host.
-func newHostNamespace(t *testing.T, name string) {
+// newClusterNamespace creates a namespace of the cluster.
+func newClusterNamespace(t *testing.T, name string) {
 	t.Helper()
 	_, err := cluster.Client(t).CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("create a namespace of the host: %v", err)
+		t.Fatalf("create a namespace of the cluster: %v", err)
 	}
 }
 
-// newPod creates a Pod that is valid and asks for no resources, changed as the
-// modifiers say.
+// newPod creates a valid Pod without resources, with the modifications.
 func newPod(t *testing.T, namespace, name string, modify ...func(*v1.Pod)) *v1.Pod {
 	t.Helper()
 	pod := &v1.Pod{
@@ -62,7 +61,7 @@ func newPod(t *testing.T, namespace, name string, modify ...func(*v1.Pod)) *v1.P
 	return pod
 }
 
-// newLimitRange returns a LimitRange with one limit, of a type.
+// newLimitRange returns a LimitRange with one limit of the type.
 func newLimitRange(limitType corev1.LimitType) *v1.LimitRange {
 	return &v1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "limits"},
@@ -70,10 +69,10 @@ func newLimitRange(limitType corev1.LimitType) *v1.LimitRange {
 	}
 }
 
-// gone is a condition: the Namespace of ours can't be got any more.
+// gone returns a condition: the Namespace is removed.
 func gone(t *testing.T, name string) func() string { return goneFrom(t, cluster, name) }
 
-// goneFrom is gone in a cluster of the test's own.
+// goneFrom is gone in a cluster that only this test uses.
 func goneFrom(t *testing.T, cluster *hostcluster.Cluster, name string) func() string {
 	return harness.Gone(t, cluster.BoroughClient(t).TenancyV1().Namespaces(), name)
 }
@@ -88,7 +87,7 @@ func wantContains(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// wantJSONPath fails the test unless the object's part is that text.
+// wantJSONPath fails the test unless the path of the object has the value.
 func wantJSONPath(t testing.TB, kubectl *hostcluster.Kubectl, object, path, want string) {
 	t.Helper()
 	if got := kubectl.Run(t, "get", object, "-o", "jsonpath="+path); got != want {
@@ -96,5 +95,5 @@ func wantJSONPath(t testing.TB, kubectl *hostcluster.Kubectl, object, path, want
 	}
 }
 
-// newName returns a name that nothing has yet.
+// newName returns a name that is not used yet.
 func newName(prefix string) string { return prefix + "-" + rand.String(5) }

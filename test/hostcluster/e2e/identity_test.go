@@ -23,7 +23,7 @@ import (
 )
 
 // TestUserReachesTheServer compares the user in the server's audit log with the
-// one that the cluster knows.
+// user that the cluster authenticated.
 func TestUserReachesTheServer(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -88,13 +88,13 @@ func TestUserReachesTheServer(t *testing.T) {
 			})
 			slices.Sort(got.Groups)
 			if tc.name == "token" {
-				// It names the token, which differs every time.
+				// It identifies the token, which differs in every run.
 				if id := got.Extra["authentication.kubernetes.io/credential-id"]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") {
 					t.Errorf("extra: got %v, want the token's id", got.Extra)
 				}
 				got.Extra = nil
 			}
-			// Who came by a certificate has its fingerprint as an extra.
+			// A user with a client certificate has its fingerprint as an extra.
 			if tc.name == "certificate" {
 				if id := got.Extra["authentication.kubernetes.io/credential-id"]; len(id) != 1 || !strings.HasPrefix(id[0], "X509SHA256=") {
 					t.Errorf("extra: got %v, want the certificate's fingerprint", got.Extra)
@@ -108,8 +108,9 @@ func TestUserReachesTheServer(t *testing.T) {
 	}
 }
 
-// grant gives rights in a namespace of the host by a role there; in all of them,
-// and for what is in none, if namespace is empty.
+// grant gives rights in a namespace of the cluster by a Role. If the namespace
+// is empty, it gives them in all namespaces and for cluster-scoped resources by
+// a ClusterRole.
 func grant(t *testing.T, namespace string, subject rbacv1.Subject, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	ctx := t.Context()
@@ -130,12 +131,12 @@ func grant(t *testing.T, namespace string, subject rbacv1.Subject, rules ...rbac
 	}
 }
 
-// TestRightsInOneNamespace is what a tenant can do whose rights come from a
-// RoleBinding. It is in the host's namespace of the same name.
+// TestRightsInOneNamespace checks a tenant whose rights are from a RoleBinding
+// in the cluster's namespace of the same name.
 func TestRightsInOneNamespace(t *testing.T) {
 	t.Parallel()
 	mine, other := newNamespace(t), newNamespace(t)
-	newHostNamespace(t, mine)
+	newClusterNamespace(t, mine)
 	user := newName("erin")
 	grant(t, mine, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user},
 		rbacv1.PolicyRule{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"pods"}, Verbs: []string{"*"}},
@@ -148,7 +149,7 @@ func TestRightsInOneNamespace(t *testing.T) {
 	kubectl := cluster.KubectlAs(t, config)
 	pod := fmt.Sprintf(podManifest, "example.com/web:1")
 
-	harness.Eventually(t, func() string { // the authorizer's cache follows the grant
+	harness.Eventually(t, func() string { // until the authorizer's cache has the grant
 		_, stderr, err := kubectl.Try(t.Context(), pod, "create", "-n", mine, "-f", "-")
 		if err != nil && !strings.Contains(stderr, "AlreadyExists") {
 			return stderr
@@ -168,30 +169,30 @@ func TestRightsInOneNamespace(t *testing.T) {
 		{"get", limitRanges, "-n", mine},
 		{"delete", namespaces, mine},
 		{"delete", limitRanges, "-n", mine, "--all"},
-		{"get", "pods", "-n", mine}, // the host's
+		{"get", "pods", "-n", mine}, // core's Pods
 	} {
 		wantContains(t, kubectl.Fails(t, args...), "(Forbidden)", user)
 	}
 }
 
-// TestWithoutTheCluster goes around the cluster's API server, straight to ours.
+// TestWithoutTheCluster connects to our server directly.
 func TestWithoutTheCluster(t *testing.T) {
 	t.Parallel()
 	const path = "/apis/tenancy.borough.io/v1/namespaces"
-	// Headers say nothing without the front proxy's certificate, not even when
-	// there is another good one.
+	// The server ignores the headers without the front proxy's certificate, even
+	// with another valid client certificate.
 	user, err := cluster.UserConfig(newName("frank"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	forged := []string{"X-Remote-User", "admin", "X-Remote-Group", "system:masters"}
 	if answer := newDirect(t, &rest.Config{}).Do(t, http.MethodGet, path, nil, forged...); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnauthorized {
-		t.Errorf("headers of somebody unknown: got %v", answer)
+		t.Errorf("headers of an unknown user: got %v", answer)
 	}
 	if answer := newDirect(t, user).Do(t, http.MethodGet, path, nil, forged...); answer.Code != http.StatusForbidden {
 		t.Errorf("headers of a user without rights: got %v", answer)
 	}
-	// Who the cluster knows is known here too.
+	// Our server authenticates the users of the cluster.
 	if answer := newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
 		t.Errorf("an admin of the cluster: got %v", answer)
 	}
@@ -204,20 +205,20 @@ func TestWithoutTheCluster(t *testing.T) {
 	}
 }
 
-// TestErrorsPassThrough gets our server's own errors from the cluster.
+// TestErrorsPassThrough gets our server's errors through the cluster.
 func TestErrorsPassThrough(t *testing.T) {
 	t.Parallel()
 	client := cluster.BoroughClient(t).TenancyV1()
 	_, err := client.Namespaces().Get(t.Context(), "nowhere", metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || err.Error() != `namespaces.tenancy.borough.io "nowhere" not found` {
-		t.Errorf("a Namespace that is not there: got %v", err)
+		t.Errorf("a missing Namespace: got %v", err)
 	}
 	_, err = client.LimitRanges("nowhere").Create(t.Context(), newLimitRange(corev1.LimitTypePod), metav1.CreateOptions{})
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("content in a Namespace that is not there: got %v", err)
+		t.Errorf("content in a missing Namespace: got %v", err)
 	}
 	_, err = client.LimitRanges("default").Create(t.Context(), newLimitRange("no type"), metav1.CreateOptions{})
 	if !apierrors.IsInvalid(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeFieldValueInvalid) {
-		t.Errorf("a LimitRange of a type that there can't be: got %v", err)
+		t.Errorf("a LimitRange of an invalid type: got %v", err)
 	}
 }

@@ -45,7 +45,7 @@ spec:
 `
 )
 
-// TestKubectlNamespace takes a Namespace through its life.
+// TestKubectlNamespace creates, changes and deletes a Namespace.
 func TestKubectlNamespace(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)
@@ -58,7 +58,7 @@ func TestKubectlNamespace(t *testing.T) {
 	}
 	fields := strings.Fields(kubectl.Run(t, "get", object, "--no-headers"))
 	if len(fields) < 3 || fields[0] != name || fields[1] != "Active" {
-		t.Errorf("get: got %q, want name, Active, age and what it waits for", fields)
+		t.Errorf("get: got %q, want name, Active, age and WAITING-FOR", fields)
 	}
 	wantContains(t, kubectl.Run(t, "get", namespaces), "NAME", "STATUS", "AGE", name)
 	if out := kubectl.Run(t, "get", namespaces, "-l", "kubernetes.io/metadata.name="+name, "--field-selector=status.phase=Active", "-o", "name"); out != path+"\n" {
@@ -66,7 +66,7 @@ func TestKubectlNamespace(t *testing.T) {
 	}
 	kubectl.Run(t, "get", namespaces, "--chunk-size=1")
 
-	// Client-side apply of what was created says that it will keep its own books.
+	// kubectl warns that client-side apply adds the missing annotation.
 	kubectl.RunWith(t, fmt.Sprintf(namespaceManifest, name, "two"), "apply", "-f", "-")
 	wantJSONPath(t, kubectl, object, "{.metadata.labels.stage}", "two")
 	if out := kubectl.RunWith(t, fmt.Sprintf(namespaceManifest, name, "three"), "apply", "-f", "-"); out != path+" configured\n" {
@@ -92,8 +92,8 @@ func TestKubectlNamespace(t *testing.T) {
 	wantContains(t, kubectl.Fails(t, "get", object), "NotFound", fmt.Sprintf("%s %q not found", namespaces, name))
 }
 
-// TestKubectlLimitRangeAndPod creates both, sees the one work on the other, and
-// changes them in every way.
+// TestKubectlLimitRangeAndPod creates both, checks that the LimitRange applies
+// to the Pod, and changes them in every way.
 func TestKubectlLimitRangeAndPod(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)
@@ -158,11 +158,11 @@ func TestKubectlWatch(t *testing.T) {
 	kubectl.Run(t, "label", "-n", namespace, pods, "web", "step=two")
 	next("MODIFIED web two")
 	kubectl.Run(t, "delete", "-n", namespace, pods, "web")
-	next("MODIFIED web two") // marked for deletion, as core's is
+	next("MODIFIED web two") // marked for deletion, as in core
 	next("DELETED web two")
 }
 
-// TestKubectlEdit edits a Namespace and what is in it.
+// TestKubectlEdit edits a Namespace and its content.
 func TestKubectlEdit(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t).WithEnv("KUBE_EDITOR=sed -i -e s/one/two/ -e s/web:1/web:2/")
@@ -183,7 +183,7 @@ func TestKubectlEdit(t *testing.T) {
 	}
 }
 
-// TestKubectlChunks lists in chunks and writes back what it has listed.
+// TestKubectlChunks lists in chunks and replaces what it listed.
 func TestKubectlChunks(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)
@@ -218,11 +218,12 @@ func TestKubectlChunks(t *testing.T) {
 	})
 	listed := kubectl.Run(t, "get", pods, "-n", namespace, "-o", "json")
 	if out := kubectl.RunWith(t, listed, "replace", "-f", "-"); strings.Count(out, " replaced\n") != 5 {
-		t.Errorf("replace what was listed: got %q", out)
+		t.Errorf("replace the listed objects: got %q", out)
 	}
 }
 
-// TestKubectlDryRun has the server go through everything and store nothing.
+// TestKubectlDryRun checks that dry runs are processed in full and store
+// nothing.
 func TestKubectlDryRun(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)
@@ -240,11 +241,11 @@ func TestKubectlDryRun(t *testing.T) {
 	run(pod, "apply", "-f", "-")
 	run(pod, "apply", "--server-side", "-f", "-")
 	run("", "label", pods, "there", "dry=run")
-	// Of a patch kubectl does not say that it was dry.
+	// kubectl does not print "(server dry run)" for a patch.
 	kubectl.Run(t, "patch", pods, "there", "-n", namespace, "--dry-run=server", "--type=merge", "-p", `{"metadata":{"labels":{"dry":"run"}}}`)
 	run("", "delete", pods, "there")
 	run("", "delete", namespaces, namespace)
-	// It says what defaulting and admission would do.
+	// The result includes defaulting and admission.
 	if cpu := kubectl.RunWith(t, pod, "create", "-n", namespace, "--dry-run=server", "-o", "jsonpath={.spec.containers[0].resources.limits.cpu}", "-f", "-"); cpu != "500m" {
 		t.Errorf("a dry run shows the limit %q, want that of the LimitRange", cpu)
 	}
@@ -254,12 +255,12 @@ func TestKubectlDryRun(t *testing.T) {
 		t.Errorf("a dry run of a Pod above the maximum: %v, %s", err, stderr)
 	}
 	if out := kubectl.Run(t, "get", pods, "-n", namespace, "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.dry};{end}`); out != "there ;" {
-		t.Errorf("after dry runs there are: %q", out)
+		t.Errorf("objects after dry runs: %q", out)
 	}
 	wantJSONPath(t, kubectl, namespaces+"/"+namespace, "{.status.phase}", "Active")
 }
 
-// TestUnknownField is refused or warned about, as the client asks.
+// TestUnknownField checks fieldValidation: an error or a warning.
 func TestUnknownField(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests Borough behind the API server of a real Kubernetes cluster:
-// what its users see through the aggregator, and what the cluster and Borough
-// are to each other.
+// Package e2e tests Borough behind the kube-apiserver of a real Kubernetes
+// cluster: what users see through the aggregator, and how the cluster and
+// Borough affect each other.
 package e2e
 
 import (
@@ -18,20 +18,20 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// Tests share a cluster with Borough in it, each with Namespaces of its own.
+// The tests share a cluster with Borough; each has its own Namespaces.
 var (
 	cluster *hostcluster.Cluster
 	borough *hostcluster.Borough
-	// auditLog is where the server writes who did what.
+	// auditLog is the path of the server's audit log.
 	auditLog string
-	// spans are what Borough's server and the host's trace.
+	// spans collects the spans of kube-apiserver and Borough's server.
 	spans *collector
 )
 
 func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
-	// Whatever has to be built is built before anything waits for a process.
+	// Build all programs before a test waits for a process.
 	if _, err := harness.Binary("borough-apiserver"); err != nil {
 		return 0, err
 	}
@@ -45,7 +45,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer spans.server.Stop()
-	// The processes hand over what they traced every so many milliseconds.
+	// The processes export their spans at this interval, in milliseconds.
 	if err := os.Setenv("OTEL_BSP_SCHEDULE_DELAY", "200"); err != nil {
 		return 0, err
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// keep is a policy of the host: Pods with the label keep=TEAM may not be deleted.
+// keep is a policy of the cluster: it denies deleting Pods with the label
+// keep=TEAM.
 const keep = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
@@ -38,9 +39,9 @@ spec:
   validationActions: [Deny]
 `
 
-// TestNamespacePurge takes the way out of a termination with rights from the
-// host, under the policies of the host.
-func TestNamespacePurge(t *testing.T) {
+// TestForcedPurge forces the purge of a Namespace with rights from the cluster,
+// and under its policies.
+func TestForcedPurge(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	client := cluster.BoroughClient(t).TenancyV1()
@@ -49,16 +50,16 @@ func TestNamespacePurge(t *testing.T) {
 	admin.RunWith(t, strings.ReplaceAll(keep, "TEAM", team), "apply", "-f", "-")
 
 	mine, other := newNamespace(t), newNamespace(t)
-	newHostNamespace(t, mine) // where rights in ours are given
+	newClusterNamespace(t, mine) // for the grants in our Namespace
 	hold := func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} }
 	for _, namespace := range []string{mine, other} {
 		newPod(t, namespace, "held", hold)
 	}
 	kept := newPod(t, mine, "kept", hold, func(pod *v1.Pod) { pod.Labels = map[string]string{"keep": team} })
-	harness.Eventually(t, func() string { // the server's informers follow the policy
+	harness.Eventually(t, func() string { // until the server's informers have the policy
 		err := client.Pods(mine).Delete(ctx, kept.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil || !strings.Contains(err.Error(), "kept is kept") {
-			return fmt.Sprintf("a delete in spite of the policy: %v", err)
+			return fmt.Sprintf("a delete despite the policy: %v", err)
 		}
 		return ""
 	})
@@ -70,10 +71,10 @@ func TestNamespacePurge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("{apiVersion: tenancy.borough.io/v1, kind: NamespacePurge, metadata: {namespace: %s}, spec: {namespaceUID: %s}}", namespace, ns.UID)
+		return fmt.Sprintf("{apiVersion: tenancy.borough.io/v1, kind: NamespacePurge, metadata: {namespace: %s}, spec: {namespaceUID: %s, force: true}}", namespace, ns.UID)
 	}
 
-	// Not even all rights to the content are the right to purge it.
+	// Not even all rights to the content include the right to purge it.
 	name := newName("grace")
 	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: name}
 	grant(t, mine, subject, rbacv1.PolicyRule{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"pods", "limitranges", "namespaces"}, Verbs: []string{"*"}})
@@ -82,10 +83,10 @@ func TestNamespacePurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := cluster.KubectlAs(t, config)
-	// To validate a kind that can't be patched, kubectl wants to list the
+	// To validate a kind that can't be patched, kubectl needs to list
 	// CustomResourceDefinitions.
 	create := []string{"create", "--validate=false", "-f", "-"}
-	harness.Eventually(t, func() string { // the authorizer's cache follows the grant
+	harness.Eventually(t, func() string { // until the authorizer's cache has the grant
 		if _, stderr, err := user.Try(ctx, "", "get", pods, "-n", mine); err != nil {
 			return stderr
 		}
@@ -95,13 +96,26 @@ func TestNamespacePurge(t *testing.T) {
 	for _, args := range [][]string{create, append(create, "--dry-run=server")} {
 		_, stderr, err := user.Try(ctx, purge(mine), args...)
 		if err == nil {
-			t.Fatal("a purge without the right")
+			t.Fatal("a purge without the right succeeded")
 		}
 		wantContains(t, stderr, "(Forbidden)", fmt.Sprintf(forbidden, mine))
 	}
 
-	// With it, what policies refuse stays.
+	// Create alone is the right to an ordinary purge.
 	grant(t, mine, subject, rbacv1.PolicyRule{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespacepurges"}, Verbs: []string{"create"}})
+	harness.Eventually(t, func() string {
+		_, stderr, err := user.Try(ctx, purge(mine), create...)
+		if err == nil {
+			t.Fatal("a forced purge without the verb force")
+		}
+		if !strings.Contains(stderr, fmt.Sprintf(`cannot force resource "namespacepurges" in API group "tenancy.borough.io" in the namespace "%s"`, mine)) {
+			return stderr
+		}
+		return ""
+	})
+
+	// With both verbs, what policies refuse stays.
+	grant(t, mine, subject, rbacv1.PolicyRule{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespacepurges"}, Verbs: []string{"force"}})
 	harness.Eventually(t, func() string {
 		_, stderr, err := user.Try(ctx, purge(mine), create...)
 		if err == nil {
@@ -123,7 +137,7 @@ func TestNamespacePurge(t *testing.T) {
 		wantContains(t, stderr, "kept is kept")
 	}
 	admin.RunWith(t, strings.ReplaceAll(keep, "TEAM", team), "delete", "-f", "-")
-	harness.Eventually(t, func() string { // the server's informers follow again
+	harness.Eventually(t, func() string { // until the server's informers have the change
 		_, stderr, err := user.Try(ctx, manifest, create...)
 		if err != nil {
 			return stderr
@@ -135,7 +149,7 @@ func TestNamespacePurge(t *testing.T) {
 
 	_, stderr, err := user.Try(ctx, purge(other), create...)
 	if err == nil {
-		t.Fatal("a purge in another Namespace")
+		t.Fatal("a purge in another Namespace succeeded")
 	}
 	wantContains(t, stderr, fmt.Sprintf(forbidden, other))
 	admin.RunWith(t, purge(other), "create", "-f", "-")
@@ -149,13 +163,14 @@ func TestNamespacePurge(t *testing.T) {
 	})
 }
 
-// TestControllerMayNotPurge asks the host: what ends terminations waits for what
-// holds them.
-func TestControllerMayNotPurge(t *testing.T) {
+// TestControllerMayNotForce asks the cluster about the rights of the controller.
+func TestControllerMayNotForce(t *testing.T) {
 	t.Parallel()
-	stdout, _, err := cluster.Kubectl(t).Try(t.Context(), "", "auth", "can-i", "create", "namespacepurges.tenancy.borough.io", "-n", "default",
-		"--as=system:serviceaccount:"+hostcluster.SystemNamespace+":borough-controller-manager")
-	if err == nil || strings.TrimSpace(stdout) != "no" {
-		t.Errorf("the controller may purge: %q, %v", stdout, err)
+	for verb, want := range map[string]string{"create": "yes", "force": "no"} {
+		stdout, stderr, err := cluster.Kubectl(t).Try(t.Context(), "", "auth", "can-i", verb, "namespacepurges.tenancy.borough.io", "-n", "default",
+			"--as=system:serviceaccount:"+hostcluster.SystemNamespace+":borough-controller-manager")
+		if strings.TrimSpace(stdout) != want {
+			t.Errorf("can the controller %s: %q, want %s (%v: %s)", verb, stdout, want, err, stderr)
+		}
 	}
 }

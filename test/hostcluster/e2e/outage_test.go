@@ -16,8 +16,8 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// newCluster returns a cluster of the test's own with Borough in it, two of
-// each process on an etcd of their own.
+// newCluster returns a separate cluster with a deployment of Borough: two
+// servers, two controllers, and an etcd.
 func newCluster(t *testing.T, serverFlags ...string) (*hostcluster.Cluster, *hostcluster.Borough) {
 	t.Helper()
 	ctx := t.Context()
@@ -30,7 +30,7 @@ func newCluster(t *testing.T, serverFlags ...string) (*hostcluster.Cluster, *hos
 	borough := cluster.NewBorough(t, hostcluster.BoroughOptions{
 		Etcd:        etcd,
 		ServerFlags: serverFlags,
-		// A second is the least that a Lease knows.
+		// The smallest unit of a Lease is a second.
 		ControllerFlags: []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s"},
 	})
 	if _, err := borough.AddServer(ctx); err != nil {
@@ -42,7 +42,7 @@ func newCluster(t *testing.T, serverFlags ...string) (*hostcluster.Cluster, *hos
 	return cluster, borough
 }
 
-// TestOutages takes one part after the other away.
+// TestOutages stops one component after the other.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -55,7 +55,7 @@ func TestOutages(t *testing.T) {
 		}
 	}
 
-	// A controller that leads dies; the other takes over.
+	// The leading controller dies; the other takes over.
 	leases := cluster.Client(t).CoordinationV1().Leases(hostcluster.SystemNamespace)
 	holder := func() string {
 		lease, err := leases.Get(ctx, "borough-controller-manager", metav1.GetOptions{})
@@ -75,7 +75,7 @@ func TestOutages(t *testing.T) {
 		t.Errorf("%s still leads", second)
 	}
 
-	// A server dies; what finds it gone asks again and gets the other.
+	// A server dies; clients whose connection breaks retry with the other.
 	borough.Servers[0].Process.Kill()
 	harness.Eventually(t, func() string {
 		if _, err := client.Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
@@ -93,7 +93,7 @@ func TestOutages(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Our etcd hangs; the host still discovers our kinds, quickly.
+	// Our etcd hangs; the cluster's discovery still returns our kinds quickly.
 	member := borough.Etcd().Members[0]
 	if err := member.Process.Pause(); err != nil {
 		t.Fatal(err)
@@ -113,11 +113,12 @@ func TestOutages(t *testing.T) {
 	serversDown(t, cluster, borough)
 }
 
-// TestCoupled has our Namespace go with the host's of the same name.
+// TestCoupled checks that our Namespace is deleted together with the cluster's
+// namespace of the same name.
 func TestCoupled(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	cluster, _ := newCluster(t, "--couple-host-namespaces")
+	cluster, _ := newCluster(t, "--couple-cluster-namespaces")
 	client := cluster.BoroughClient(t).TenancyV1()
 	for _, name := range []string{"coupled", "alone"} {
 		if _, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {

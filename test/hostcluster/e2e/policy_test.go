@@ -14,8 +14,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// The policies apply to Namespaces of ours with the label TEAM, and read another
-// label of theirs.
+// The policies apply to our Namespaces with the label TEAM, and read another
+// label of the Namespace.
 const policies = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
@@ -62,8 +62,9 @@ spec:
     namespaceSelector: {matchLabels: {team: TEAM}}
 `
 
-// TestPolicies applies admission policies of the host to our Pods. What they see
-// of the Namespace is ours, not the host's of the same name.
+// TestPolicies applies the cluster's admission policies to our Pods. Their
+// namespaceObject is our Namespace, not the cluster's namespace of the same
+// name.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -95,7 +96,7 @@ func TestPolicies(t *testing.T) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
 		}
 	}
-	harness.Eventually(t, func() string { // the server's informers follow
+	harness.Eventually(t, func() string { // until the server's informers have the policies
 		_, err := client.Pods(frozen).Create(ctx, pod(), metav1.CreateOptions{})
 		if err == nil {
 			return "a Pod was created in spite of the policy"
@@ -116,6 +117,6 @@ func TestPolicies(t *testing.T) {
 		return ""
 	})
 	if created := newPod(t, outside, "free"); created.Labels["stage"] != "" {
-		t.Errorf("the policies reach outside the Namespaces that they select: %v", created.Labels)
+		t.Errorf("the policies apply outside the selected Namespaces: %v", created.Labels)
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 const controllerUser = "system:serviceaccount:" + hostcluster.SystemNamespace + ":borough-controller-manager"
 
-// TestPurge deletes a Namespace with kubectl, which waits until it is gone. The
-// controller works through the cluster, as its service account.
+// TestPurge deletes a Namespace with kubectl, which waits until it is removed.
+// The controller works through the cluster with its service account.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -38,17 +38,18 @@ func TestPurge(t *testing.T) {
 	}
 	left, err := client.Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || len(left.Items) > 0 {
-		t.Errorf("got %d Pods that are left, error %v", len(left.Items), err)
+		t.Errorf("got %d remaining Pods, error %v", len(left.Items), err)
 	}
 	harness.Eventually(t, func() string {
 		return findAudit(t, func(event auditEvent) bool {
-			return event.Verb == "deletecollection" && event.User.Username == controllerUser &&
-				event.ObjectRef.Resource == "pods" && event.ObjectRef.Namespace == namespace
+			return event.Verb == "create" && event.User.Username == controllerUser &&
+				event.ObjectRef.Resource == "namespacepurges" && event.ObjectRef.Namespace == namespace
 		})
 	})
 }
 
-// TestPurgeNamesWhatBlocks leaves a finalizer on a Pod and reads the condition.
+// TestPurgeNamesWhatBlocks blocks the purge with a finalizer on a Pod and reads
+// the condition.
 func TestPurgeNamesWhatBlocks(t *testing.T) {
 	t.Parallel()
 	kubectl := cluster.Kubectl(t)
@@ -62,7 +63,7 @@ func TestPurgeNamesWhatBlocks(t *testing.T) {
 	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=delete", "--timeout=60s")
 }
 
-// TestLeader finds the controller in the Lease that it was elected by.
+// TestLeader finds the leading controller in the Lease.
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	leases := cluster.Client(t).CoordinationV1().Leases(hostcluster.SystemNamespace)
@@ -78,34 +79,35 @@ func TestLeader(t *testing.T) {
 	})
 }
 
-// TestHostNamespace deletes the host's namespace of the same name: the host's
-// namespace controller, which deletes our kinds too, leaves ours alone.
-func TestHostNamespace(t *testing.T) {
+// TestClusterNamespace deletes the cluster's namespace of the same name. The
+// cluster's namespace controller, which sends deletecollections for our kinds
+// too, does not delete our objects.
+func TestClusterNamespace(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	host := cluster.Client(t).CoreV1()
+	core := cluster.Client(t).CoreV1()
 	namespace := newNamespace(t)
 	pod := newPod(t, namespace, "stays")
-	newHostNamespace(t, namespace)
-	if _, err := host.ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "goes"}}, metav1.CreateOptions{}); err != nil {
+	newClusterNamespace(t, namespace)
+	if _, err := core.ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "goes"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := host.Namespaces().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: namespace}))
+	watcher, err := core.Namespaces().Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: namespace}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watcher.Stop()
 	cluster.Kubectl(t).Run(t, "delete", "namespace", namespace, "--timeout=60s")
 
-	// Nothing was in its way.
+	// Its termination was not blocked.
 	for event := range watcher.ResultChan() {
 		ns, ok := event.Object.(*corev1.Namespace)
 		if !ok {
-			t.Fatalf("the watch of the host's namespace: %+v", event)
+			t.Fatalf("the watch of the cluster's namespace: %+v", event)
 		}
 		for _, condition := range ns.Status.Conditions {
 			if condition.Status == corev1.ConditionTrue && strings.HasSuffix(string(condition.Type), "Failure") {
-				t.Errorf("the host's namespace has the condition %+v", condition)
+				t.Errorf("the cluster's namespace has the condition %+v", condition)
 			}
 		}
 		if event.Type == watch.Deleted {
@@ -116,13 +118,13 @@ func TestHostNamespace(t *testing.T) {
 	client := cluster.BoroughClient(t).TenancyV1()
 	got, err := client.Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil || got.UID != pod.UID || got.DeletionTimestamp != nil {
-		t.Errorf("after the host's namespace went, our Pod: %+v, error %v", got, err)
+		t.Errorf("after the removal of the cluster's namespace, our Pod: %+v, error %v", got, err)
 	}
 	ns, err := client.Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 	if err != nil || ns.Status.Phase != v1.NamespaceActive {
-		t.Errorf("after the host's namespace went, ours: %+v, error %v", ns, err)
+		t.Errorf("after the removal of the cluster's namespace, our Namespace: %+v, error %v", ns, err)
 	}
-	// It did come by.
+	// The namespace controller did send its deletecollections.
 	harness.Eventually(t, func() string {
 		return findAudit(t, func(event auditEvent) bool {
 			return event.Verb == "deletecollection" && strings.HasSuffix(event.User.Username, ":namespace-controller") &&
@@ -131,15 +133,15 @@ func TestHostNamespace(t *testing.T) {
 	})
 }
 
-// TestOwnerReferences has the host's garbage collector delete what is owned, as
-// the deletion of the owner asks: in the background, before the owner, or not at
-// all. The host's own objects are collected beside ours.
+// TestOwnerReferences checks that the cluster's garbage collector handles
+// dependents according to the propagation policy: background, foreground or
+// orphan. It also collects the cluster's own objects.
 func TestOwnerReferences(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	kubectl := cluster.Kubectl(t)
 	namespace := newNamespace(t)
-	newHostNamespace(t, namespace)
+	newClusterNamespace(t, namespace)
 	policies := []string{"background", "foreground", "orphan"}
 	for _, policy := range policies {
 		owner := newPod(t, namespace, policy)
@@ -163,10 +165,10 @@ func TestOwnerReferences(t *testing.T) {
 	for _, policy := range policies {
 		kubectl.Run(t, "delete", pods, policy, "-n", namespace, "--cascade="+policy, "--wait=false")
 	}
-	// The collector looks for new kinds every half minute.
+	// The garbage collector discovers new kinds every 30 seconds.
 	kubectl.Run(t, "wait", pods+"/background-owned", pods+"/foreground", pods+"/foreground-owned", pods+"/orphan", "-n", namespace, "--for=delete", "--timeout=90s")
 	orphan, err := cluster.BoroughClient(t).TenancyV1().Pods(namespace).Get(ctx, "orphan-owned", metav1.GetOptions{})
 	if err != nil || orphan.DeletionTimestamp != nil || len(orphan.OwnerReferences) > 0 {
-		t.Errorf("what was owned and is to stay: %+v, error %v", orphan, err)
+		t.Errorf("the orphaned Pod: %+v, error %v", orphan, err)
 	}
 }

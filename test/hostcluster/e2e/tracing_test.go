@@ -22,7 +22,7 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// collector is where API servers send their spans (OTLP over gRPC).
+// collector receives the spans of API servers (OTLP over gRPC).
 type collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 	server *grpc.Server
@@ -31,18 +31,18 @@ type collector struct {
 	spans []*tracev1.Span
 }
 
-// startCollector serves a collector and writes the configuration of tracing that
-// leads to it.
+// startCollector starts a collector and writes a tracing configuration with its
+// endpoint.
 func startCollector(configFile string) (*collector, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for spans: %w", err)
 	}
-	// Without a samplingRatePerMillion a request is traced only if it comes
-	// from one that is.
+	// Without a samplingRatePerMillion a request is traced only if its caller's
+	// span is sampled.
 	config := fmt.Sprintf("apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: %s\n", listener.Addr())
 	if err := os.WriteFile(configFile, []byte(config), 0o600); err != nil {
-		return nil, fmt.Errorf("write the configuration of tracing: %w", err)
+		return nil, fmt.Errorf("write the tracing configuration: %w", err)
 	}
 	c := &collector{server: grpc.NewServer()}
 	collectorv1.RegisterTraceServiceServer(c.server, c)
@@ -62,18 +62,18 @@ func (c *collector) Export(_ context.Context, request *collectorv1.ExportTraceSe
 	return &collectorv1.ExportTraceServiceResponse{}, nil
 }
 
-// trace returns the spans of a trace that have come so far.
+// trace returns the spans of a trace received so far.
 func (c *collector) trace(id string) []*tracev1.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.spans), func(s *tracev1.Span) bool { return hex.EncodeToString(s.TraceId) != id })
 }
 
-// callerSpan is the span, as the test pretends, that requests come from.
+// callerSpan is the parent span of the test's requests.
 const callerSpan = "00f067aa0ba902b7"
 
-// path returns an empty string if the spans of a trace that have come lead from
-// the caller through spans of these names, perhaps with others in between.
+// path returns an empty string if the received spans of a trace include a path
+// from the caller through spans of these names, perhaps with others in between.
 func (c *collector) path(trace string, names ...string) (reason string) {
 	spans := c.trace(trace)
 	byID := map[string]*tracev1.Span{}
@@ -83,7 +83,7 @@ func (c *collector) path(trace string, names ...string) (reason string) {
 	caller, _ := hex.DecodeString(callerSpan)
 	var leaves []string
 	for _, leaf := range spans {
-		// From the leaf up to the caller.
+		// Follow the parents from the leaf up to the caller.
 		left, s, ok := names, leaf, leaf.Name == names[len(names)-1]
 		for ok && string(s.ParentSpanId) != string(caller) {
 			if len(left) > 0 && s.Name == left[len(left)-1] {
@@ -99,9 +99,9 @@ func (c *collector) path(trace string, names ...string) (reason string) {
 	return fmt.Sprintf("the trace does not lead through %q; its spans are %q", names, leaves)
 }
 
-// TestTracing follows requests from the host's API server through ours to
-// etcd, to a webhook, and to our server itself, whose admission asks it for a
-// Namespace that it does not know of.
+// TestTracing follows requests from kube-apiserver through our server to etcd,
+// to a webhook, and to our server itself, when its admission gets a Namespace
+// that is not in its cache.
 func TestTracing(t *testing.T) {
 	t.Parallel()
 	team := newName("team")

@@ -18,8 +18,8 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// TestInformer keeps up with every Pod while its connections are cut, and its
-// server ends and is started again.
+// TestInformer checks that an informer misses no Pod while its connections
+// break and its server is restarted.
 func TestInformer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	namespace := newNamespace(t)
@@ -52,12 +52,12 @@ func TestInformer(t *testing.T) {
 		if err := server.Start(ctx); err != nil {
 			t.Fatal(err)
 		}
-		// The tests that follow want the host to know that it is back.
+		// Later tests need the aggregator to mark the server as available.
 		if err := borough.AwaitAPI(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// With every disconnect the informer waits longer before it connects again.
+	// The informer's backoff grows with every disconnect.
 	interruptions := []func(){
 		cluster.Network.Disconnect,
 		func() {
@@ -75,7 +75,7 @@ func TestInformer(t *testing.T) {
 		stays, goes := fmt.Sprintf("stays-%d", i), fmt.Sprintf("goes-%d", i)
 		newPod(t, namespace, stays)
 		newPod(t, namespace, goes)
-		// It knows of the Pod, so it has to hear of its end.
+		// The informer has the Pod, so it must report its deletion.
 		harness.Eventually(t, func() string {
 			if _, err := informer.Lister().Pods(namespace).Get(goes); err != nil {
 				return err.Error()
@@ -83,7 +83,7 @@ func TestInformer(t *testing.T) {
 			return ""
 		})
 		interrupt()
-		harness.Eventually(t, func() string { // what is under way fails
+		harness.Eventually(t, func() string { // pending requests fail
 			err := client.TenancyV1().Pods(namespace).Delete(ctx, goes, metav1.DeleteOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return err.Error()

@@ -21,12 +21,12 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// newTeamNamespaces creates two Namespaces of ours. The first has the label team,
-// the host's of the same name has not; of the second it is the other way round.
+// newTeamNamespaces creates two of our Namespaces. Only the first has the label
+// team; of the cluster's namespaces of the same names, only the second has it.
 func newTeamNamespaces(t *testing.T, team string) (inside, outside string) {
 	t.Helper()
 	label := map[string]string{"team": team}
-	create := func(ours, host map[string]string) string {
+	create := func(ours, core map[string]string) string {
 		t.Helper()
 		ns, err := cluster.BoroughClient(t).TenancyV1().Namespaces().Create(t.Context(),
 			&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: newName("webhooks"), Labels: ours}}, metav1.CreateOptions{})
@@ -34,7 +34,7 @@ func newTeamNamespaces(t *testing.T, team string) (inside, outside string) {
 			t.Fatal(err)
 		}
 		_, err = cluster.Client(t).CoreV1().Namespaces().Create(t.Context(),
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name, Labels: host}}, metav1.CreateOptions{})
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name, Labels: core}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func newTeamNamespaces(t *testing.T, team string) (inside, outside string) {
 	return create(label, nil), create(nil, label)
 }
 
-// marked is a Pod that denyMarked denies.
+// marked returns a Pod that denyMarked denies.
 func marked() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "marked-", Labels: map[string]string{"deny": "yes"}},
@@ -51,14 +51,14 @@ func marked() *v1.Pod {
 	}
 }
 
-// awaitDenied waits until the server has heard of a webhook that denies what is
-// marked. It only ever tries.
+// awaitDenied waits until the server knows a webhook that denies marked Pods.
+// It uses dry runs.
 func awaitDenied(t *testing.T, client versioned.Interface, namespace string) {
 	t.Helper()
 	harness.Eventually(t, func() string {
 		_, err := client.TenancyV1().Pods(namespace).Create(t.Context(), marked(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
-			return "no webhook denies what is marked"
+			return "no webhook denies a marked Pod"
 		}
 		if !strings.Contains(err.Error(), "denied the request: marked with deny") {
 			return err.Error()
@@ -67,8 +67,8 @@ func awaitDenied(t *testing.T, client versioned.Interface, namespace string) {
 	})
 }
 
-// TestWebhooks has webhooks of the host see and change our kinds, in the
-// Namespaces of ours that they select.
+// TestWebhooks checks that the cluster's webhooks see and change objects of our
+// kinds in the Namespaces that they select.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -101,7 +101,7 @@ func TestWebhooks(t *testing.T) {
 		return ""
 	})
 	// wantSeen fails the test unless the validating webhook has seen exactly one
-	// such request, from the user, and returns it.
+	// such request from the user, and returns it.
 	wantSeen := func(operation admissionv1.Operation, kind, resource, subresource, namespace, name string) *admissionv1.AdmissionRequest {
 		t.Helper()
 		seen := validating.seen(func(r *admissionv1.AdmissionRequest) bool {
@@ -130,7 +130,7 @@ func TestWebhooks(t *testing.T) {
 		return r
 	}
 
-	// Content, in both Namespaces.
+	// Test content in both Namespaces.
 	pod := marked()
 	pod.Name, pod.GenerateName, pod.Labels = "web", "", nil
 	created, err := client.Pods(inside).Create(ctx, pod, metav1.CreateOptions{})
@@ -144,7 +144,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	wantSeen(admissionv1.Create, "LimitRange", "limitranges", "", inside, "limits")
 	if free, err := client.Pods(outside).Create(ctx, marked(), metav1.CreateOptions{}); err != nil || free.Labels["webhook"] != "" {
-		t.Errorf("a Pod in a Namespace of which only the host's is selected: labels %v, error %v", free.Labels, err)
+		t.Errorf("a Pod in a Namespace where only the cluster's namespace matches: labels %v, error %v", free.Labels, err)
 	}
 	if _, err := client.LimitRanges(inside).Patch(ctx, "limits", types.MergePatchType, []byte(`{"metadata":{"labels":{"deny":"yes"}}}`), metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("a patch that the webhook denies: got error %v", err)
@@ -160,17 +160,17 @@ func TestWebhooks(t *testing.T) {
 		t.Error(err)
 	}
 	wantSeen(admissionv1.Delete, "LimitRange", "limitranges", "", inside, "limits")
-	// A deletecollection names no object; the old one says which it is.
+	// A deletecollection has no object name; the name is in the old object.
 	if err := client.Pods(inside).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
 	if seen := validating.seen(func(r *admissionv1.AdmissionRequest) bool {
 		return r.Operation == admissionv1.Delete && r.Namespace == inside && objectMeta(r).UID == created.UID
 	}); len(seen) == 0 {
-		t.Error("the webhook was not asked of a Pod that was deleted with others")
+		t.Error("the webhook did not see a Pod in a deletecollection")
 	}
 
-	// Namespaces go by their own labels, before they exist and after.
+	// For Namespaces, their own labels count, also on create.
 	labels := map[string]string{"team": team}
 	own := newName("webhooks")
 	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: own, Labels: map[string]string{"team": team, "deny": "yes"}}}
@@ -191,11 +191,11 @@ func TestWebhooks(t *testing.T) {
 	}
 	wantSeen(admissionv1.Delete, "Namespace", "namespaces", "", namespace.Name, namespace.Name)
 	if other := validating.seen(func(r *admissionv1.AdmissionRequest) bool { return r.Namespace == outside }); len(other) > 0 {
-		t.Errorf("the webhook was asked of a Namespace that it does not select: %v", other[0])
+		t.Errorf("the webhook saw a Namespace that it does not select: %v", other[0])
 	}
 }
 
-// TestWebhookFails has a webhook that does not answer, and one that must.
+// TestWebhookFails tests failing webhooks with both failure policies.
 func TestWebhookFails(t *testing.T) {
 	t.Parallel()
 	client := cluster.BoroughClient(t).TenancyV1()
@@ -214,9 +214,9 @@ func TestWebhookFails(t *testing.T) {
 		}
 		return ""
 	})
-	// The server hears of them in the order of their creation: it knows both.
+	// The server gets them in the order of their creation, so it knows both.
 	if _, err := client.Pods(inside[arv1.Ignore]).Create(t.Context(), marked(), metav1.CreateOptions{}); err != nil {
-		t.Errorf("a webhook that may fail: %v", err)
+		t.Errorf("a webhook with the failure policy Ignore: %v", err)
 	}
 }
 
@@ -227,8 +227,8 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestWebhookHoldsUp has a webhook that does not let a Pod be deleted. The
-// Namespace says so while it waits.
+// TestWebhookHoldsUp tests a webhook that denies the deletion of a Pod. The
+// conditions of the terminating Namespace report it.
 func TestWebhookHoldsUp(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -249,7 +249,7 @@ func TestWebhookHoldsUp(t *testing.T) {
 	wantContains(t, kubectl.Run(t, "get", namespaces, namespace, "-o", `jsonpath={.status.conditions[?(@.type=="NamespaceDeletionContentFailure")].message}`),
 		"denied the request: marked with deny")
 	if got, err := client.Pods(namespace).Get(ctx, held.Name, metav1.GetOptions{}); err != nil || got.UID != held.UID {
-		t.Errorf("the Pod that may not be deleted: %v", err)
+		t.Errorf("the Pod whose deletion is denied: %v", err)
 	}
 	remove()
 	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=delete", "--timeout=60s")

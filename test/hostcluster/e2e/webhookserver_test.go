@@ -21,7 +21,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// webhook is an admission webhook that remembers what it was asked.
+// webhook is an admission webhook that records its requests.
 type webhook struct {
 	server *httptest.Server
 	answer func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
@@ -30,8 +30,8 @@ type webhook struct {
 	requests []*admissionv1.AdmissionRequest
 }
 
-// newWebhook serves a webhook until the test ends. The context of an answer ends
-// with the request.
+// newWebhook serves a webhook until the test ends. The context of an answer
+// ends with the request.
 func newWebhook(t *testing.T, answer func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) *webhook {
 	w := &webhook{answer: answer}
 	w.server = httptest.NewTLSServer(w)
@@ -50,10 +50,11 @@ func (w *webhook) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	w.mu.Unlock()
 	review.Response = w.answer(request.Context(), review.Request)
 	review.Response.UID, review.Request = review.Request.UID, nil
-	_ = json.NewEncoder(writer).Encode(review) // fails only when the other side has gone
+	_ = json.NewEncoder(writer).Encode(review) // fails only if the client has disconnected
 }
 
-// clientConfig is how an API server finds the webhook.
+// clientConfig returns the configuration with which an API server reaches the
+// webhook.
 func (w *webhook) clientConfig() arv1.WebhookClientConfig {
 	return arv1.WebhookClientConfig{
 		URL:      new(w.server.URL),
@@ -61,16 +62,16 @@ func (w *webhook) clientConfig() arv1.WebhookClientConfig {
 	}
 }
 
-// seen returns the requests that match, in the order in which they came.
+// seen returns the matching requests in the order of their arrival.
 func (w *webhook) seen(match func(*admissionv1.AdmissionRequest) bool) []*admissionv1.AdmissionRequest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.requests), func(r *admissionv1.AdmissionRequest) bool { return !match(r) })
 }
 
-// registerValidating registers a webhook with the host for all that is done to
-// resources of ours, in Namespaces that have the label team. The test removes it
-// when it ends; so does the function that is returned.
+// registerValidating registers a webhook in the cluster for all operations on
+// our resources in Namespaces with the label team. The test removes it when it
+// ends, as does the returned function.
 func registerValidating(t *testing.T, w *webhook, team string, resources []string, modify ...func(*arv1.ValidatingWebhook)) (remove func()) {
 	t.Helper()
 	hook := arv1.ValidatingWebhook{
@@ -92,15 +93,15 @@ func registerValidating(t *testing.T, w *webhook, team string, resources []strin
 	}
 	remove = func() {
 		if err := client.Delete(context.Background(), meta.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			t.Errorf("remove a webhook: %v", err)
+			t.Errorf("delete a webhook: %v", err)
 		}
 	}
 	t.Cleanup(remove)
 	return remove
 }
 
-// registerMutating is registerValidating for a webhook that changes what is
-// created.
+// registerMutating is registerValidating for a webhook that mutates created
+// objects.
 func registerMutating(t *testing.T, w *webhook, team string, resources []string) {
 	t.Helper()
 	client := cluster.Client(t).AdmissionregistrationV1().MutatingWebhookConfigurations()
@@ -120,7 +121,7 @@ func registerMutating(t *testing.T, w *webhook, team string, resources []string)
 	}
 	t.Cleanup(func() {
 		if err := client.Delete(context.Background(), configuration.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("remove a webhook: %v", err)
+			t.Errorf("delete a webhook: %v", err)
 		}
 	})
 }
@@ -132,19 +133,19 @@ func ourRules(operation arv1.OperationType, resources []string) []arv1.RuleWithO
 	}}
 }
 
-// objectMeta is that of the object of a request, of the old one if there is no
-// other.
+// objectMeta returns the metadata of the request's object, or of the old object
+// if there is no new one.
 func objectMeta(request *admissionv1.AdmissionRequest) metav1.PartialObjectMetadata {
 	raw := request.Object.Raw
 	if len(raw) == 0 {
 		raw = request.OldObject.Raw
 	}
 	var object metav1.PartialObjectMetadata
-	_ = json.Unmarshal(raw, &object) // what can't be decoded is empty
+	_ = json.Unmarshal(raw, &object) // empty if it can't be decoded
 	return object
 }
 
-// denyMarked denies what has the label deny.
+// denyMarked denies objects with the label deny.
 func denyMarked(_ context.Context, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	if _, deny := objectMeta(request).Labels["deny"]; deny {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "marked with deny", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden}}

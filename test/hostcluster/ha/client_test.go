@@ -21,23 +21,21 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// retries says what clients do about requests that fail, besides what client-go
-// does by itself for everybody, kubectl too: it makes a request again when the
-// answer asks for it (429 or 5xx with Retry-After), and a GET also when the
-// connection was cut.
+// retries says whether clients retry failed requests in addition to client-go.
+// client-go, also in kubectl, retries a request if the response asks for it
+// (429 or 5xx with Retry-After), and a GET also if the connection breaks.
 type retries bool
 
 const (
-	// none is for what is done in good order: nobody is to notice.
+	// none is for graceful operations, which clients must not notice.
 	none retries = false
-	// requeue is for what breaks: like a controller, a client makes a request
-	// again, a little later, that failed for a reason that passes.
+	// requeue is for failures: like a controller, a client retries after a short
+	// delay if the error is transient.
 	requeue retries = true
 )
 
-// passes says whether the reason for which a request failed may be gone the next
-// time.
-func passes(err error) bool {
+// isTransient reports whether a retry may succeed after the error.
+func isTransient(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := status.Status().Code
 		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
@@ -45,12 +43,12 @@ func passes(err error) bool {
 	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// figures are what a load comes to.
+// figures are the measurements of a load.
 type figures struct {
-	// requests are those on the wire, again those that client-go made again, and
-	// requeued those that a client did.
-	requests, again, requeued atomic.Int64
-	// slowest is how long the slowest request took, all tries included.
+	// requests counts those sent, retried those of them that client-go retried,
+	// and requeued those that a client retried.
+	requests, retried, requeued atomic.Int64
+	// slowest is the longest duration of a request, including retries.
 	slowest atomic.Int64
 
 	mu     sync.Mutex
@@ -60,8 +58,8 @@ type figures struct {
 func (f *figures) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return fmt.Sprintf("%d requests on the wire, %d of them made again by client-go and %d by the client, %d failed; the slowest took %s",
-		f.requests.Load(), f.again.Load(), f.requeued.Load(), len(f.failed), time.Duration(f.slowest.Load()).Round(time.Millisecond))
+	return fmt.Sprintf("%d requests sent, %d of them retried by client-go and %d by the client, %d failed; the slowest took %s",
+		f.requests.Load(), f.retried.Load(), f.requeued.Load(), len(f.failed), time.Duration(f.slowest.Load()).Round(time.Millisecond))
 }
 
 func (f *figures) fail(err error) {
@@ -70,7 +68,7 @@ func (f *figures) fail(err error) {
 	f.failed = append(f.failed, fmt.Errorf("at %s: %w", time.Now().Format(time.StampMilli), err))
 }
 
-// report fails the test if anything failed.
+// report fails the test if a request failed.
 func (f *figures) report(t *testing.T) {
 	t.Helper()
 	f.mu.Lock()
@@ -84,7 +82,8 @@ func (f *figures) report(t *testing.T) {
 	}
 }
 
-// newClient returns a client, through the host, whose requests count.
+// newClient returns a client, through kube-apiserver, whose requests are
+// counted.
 func (f *figures) newClient(t *testing.T, cluster *hostcluster.Cluster) versioned.Interface {
 	t.Helper()
 	config := cluster.AdminConfig()
@@ -93,7 +92,7 @@ func (f *figures) newClient(t *testing.T, cluster *hostcluster.Cluster) versione
 			f.requests.Add(1)
 			response, err := next.RoundTrip(request)
 			if err == nil && response.Header.Get("Retry-After") != "" {
-				f.again.Add(1)
+				f.retried.Add(1)
 			}
 			return response, err
 		})
@@ -109,16 +108,16 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// do makes a request, and again as the retries say. The request is told whether
-// it was made before, in which case it may have been carried out.
-func (f *figures) do(ctx context.Context, retries retries, what string, request func(ctx context.Context, again bool) error) error {
+// do calls request and, depending on retries, retries it. The argument retried
+// says that it was sent before, in which case it may have been carried out.
+func (f *figures) do(ctx context.Context, retries retries, what string, request func(ctx context.Context, retried bool) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	again := false
+	retried := false
 	backoff := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: time.Second}
 	for {
-		err := request(ctx, again)
+		err := request(ctx, retried)
 		if err == nil {
 			took := int64(time.Since(began))
 			for slowest := f.slowest.Load(); took > slowest && !f.slowest.CompareAndSwap(slowest, took); slowest = f.slowest.Load() {
@@ -126,11 +125,11 @@ func (f *figures) do(ctx context.Context, retries retries, what string, request 
 			return nil
 		}
 		err = fmt.Errorf("%s: %w", what, err)
-		if retries == none || !passes(err) {
+		if retries == none || !isTransient(err) {
 			return err
 		}
 		f.requeued.Add(1)
-		again = true
+		retried = true
 		timer := time.NewTimer(backoff.Step())
 		select {
 		case <-ctx.Done():

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fillDisk lets a member, the leader, write no more to its files, of which it
-// hears in the way that a full disk has too: a write fails.
+// fillDisk makes the writes of the leader of etcd fail, as a full disk does, by
+// limiting the size of its files.
 func fillDisk(ctx context.Context, t *testing.T, s *site, l *load) error {
 	leader, _, err := s.leader(ctx)
 	if err != nil {

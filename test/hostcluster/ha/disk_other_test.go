@@ -11,6 +11,6 @@ import (
 )
 
 func fillDisk(_ context.Context, t *testing.T, _ *site, _ *load) error {
-	t.Log("not tried: only Linux can limit the files of a process that runs")
+	t.Log("skipped: only Linux can limit the file size of a running process")
 	return nil
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// trial is something that is done to a site under load.
-type trial struct {
+// disruption is an operation on a site under load, or a failure.
+type disruption struct {
 	name    string
 	retries retries
 	run     func(context.Context, *testing.T, *site, *load) error
 }
 
-// TestServersAndControllers restarts and kills them.
+// TestServersAndControllers restarts and kills servers and controllers.
 func TestServersAndControllers(t *testing.T) {
 	t.Parallel()
-	try(t, []trial{
+	disrupt(t, []disruption{
 		{"servers restarted", none, restartServers},
 		{"controllers restarted", none, restartControllers},
 		{"servers killed", requeue, killServers},
@@ -29,34 +29,34 @@ func TestServersAndControllers(t *testing.T) {
 	})
 }
 
-// TestEtcd restarts and kills its members.
+// TestEtcd restarts and kills members of etcd.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
-	try(t, []trial{
+	disrupt(t, []disruption{
 		{"restarted", none, restartEtcd},
 		{"killed", requeue, killEtcd},
 	})
 }
 
-// TestEtcdFailing makes members stand still, and has one run out of disk.
+// TestEtcdFailing pauses members of etcd, and fills the disk of one.
 func TestEtcdFailing(t *testing.T) {
 	t.Parallel()
-	try(t, []trial{
-		{"standing still", requeue, pauseEtcd},
+	disrupt(t, []disruption{
+		{"paused", requeue, pauseEtcd},
 		{"out of disk", requeue, fillDisk},
 	})
 }
 
-// try makes one trial after the other. Each begins when all is well again.
-func try(t *testing.T, trials []trial) {
+// disrupt runs the disruptions one by one. Each must leave a healthy site.
+func disrupt(t *testing.T, disruptions []disruption) {
 	s := newSite(t)
-	for _, trial := range trials {
-		ok := t.Run(trial.name, func(t *testing.T) {
-			l := s.startLoad(t, trial.retries)
+	for _, d := range disruptions {
+		ok := t.Run(d.name, func(t *testing.T) {
+			l := s.startLoad(t, d.retries)
 			if err := l.awaitWrites(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := trial.run(t.Context(), t, s, l); err != nil {
+			if err := d.run(t.Context(), t, s, l); err != nil {
 				t.Fatal(err)
 			}
 			if err := l.awaitWrites(t.Context()); err != nil {
@@ -65,7 +65,7 @@ func try(t *testing.T, trials []trial) {
 			l.stop(t)
 		})
 		if !ok {
-			return // what follows would not begin well
+			return // the next one would not start with a healthy site
 		}
 	}
 }
@@ -84,7 +84,7 @@ func killServers(ctx context.Context, _ *testing.T, s *site, l *load) (err error
 	return err
 }
 
-// restartControllers has each lead for a while: the first one does.
+// restartControllers restarts both, so that each leads for a while.
 func restartControllers(ctx context.Context, t *testing.T, s *site, l *load) error {
 	for _, controller := range s.borough.Controllers {
 		then := s.leases.now()
@@ -97,7 +97,7 @@ func restartControllers(ctx context.Context, t *testing.T, s *site, l *load) err
 		}
 		t.Log(move)
 		if !move.released {
-			t.Error("a controller that ended in good order did not give the Lease back")
+			t.Error("a controller that shut down gracefully did not release the Lease")
 		}
 		if err := errors.Join(l.awaitWrites(ctx), controller.Start(ctx)); err != nil {
 			return err
@@ -119,7 +119,7 @@ func killControllers(ctx context.Context, t *testing.T, s *site, l *load) error 
 		}
 		t.Log(move)
 		if move.released {
-			t.Error("a controller that was killed gave the Lease back")
+			t.Error("a controller that was killed released the Lease")
 		}
 		if err := errors.Join(l.awaitWrites(ctx), controller.Start(ctx)); err != nil {
 			return err
@@ -143,8 +143,8 @@ func killEtcd(ctx context.Context, _ *testing.T, s *site, l *load) (err error) {
 	return err
 }
 
-// pauseEtcd has a follower and the leader stand still, as on a machine that
-// hangs: connections to it stay, and nothing comes over them.
+// pauseEtcd pauses a follower and the leader, as on a machine that hangs:
+// connections stay open, but nothing is received.
 func pauseEtcd(ctx context.Context, t *testing.T, s *site, l *load) error {
 	leader, follower, err := s.leader(ctx)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 
 const (
 	leaseName = "borough-controller-manager"
-	// leaseDuration is short, for what waits for it to end. A second is the
-	// least that a Lease knows.
+	// leaseDuration is short because the test waits for expiry. The smallest unit
+	// of a Lease is a second.
 	leaseDuration = 4 * time.Second
 )
 
@@ -32,7 +32,7 @@ var leaseFlags = []string{
 	"--leader-elect-retry-period=1s",
 }
 
-// leases is all that the Lease of the leader has been.
+// leases is the history of the leader election Lease.
 type leases struct {
 	mu      sync.Mutex
 	history []*coordinationv1.Lease
@@ -70,18 +70,18 @@ func (l *leases) add(lease *coordinationv1.Lease) {
 	l.history = append(l.history, lease)
 }
 
-// now is the length of the history, from which on awaitMove is to look.
+// now returns the length of the history, for awaitMove.
 func (l *leases) now() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.history) - 1
 }
 
-// move is how the Lease went from one to the other.
+// move describes how another controller took over the Lease.
 type move struct {
-	// released says that it was given back.
+	// released means that the previous holder released it.
 	released bool
-	// gap is how long nobody renewed it.
+	// gap is the time without a renewal.
 	gap time.Duration
 }
 
@@ -90,21 +90,21 @@ func (m move) String() string {
 	if m.released {
 		how = "was given back"
 	}
-	return fmt.Sprintf("the Lease %s and went to the other %s after its last renewal", how, m.gap.Round(time.Millisecond))
+	return fmt.Sprintf("the Lease %s and was acquired by the other controller %s after its last renewal", how, m.gap.Round(time.Millisecond))
 }
 
-// awaitMove waits until somebody else leads than did back then. There must be
-// nobody in between.
+// awaitMove waits until another controller leads than at index then. There must
+// be only one change.
 func (l *leases) awaitMove(ctx context.Context, then int) (m move, err error) {
 	err = await(ctx, func(context.Context) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		first, last := l.history[then], l.history[len(l.history)-1]
 		if holder(last) == "" || holder(last) == holder(first) {
-			return fmt.Errorf("the Lease is held by %q, and was by %q", holder(last), holder(first))
+			return fmt.Errorf("the Lease is held by %q, before by %q", holder(last), holder(first))
 		}
 		if before, now := *first.Spec.LeaseTransitions, *last.Spec.LeaseTransitions; now != before+1 {
-			return fmt.Errorf("the Lease has changed hands %d times, and before %d times", now, before)
+			return fmt.Errorf("the Lease changed holders %d times, before %d times", now, before)
 		}
 		for _, lease := range l.history[then:] {
 			switch holder(lease) {

@@ -27,44 +27,45 @@ import (
 )
 
 const (
-	// pause is what each client waits between two requests at least, so that it
-	// is the processes and not the machine that are tested.
+	// pause is the minimum time between two requests of a client. It keeps the
+	// load low enough for the machine.
 	pause = 30 * time.Millisecond
-	// meanwhile is how many writes are acknowledged before something else is
-	// done to a process.
-	meanwhile = 20
-	// pageSize makes lists of several pages.
+	// writesBetween is the number of writes to wait for between two disruptions of
+	// a process.
+	writesBetween = 20
+	// pageSize is small so that lists have several pages.
 	pageSize = 50
 )
 
-// object is something that a client has created.
+// object is an object that a client has created.
 type object struct {
 	resource
 	name string
-	// going says that a client wants it deleted, or its Namespace.
-	going bool
+	// deleting means that a client has deleted it or its Namespace.
+	deleting bool
 }
 
-// load is clients that write, list and watch all the time, through the host.
+// load is a set of clients that write, list and watch continuously through
+// kube-apiserver.
 type load struct {
 	site    *site
 	retries retries
 	figures figures
-	// home is a Namespace that stays.
+	// home is a Namespace that is not deleted.
 	home string
 
 	writers, watchers         sync.WaitGroup
 	stopWriters, stopWatchers context.CancelFunc
 	records                   []*record
-	written                   chan struct{}   // a token for each write
-	rounds                    []*atomic.Int64 // of each writer
+	written                   chan struct{}   // receives a token for each write
+	rounds                    []*atomic.Int64 // completed by each writer
 
 	mu      sync.Mutex
 	objects map[types.UID]*object
 	serial  int
 }
 
-// startLoad starts the clients. Something of each resource exists already.
+// startLoad starts the clients.
 func (s *site) startLoad(t *testing.T, retries retries) *load {
 	t.Helper()
 	l := &load{site: s, retries: retries, written: make(chan struct{}, 1), objects: map[types.UID]*object{}}
@@ -106,7 +107,7 @@ func (s *site) startLoad(t *testing.T, retries retries) *load {
 					return
 				case <-tick.C:
 				}
-				// What has begun is finished.
+				// The last call runs to its end.
 				if err := write(context.WithoutCancel(ctx), client); err != nil {
 					l.figures.fail(err)
 				}
@@ -121,11 +122,11 @@ func (s *site) startLoad(t *testing.T, retries retries) *load {
 	return l
 }
 
-// awaitWrites returns after some writes have been acknowledged.
+// awaitWrites returns after writesBetween writes have been acknowledged.
 func (l *load) awaitWrites(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for range meanwhile {
+	for range writesBetween {
 		select {
 		case <-l.written:
 		case <-ctx.Done():
@@ -135,16 +136,16 @@ func (l *load) awaitWrites(ctx context.Context) error {
 	return nil
 }
 
-// awaitAll returns when every client has got somewhere, and every watcher knows
-// of it. It says how long the two took.
+// awaitAll returns when every client has completed a round and every watcher
+// has seen its writes. It returns how long both took.
 func (l *load) awaitAll(ctx context.Context) (string, error) {
 	began := time.Now()
 	for _, rounds := range l.rounds {
-		// One may have been as good as over.
+		// The current round may be almost complete.
 		goal := rounds.Load() + 2
 		err := await(ctx, func(context.Context) error {
 			if n := rounds.Load(); n < goal {
-				return fmt.Errorf("a client has not done %d rounds yet, but %d", goal, n)
+				return fmt.Errorf("a client has not completed %d rounds yet, only %d", goal, n)
 			}
 			return nil
 		})
@@ -162,7 +163,7 @@ func (l *load) awaitAll(ctx context.Context) (string, error) {
 				l.mu.Lock()
 				o := *l.objects[uid]
 				l.mu.Unlock()
-				if !r.knows(uid) && o.resource == r.resource && !o.going {
+				if !r.knows(uid) && o.resource == r.resource && !o.deleting {
 					return fmt.Errorf("%s has not seen %s", r.name, o.name)
 				}
 			}
@@ -173,10 +174,10 @@ func (l *load) awaitAll(ctx context.Context) (string, error) {
 		}
 	}
 	round := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	return fmt.Sprintf("every client was served within %s, and every watcher heard of it within %s", round(served), round(time.Since(began))), nil
+	return fmt.Sprintf("every client was served within %s, and every watcher saw it within %s", round(served), round(time.Since(began))), nil
 }
 
-// writePods creates a Pod that stays and one that does not.
+// writePods creates one Pod that stays and one that it deletes.
 func (l *load) writePods(ctx context.Context, client versioned.Interface) error {
 	if _, err := l.createPod(ctx, client, l.home); err != nil {
 		return err
@@ -229,12 +230,12 @@ type creator[T any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 }
 
-// create creates an object. One that is there when it is tried again is its own:
-// the name is nobody else's.
+// create creates an object. If a retry returns AlreadyExists, the object is
+// from the first attempt, because names are unique.
 func create[T metav1.Object](ctx context.Context, l *load, resource resource, client creator[T], desired T) (created T, err error) {
-	err = l.figures.do(ctx, l.retries, "create "+path.Join(string(resource), desired.GetName()), func(ctx context.Context, again bool) (err error) {
+	err = l.figures.do(ctx, l.retries, "create "+path.Join(string(resource), desired.GetName()), func(ctx context.Context, retried bool) (err error) {
 		created, err = client.Create(ctx, desired, metav1.CreateOptions{})
-		if again && apierrors.IsAlreadyExists(err) {
+		if retried && apierrors.IsAlreadyExists(err) {
 			created, err = client.Get(ctx, desired.GetName(), metav1.GetOptions{})
 		}
 		return err
@@ -249,22 +250,22 @@ func create[T metav1.Object](ctx context.Context, l *load, resource resource, cl
 	return created, nil
 }
 
-// delete deletes an object, and content with it. One that is gone when it is
-// tried again went by the first try.
+// delete deletes an object, including the content of a Namespace. If a retry
+// returns NotFound, the first attempt succeeded.
 func (l *load) delete(ctx context.Context, resource resource, client versioned.Interface, o metav1.Object, content ...types.UID) error {
 	l.mu.Lock()
 	for _, uid := range append(content, o.GetUID()) {
-		l.objects[uid].going = true
+		l.objects[uid].deleting = true
 	}
 	l.mu.Unlock()
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID()))}
-	err := l.figures.do(ctx, l.retries, "delete "+path.Join(string(resource), o.GetName()), func(ctx context.Context, again bool) (err error) {
+	err := l.figures.do(ctx, l.retries, "delete "+path.Join(string(resource), o.GetName()), func(ctx context.Context, retried bool) (err error) {
 		if resource == pods {
 			err = client.TenancyV1().Pods(o.GetNamespace()).Delete(ctx, o.GetName(), options)
 		} else {
 			err = client.TenancyV1().Namespaces().Delete(ctx, o.GetName(), options)
 		}
-		if again && apierrors.IsNotFound(err) {
+		if retried && apierrors.IsNotFound(err) {
 			return nil
 		}
 		return err
@@ -278,12 +279,12 @@ func (l *load) delete(ctx context.Context, resource resource, client versioned.I
 func (l *load) wrote() {
 	select {
 	case l.written <- struct{}{}:
-	default: // nobody waits
+	default: // no test waits
 	}
 }
 
-// list lists the Pods that are at home, in pages, and looks for all that were
-// there before.
+// list lists the Pods in home in pages, and checks that all Pods from before
+// the list are in it.
 func (l *load) list(ctx context.Context, client versioned.Interface) error {
 	missing := l.staying()
 	options := metav1.ListOptions{Limit: pageSize}
@@ -315,22 +316,21 @@ func (l *load) list(ctx context.Context, client versioned.Interface) error {
 	return nil
 }
 
-// staying are the names of Pods at home that nobody wants deleted.
+// staying returns the names of the Pods in home that are not deleted.
 func (l *load) staying() map[types.UID]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	names := map[types.UID]string{}
 	for uid, o := range l.objects {
-		if o.resource == pods && !o.going && path.Dir(o.name) == l.home {
+		if o.resource == pods && !o.deleting && path.Dir(o.name) == l.home {
 			names[uid] = o.name
 		}
 	}
 	return names
 }
 
-// stop stops the clients. The test fails if a request of theirs failed, or what
-// there is in the end is not what they were told, or a watch has missed
-// something.
+// stop stops the clients. The test fails if a request failed, if the remaining
+// objects differ from the acknowledged writes, or if a watch missed an event.
 func (l *load) stop(t *testing.T) {
 	t.Helper()
 	l.stopWriters()
@@ -354,8 +354,8 @@ func (l *load) stop(t *testing.T) {
 	}
 }
 
-// compare returns how what there is of a resource differs from what the clients
-// have left.
+// compare returns an error if the existing objects of a resource differ from
+// those that the clients expect.
 func (l *load) compare(ctx context.Context, client versioned.Interface, r resource) error {
 	list, err := r.list(ctx, client, metav1.ListOptions{})
 	if err != nil {
@@ -369,8 +369,8 @@ func (l *load) compare(ctx context.Context, client versioned.Interface, r resour
 		}
 		o := l.objects[accessor.GetUID()]
 		there[accessor.GetUID()] = true
-		if name := accessor.GetName(); strings.HasPrefix(name, l.home+"-") && (o == nil || o.going) {
-			return fmt.Errorf("%s %s is there, and is %+v to the clients", r, name, o)
+		if name := accessor.GetName(); strings.HasPrefix(name, l.home+"-") && (o == nil || o.deleting) {
+			return fmt.Errorf("%s %s exists, the clients expect %+v", r, name, o)
 		}
 		return nil
 	})
@@ -378,7 +378,7 @@ func (l *load) compare(ctx context.Context, client versioned.Interface, r resour
 		return err
 	}
 	for uid, o := range l.objects {
-		if o.resource == r && !o.going && !there[uid] {
+		if o.resource == r && !o.deleting && !there[uid] {
 			return fmt.Errorf("%s %s was lost", r, o.name)
 		}
 	}

@@ -1,10 +1,10 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ha tests that Borough stays up: two servers and two controllers on an
-// etcd of three members with TLS, behind the aggregator of a real Kubernetes
-// cluster, of which one after the other is restarted, killed, or stands still,
-// while clients write, read and watch.
+// Package ha tests the availability of Borough: two servers and two controllers
+// with an etcd of three members, with TLS, behind the aggregator of a real
+// Kubernetes cluster. Each of them is restarted, killed or paused while clients
+// write, read and watch.
 package ha
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// They wait more than they work, also where there are few processors.
+	// The tests mostly wait, so they run in parallel also with few CPUs.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -23,9 +23,9 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// TestEtcdManifest runs the three members of the StatefulSet with the arguments
-// that it has: only where its Pods would have addresses and volumes of their own
-// are they others.
+// TestEtcdManifest runs the three members of the StatefulSet with its
+// arguments. They differ only where the Pods would have separate addresses and
+// volumes.
 func TestEtcdManifest(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(filepath.Join(harness.Root, "artifacts", "deploy", "components", "etcd", "stateful-set.yaml"))
@@ -43,9 +43,9 @@ func TestEtcdManifest(t *testing.T) {
 	}
 	tls := newTLSFiles(t)
 
-	// ports are, by member, those for its ports.
+	// ports maps the ports of the manifest to local ports, by member.
 	ports := make([]map[string]int, *set.Spec.Replicas)
-	var everywhere []string // replacements in the arguments of all
+	var everywhere []string // replacements in the arguments of all members
 	for i := range ports {
 		ports[i] = map[string]int{}
 		for _, port := range container.Ports {
@@ -113,7 +113,7 @@ func TestEtcdManifest(t *testing.T) {
 	}
 }
 
-// newTLSFiles returns a directory like a Secret of a certificate is mounted.
+// newTLSFiles returns a directory with the files of a mounted TLS Secret.
 func newTLSFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -20,20 +20,20 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// timeout is how long anything may take to come about. Usual are seconds.
+// timeout bounds each wait. Most take seconds.
 const timeout = 3 * time.Minute
 
-// gracefully are the flags by which the manifests have a server end, with
-// shorter times: nothing here takes as long to spread as in a cluster of many
-// nodes.
+// gracefully are the flags for graceful shutdown from the manifests with
+// shorter times, because endpoints are updated faster here than in a cluster
+// with many nodes.
 var gracefully = []string{
 	"--shutdown-delay-duration=2s",
 	"--shutdown-send-retry-after=true",
 	"--shutdown-watch-termination-grace-period=2s",
 }
 
-// site is two servers and two controllers on an etcd of three members, in a
-// cluster.
+// site is a deployment in a cluster: two servers, two controllers, and an etcd
+// of three members.
 type site struct {
 	cluster *hostcluster.Cluster
 	borough *hostcluster.Borough
@@ -47,10 +47,10 @@ func newSite(t *testing.T) *site {
 	ctx := t.Context()
 	s := &site{cluster: hostcluster.New(t, hostcluster.Options{
 		Etcd:                hostcluster.EtcdOptions{Unsafe: true},
-		NoControllerManager: true, // nothing here is its business
+		NoControllerManager: true, // the tests do not need it
 	})}
 	var err error
-	// Nothing here takes the page cache away.
+	// Processes are killed, but the page cache survives.
 	s.etcd, err = hostcluster.StartEtcd(ctx, filepath.Join(s.cluster.Dir, "borough-etcd"), hostcluster.EtcdOptions{Members: 3, Unsafe: true})
 	if err != nil {
 		t.Fatalf("start etcd: %v", err)
@@ -82,7 +82,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// leader returns the member of etcd that leads, once there is one, and another.
+// leader returns the leader of etcd, once there is one, and a follower.
 func (s *site) leader(ctx context.Context) (leader, follower *hostcluster.EtcdMember, err error) {
 	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(s.etcd.Endpoints(), ","), TLS: s.tls})
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *site) leader(ctx context.Context) (leader, follower *hostcluster.EtcdMe
 			cancel()
 			switch {
 			case err != nil:
-				return fmt.Errorf("ask %s for its status: %w", member.Endpoint, err)
+				return fmt.Errorf("get the status of %s: %w", member.Endpoint, err)
 			case status.Leader == status.Header.MemberId:
 				leader = member
 			default:
@@ -112,16 +112,15 @@ func (s *site) leader(ctx context.Context) (leader, follower *hostcluster.EtcdMe
 	return leader, follower, err
 }
 
-// restartServer does what a rollout does to one of the servers: its end is asked
-// for, and at the same time the Service stops sending it new requests.
+// restartServer restarts a server as a rollout does: it sends SIGTERM, and at
+// the same time the Service stops sending new requests.
 func restartServer(ctx context.Context, server *hostcluster.BoroughServer) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Process.Stop() }()
 	return errors.Join(server.SetReady(ctx, false), <-stopped, startServer(ctx, server))
 }
 
-// killServer ends a server as a crash does, which the kubelet notices a little
-// later.
+// killServer kills a server, which the kubelet notices a little later.
 func killServer(ctx context.Context, server *hostcluster.BoroughServer) error {
 	server.Process.Kill()
 	return errors.Join(server.Process.Flaws(), server.SetReady(ctx, false))
@@ -134,9 +133,9 @@ func startServer(ctx context.Context, server *hostcluster.BoroughServer) error {
 	return server.SetReady(ctx, true)
 }
 
-// restartMember stops a member of etcd, in good order, and starts it.
+// restartMember stops a member of etcd gracefully and starts it.
 func restartMember(ctx context.Context, member *hostcluster.EtcdMember) error {
-	// It ends by the signal, so it never exits with 0.
+	// It exits by the signal, so its exit code is never 0.
 	if err := syscall.Kill(member.Process.PID(), syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop a member of etcd: %w", err)
 	}
@@ -148,7 +147,7 @@ func restartMember(ctx context.Context, member *hostcluster.EtcdMember) error {
 	return member.Start(ctx)
 }
 
-// await asks until there is no reason to go on, for at most the timeout.
+// await polls the condition until it returns nil, for at most the timeout.
 func await(ctx context.Context, condition func(context.Context) error) error {
 	return hostcluster.Await(ctx, timeout, condition)
 }

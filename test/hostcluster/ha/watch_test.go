@@ -26,7 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 )
 
-// resource is what there are watches of.
+// resource is a resource that is watched.
 type resource string
 
 const (
@@ -40,19 +40,19 @@ type record struct {
 	resource
 
 	mu   sync.Mutex
-	seen map[types.UID]*sight
-	// reconnects and relists are how often a watch was begun anew where the last
-	// one ended, and how often that was not possible. Events are lost to nobody
-	// then, but what came and went in between is not seen at all.
+	seen map[types.UID]*eventCounts
+	// reconnects counts watches that continued where the last one ended, relists
+	// those that had to list again. After a relist no object is missed, except one
+	// that was created and deleted in between.
 	reconnects, relists atomic.Int64
 	events              atomic.Int64
 }
 
-// sight is how often an object was seen to come and go.
-type sight struct{ added, deleted int }
+// eventCounts counts the events of an object.
+type eventCounts struct{ added, deleted int }
 
 func newRecord(name string, resource resource) *record {
-	return &record{name: name, resource: resource, seen: map[types.UID]*sight{}}
+	return &record{name: name, resource: resource, seen: map[types.UID]*eventCounts{}}
 }
 
 func (r *record) see(object any, event watch.EventType) {
@@ -61,14 +61,14 @@ func (r *record) see(object any, event watch.EventType) {
 	}
 	accessor, err := meta.Accessor(object)
 	if err != nil {
-		panic(err) // every object of ours has metadata
+		panic(err) // all our objects have metadata
 	}
 	r.events.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.seen[accessor.GetUID()]
 	if s == nil {
-		s = &sight{}
+		s = &eventCounts{}
 		r.seen[accessor.GetUID()] = s
 	}
 	switch event {
@@ -85,7 +85,7 @@ func (r *record) knows(uid types.UID) bool {
 	return r.seen[uid] != nil
 }
 
-// verify returns what the watcher saw too little or too much of.
+// verify returns the events that the watcher missed or got twice.
 func (r *record) verify(expected map[types.UID]*object) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,14 +94,14 @@ func (r *record) verify(expected map[types.UID]*object) error {
 		if o.resource != r.resource {
 			continue
 		}
-		s, want := sight{}, sight{added: 1}
-		if o.going {
+		s, want := eventCounts{}, eventCounts{added: 1}
+		if o.deleting {
 			want.deleted = 1
 		}
 		if seen := r.seen[uid]; seen != nil {
 			s = *seen
 		}
-		if s != want && !(r.relists.Load() > 0 && o.going && s == sight{}) {
+		if s != want && !(r.relists.Load() > 0 && o.deleting && s == eventCounts{}) {
 			wrong = append(wrong, fmt.Errorf("%s saw %s %s added %d and deleted %d times, want %d and %d",
 				r.name, r.resource, o.name, s.added, s.deleted, want.added, want.deleted))
 		}
@@ -113,10 +113,10 @@ func (r *record) verify(expected map[types.UID]*object) error {
 }
 
 func (r *record) String() string {
-	return fmt.Sprintf("%s: %d events, begun anew %d times, listed again %d times", r.name, r.events.Load(), r.reconnects.Load(), r.relists.Load())
+	return fmt.Sprintf("%s: %d events, reconnected %d times, relisted %d times", r.name, r.events.Load(), r.reconnects.Load(), r.relists.Load())
 }
 
-// list and watch of a resource, in all Namespaces.
+// list lists a resource in all Namespaces; watch watches it.
 func (r resource) list(ctx context.Context, client versioned.Interface, options metav1.ListOptions) (runtime.Object, error) {
 	if r == pods {
 		return client.TenancyV1().Pods("").List(ctx, options)
@@ -131,8 +131,8 @@ func (r resource) watch(ctx context.Context, client versioned.Interface, options
 	return client.TenancyV1().Namespaces().Watch(ctx, options)
 }
 
-// watchRaw records what the bare watch says, begun anew where it ended whenever
-// it does, from a resourceVersion on until the context ends.
+// watchRaw records the events of a plain watch from a resourceVersion on, and
+// reconnects when it ends, until the context ends.
 func (l *load) watchRaw(ctx context.Context, client versioned.Interface, r *record, from string) {
 	at := from
 	for ctx.Err() == nil {
@@ -156,7 +156,7 @@ func (l *load) watchRaw(ctx context.Context, client versioned.Interface, r *reco
 				l.figures.fail(err)
 				return
 			}
-		case l.retries == requeue && (passes(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)):
+		case l.retries == requeue && (isTransient(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)):
 			r.reconnects.Add(1)
 		default:
 			l.figures.fail(fmt.Errorf("%s: %w", r.name, err))
@@ -165,7 +165,8 @@ func (l *load) watchRaw(ctx context.Context, client versioned.Interface, r *reco
 	}
 }
 
-// follow records events until there are no more, and returns how far it came.
+// follow records events until the watch ends, and returns the last
+// resourceVersion.
 func (r *record) follow(watcher watch.Interface, at string) (string, error) {
 	for event := range watcher.ResultChan() {
 		if event.Type == watch.Error {
@@ -176,7 +177,7 @@ func (r *record) follow(watcher watch.Interface, at string) (string, error) {
 			return at, fmt.Errorf("an event of type %s has a %T: %w", event.Type, event.Object, err)
 		}
 		if !later(accessor.GetResourceVersion(), at) && event.Type != watch.Bookmark {
-			return at, fmt.Errorf("event %s of %s at %s comes after one at %s", event.Type, accessor.GetName(), accessor.GetResourceVersion(), at)
+			return at, fmt.Errorf("event %s of %s at %s is not after the one at %s", event.Type, accessor.GetName(), accessor.GetResourceVersion(), at)
 		}
 		at = accessor.GetResourceVersion()
 		if event.Type != watch.Bookmark {
@@ -186,7 +187,8 @@ func (r *record) follow(watcher watch.Interface, at string) (string, error) {
 	return at, nil
 }
 
-// relist compares what there is with what was seen, as an informer does.
+// relist compares the existing objects with the recorded ones, as an informer
+// does.
 func (l *load) relist(ctx context.Context, client versioned.Interface, r *record) (at string, err error) {
 	var list runtime.Object
 	err = l.figures.do(ctx, l.retries, "list for "+r.name, func(ctx context.Context, _ bool) (err error) {
@@ -231,8 +233,8 @@ func later(a, b string) bool {
 	return errX == nil && errY == nil && x > y
 }
 
-// startInformers records what informers tell, of which it returns one for each
-// resource, until the context ends.
+// startInformers records the events of informers, one record for each resource,
+// until the context ends.
 func (l *load) startInformers(ctx context.Context, t *testing.T) (records []*record, wait func()) {
 	t.Helper()
 	config := l.site.cluster.AdminConfig()
@@ -271,7 +273,7 @@ func (l *load) startInformers(ctx context.Context, t *testing.T) (records []*rec
 	}
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	for _, r := range records { // the first list is none again
+	for _, r := range records { // the first list is no relist
 		r.relists.Store(0)
 		r.reconnects.Store(0)
 	}

@@ -2,7 +2,7 @@ module github.com/borough-io/borough/test/hostcluster/kube
 
 go 1.26.0
 
-// The host cluster that tests, comparisons and benchmarks run against. Nothing
+// The Kubernetes cluster for tests, comparisons and benchmarks. Nothing
 // imports this module: it pins what hack/hostcluster.sh builds, and has what the
 // benchmarks measure of Kubernetes' own code.
 tool (

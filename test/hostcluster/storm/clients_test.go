@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// backoff is how long a client waits after a failure, for the server may be
-// away.
+// backoff is the delay of a client after a failure, for example while the
+// server is down.
 const backoff = 10 * time.Millisecond
 
-// write writes, by whatever path and wherever, until the run is over.
+// write sends random writes until the round is over.
 func (s *storm) write(ctx context.Context, over <-chan struct{}, client rest.Interface, r *rand.Rand) error {
 	for {
 		select {
@@ -38,47 +38,47 @@ func (s *storm) write(ctx context.Context, over <-chan struct{}, client rest.Int
 		}
 		s.count(p.name, o)
 		switch {
-		case err != nil && !s.excuses(err):
+		case err != nil && !s.toleratesError(err):
 			return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
 		case err != nil:
-			_ = pause(ctx, backoff) // or the test ends
+			_ = pause(ctx, backoff) // returns early when the test ends
 		case o == created && p.creates, o == updated:
 			if err := s.acknowledged(p.resource, result); err != nil {
 				return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
 			}
-			tell(s.written[at.namespace])
+			signal(s.written[at.namespace])
 		case o == noNamespace:
-			tell(s.missed[at.namespace])
+			signal(s.missed[at.namespace])
 		}
 	}
 }
 
-// excuses says whether a request may fail so.
-func (s *storm) excuses(err error) bool {
+// toleratesError reports whether a request may fail with the error.
+func (s *storm) toleratesError(err error) bool {
 	if strings.Contains(err.Error(), "etcdserver: ") {
-		return true // on a busy machine etcd elects another leader any time
+		return true // on a busy machine etcd may elect another leader at any time
 	}
 	if !s.faulty {
 		return false
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return true // there is no answer
+		return true // no response
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
 		strings.Contains(err.Error(), "not yet ready to handle request")
 }
 
-// live deletes a Namespace once something is in it, and creates it again when it
-// is gone: at once, or when it has been missed.
-func (s *storm) live(ctx context.Context, namespace string, r *rand.Rand) error {
+// recreate deletes a Namespace once it has content, and creates it again when
+// it is removed: at once, or after a write has failed without it.
+func (s *storm) recreate(ctx context.Context, namespace string, r *rand.Rand) error {
 	for range 4 + r.IntN(16) {
-		if err := hear(ctx, s.written[namespace]); err != nil {
+		if err := awaitSignal(ctx, s.written[namespace]); err != nil {
 			return fmt.Errorf("wait for writes in Namespace %s: %w", namespace, err)
 		}
 	}
-	if err := s.manage(ctx, "DELETE Namespace", namespace, r, func(client rest.Interface) *rest.Request {
+	if err := s.sendUntilDone(ctx, "DELETE Namespace", namespace, r, func(client rest.Interface) *rest.Request {
 		return client.Delete().Resource("namespaces").Name(namespace)
 	}, noNamespace); err != nil {
 		return err
@@ -88,23 +88,24 @@ func (s *storm) live(ctx context.Context, namespace string, r *rand.Rand) error 
 		return err
 	}
 	if r.IntN(2) > 0 {
-		if err := hear(ctx, s.missed[namespace]); err != nil {
-			return fmt.Errorf("wait for somebody to miss Namespace %s: %w", namespace, err)
+		if err := awaitSignal(ctx, s.missed[namespace]); err != nil {
+			return fmt.Errorf("wait for a write that fails without Namespace %s: %w", namespace, err)
 		}
 	}
 	return s.create(ctx, namespace, r)
 }
 
 func (s *storm) create(ctx context.Context, namespace string, r *rand.Rand) error {
-	return s.manage(ctx, "POST Namespace", namespace, r, func(client rest.Interface) *rest.Request {
+	return s.sendUntilDone(ctx, "POST Namespace", namespace, r, func(client rest.Interface) *rest.Request {
 		return withJSON(client.Post().Resource("namespaces"), manifest("Namespace", "name", target{name: namespace}, `"spec": {}`))
 	}, exists)
 }
 
-// manage sends a request about a Namespace to one of the servers, again if it
-// fails. It may have been done before then, which has the given outcome.
-func (s *storm) manage(ctx context.Context, name, namespace string, r *rand.Rand, request func(rest.Interface) *rest.Request, done outcome) error {
-	for again := false; ; again = true {
+// sendUntilDone sends a request for a Namespace to one of the servers, and
+// retries it if it fails. The outcome done means that an earlier attempt was
+// carried out.
+func (s *storm) sendUntilDone(ctx context.Context, name, namespace string, r *rand.Rand, request func(rest.Interface) *rest.Request, done outcome) error {
+	for retried := false; ; retried = true {
 		o, result, err := send(ctx, request(s.clients[r.IntN(2)][0]))
 		s.count(name, o)
 		switch {
@@ -113,9 +114,9 @@ func (s *storm) manage(ctx context.Context, name, namespace string, r *rand.Rand
 				return fmt.Errorf("%s %s: %w", name, namespace, err)
 			}
 			return nil
-		case o == done && again:
+		case o == done && retried:
 			return nil
-		case o != failed || !s.excuses(err):
+		case o != failed || !s.toleratesError(err):
 			return fmt.Errorf("%s %s: %s: %w", name, namespace, o, result.Error())
 		}
 		if cause := pause(ctx, backoff); cause != nil {
@@ -148,12 +149,12 @@ func (s *storm) awaitRemoval(ctx context.Context, namespace string) error {
 			}
 		}
 		if err := pause(ctx, backoff); err != nil {
-			return fmt.Errorf("wait for Namespace %s to go: %w: it is %s", namespace, err, last)
+			return fmt.Errorf("wait for the removal of Namespace %s: %w: it is %s", namespace, err, last)
 		}
 	}
 }
 
-// acknowledged takes note of what an answer says was written.
+// acknowledged records the write in a successful response.
 func (s *storm) acknowledged(resource string, result rest.Result) error {
 	body, err := result.Raw()
 	if err != nil {
@@ -172,7 +173,7 @@ func (s *storm) acknowledged(resource string, result rest.Result) error {
 	return nil
 }
 
-// keyOf is the key of an object in etcd.
+// keyOf returns the key of an object in etcd.
 func keyOf(resource string, object metav1.PartialObjectMetadata) string {
 	key := prefix + resource + "/"
 	if object.Namespace != "" {
@@ -181,16 +182,16 @@ func keyOf(resource string, object metav1.PartialObjectMetadata) string {
 	return key + object.Name
 }
 
-// tell tells whoever waits for it, or will.
-func tell(of chan<- struct{}) {
+// signal sends a signal unless one is pending.
+func signal(of chan<- struct{}) {
 	select {
 	case of <- struct{}{}:
 	default:
 	}
 }
 
-// hear waits to be told.
-func hear(ctx context.Context, of <-chan struct{}) error {
+// awaitSignal waits for a signal.
+func awaitSignal(ctx context.Context, of <-chan struct{}) error {
 	select {
 	case <-of:
 		return nil

@@ -13,14 +13,14 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// meanwhile is how many writes are acknowledged before a fault is mended, where
-// there is somebody who can acknowledge them.
-const meanwhile = 20
+// writesDuringFault is the number of writes to wait for before a fault ends, if
+// the servers can still acknowledge writes.
+const writesDuringFault = 20
 
-// faults are what may go wrong. Each has ended when it returns.
+// faults are the kinds of failures. Each has ended when its function returns.
 var faults = []struct {
 	name   string
-	strike func(context.Context, *storm, *rand.Rand) error
+	inject func(context.Context, *storm, *rand.Rand) error
 }{
 	{"a server is killed", func(ctx context.Context, s *storm, r *rand.Rand) error {
 		server := &s.servers[r.IntN(len(s.servers))]
@@ -64,6 +64,15 @@ var faults = []struct {
 		}
 		return s.awaitWrites(ctx)
 	}},
+	{"responses of etcd are lost", func(ctx context.Context, s *storm, _ *rand.Rand) error {
+		s.losing.Store(true)
+		defer s.losing.Store(false)
+		var err error
+		for range 10 { // only few creates are deleted at once
+			err = errors.Join(err, s.awaitWrites(ctx))
+		}
+		return err
+	}},
 	{"two etcd members are killed", func(ctx context.Context, s *storm, r *rand.Rand) error {
 		survivor := r.IntN(len(s.etcd.Members))
 		return s.restartMembers(ctx, func(member int) bool { return member != survivor })
@@ -81,13 +90,13 @@ var faults = []struct {
 	}},
 }
 
-// kill ends a process at once. It returns an error if it had a flaw.
+// kill kills a process. It returns an error if the process reported a defect.
 func kill(process *harness.Process) error {
 	process.Kill()
 	return process.Flaws()
 }
 
-// restartMembers kills members of etcd and starts them, together.
+// restartMembers kills members of etcd and starts them, in parallel.
 func (s *storm) restartMembers(ctx context.Context, chosen func(member int) bool) error {
 	errs := make([]error, len(s.etcd.Members))
 	each := func(do func(member int) error) {
@@ -104,10 +113,10 @@ func (s *storm) restartMembers(ctx context.Context, chosen func(member int) bool
 	return errors.Join(errs...)
 }
 
-// awaitWrites returns after some writes to the steady Namespace.
+// awaitWrites returns after writesDuringFault writes to the steady Namespace.
 func (s *storm) awaitWrites(ctx context.Context) error {
-	for range meanwhile {
-		if err := hear(ctx, s.written[steady]); err != nil {
+	for range writesDuringFault {
+		if err := awaitSignal(ctx, s.written[steady]); err != nil {
 			return fmt.Errorf("wait for writes during the fault: %w", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,10 +20,10 @@ import (
 )
 
 const (
-	// prefix is what the keys of everything begin with.
+	// prefix is the prefix of all keys.
 	prefix           = "/registry/tenancy.borough.io/"
 	namespacesPrefix = prefix + "namespaces/"
-	// markKey is a key of our own, to know how far history has been read.
+	// markKey is a key of the test; it marks how far the history has been read.
 	markKey = prefix + "mark"
 )
 
@@ -32,50 +33,57 @@ type write struct {
 	revision int64
 }
 
-// history is what etcd tells of a storm: everything that ever happened to the
-// keys.
+// creation is the creation of an object, which must happen once.
+type creation struct {
+	key string
+	uid types.UID
+}
+
+// history is the history of all keys in etcd during a storm.
 type history struct {
 	client *clientv3.Client
 	events clientv3.WatchChan
 	unread []*clientv3.Event
 
-	writes     map[write]struct{} // all that were seen
-	namespaces map[string]life    // those that exist
-	// content holds, by Namespace, the keys in it, and the UID that it had when
+	writes     map[write]struct{}       // all that were seen
+	created    map[creation]int64       // the revision of each
+	namespaces map[string]liveNamespace // those that exist
+	// content has, by Namespace, the keys in it and the UID of the Namespace when
 	// each was created.
 	content map[string]map[string]types.UID
 
-	// orphans are objects that were created where no Namespace was, or left
-	// behind when theirs was removed, or are in another incarnation than the
-	// one that they were created in.
+	// orphans are objects that were created without a Namespace, remained when
+	// their Namespace was removed, or are in another incarnation of the Namespace
+	// than the one they were created in.
 	orphans []string
-	// wrongs are other things that must not be: objects that were created in a
-	// Namespace that was being deleted, or deleted from one that was not, or
-	// created by a request that cannot create; and acknowledged writes that
-	// never happened.
-	wrongs []string
+	// violations are all other errors: objects that were created in a terminating
+	// Namespace, deleted from one that was not terminating, or created by a
+	// request that cannot create; objects that were created twice; and
+	// acknowledged writes that are not in the history.
+	violations []string
 }
 
-// life is a Namespace that exists.
-type life struct {
+// liveNamespace is a Namespace that exists.
+type liveNamespace struct {
 	uid      types.UID
 	deleting bool
 }
 
-// newHistory returns the history of all that is written while the context lasts.
+// newHistory returns the history of all writes until the context ends.
 func newHistory(ctx context.Context, client *clientv3.Client) *history {
 	return &history{
 		client:     client,
 		events:     client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(1)),
 		writes:     map[write]struct{}{},
-		namespaces: map[string]life{},
+		created:    map[creation]int64{},
+		namespaces: map[string]liveNamespace{},
 		content:    map[string]map[string]types.UID{},
 	}
 }
 
-// examine reads on in the history to the present, compares that with all the
-// keys there are, and looks for the writes that were acknowledged. It returns how
-// many keys there are, those of Namespaces not counted.
+// examine reads the history up to the present, compares it with all existing
+// keys, and checks that it has the acknowledged writes. It returns the number
+// of keys without those of Namespaces.
 func (h *history) examine(ctx context.Context, acknowledged []write) (keys int, err error) {
 	mark, err := h.client.Put(ctx, markKey, "")
 	if err != nil {
@@ -86,7 +94,7 @@ func (h *history) examine(ctx context.Context, acknowledged []write) (keys int, 
 	}
 	for _, w := range acknowledged {
 		if _, ok := h.writes[w]; !ok {
-			h.wrongs = append(h.wrongs, fmt.Sprintf("the write to %s at %d was acknowledged, and never happened", w.key, w.revision))
+			h.violations = append(h.violations, fmt.Sprintf("the write to %s at %d was acknowledged, and is not in the history", w.key, w.revision))
 		}
 	}
 	return h.compare(ctx, mark.Header.Revision)
@@ -123,13 +131,18 @@ func (h *history) apply(event *clientv3.Event) error {
 	key, revision := string(event.Kv.Key), event.Kv.ModRevision
 	h.writes[write{key, revision}] = struct{}{}
 	deleted := event.Type == clientv3.EventTypeDelete
+	if event.IsCreate() {
+		if err := h.create(event); err != nil {
+			return err
+		}
+	}
 	if name, ok := strings.CutPrefix(key, namespacesPrefix); ok {
 		if !deleted {
 			ns, err := decode(event.Kv.Value)
 			if err != nil {
 				return fmt.Errorf("%s at %d: %w", key, revision, err)
 			}
-			h.namespaces[name] = life{ns.UID, !ns.DeletionTimestamp.IsZero()}
+			h.namespaces[name] = liveNamespace{ns.UID, !ns.DeletionTimestamp.IsZero()}
 			return nil
 		}
 		for left := range h.content[name] {
@@ -148,7 +161,7 @@ func (h *history) apply(event *clientv3.Event) error {
 	switch {
 	case deleted:
 		if exists && !ns.deleting && content[key] == ns.uid {
-			h.wrongs = append(h.wrongs, fmt.Sprintf("%d: %s is deleted, and its Namespace is not", revision, key))
+			h.violations = append(h.violations, fmt.Sprintf("%d: %s is deleted, but its Namespace is not terminating", revision, key))
 		}
 		delete(content, key)
 	case event.IsCreate():
@@ -161,17 +174,35 @@ func (h *history) apply(event *clientv3.Event) error {
 			h.orphans = append(h.orphans, fmt.Sprintf("%d: %s is created without a Namespace", revision, key))
 		}
 		if ns.deleting {
-			h.wrongs = append(h.wrongs, fmt.Sprintf("%d: %s is created in a Namespace that is being deleted", revision, key))
+			h.violations = append(h.violations, fmt.Sprintf("%d: %s is created in a terminating Namespace", revision, key))
 		}
 		if name == absent {
-			h.wrongs = append(h.wrongs, fmt.Sprintf("%d: %s is created, and nobody asked for it", revision, key))
+			h.violations = append(h.violations, fmt.Sprintf("%d: %s is created without a request", revision, key))
 		}
 	}
 	return nil
 }
 
-// compare reads the keys that there are at a revision, which must be in a
-// Namespace that exists, be younger than it, and be what history has led to.
+// create checks that an object was not created before.
+func (h *history) create(event *clientv3.Event) error {
+	obj, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), event.Kv.Value)
+	if err != nil {
+		return fmt.Errorf("%s at %d: decode a created object: %w", event.Kv.Key, event.Kv.ModRevision, err)
+	}
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return fmt.Errorf("%s at %d: %w", event.Kv.Key, event.Kv.ModRevision, err)
+	}
+	c := creation{string(event.Kv.Key), object.GetUID()}
+	if before, twice := h.created[c]; twice {
+		h.violations = append(h.violations, fmt.Sprintf("%d: %s is created with the UID %s, as before at %d", event.Kv.ModRevision, c.key, c.uid, before))
+	}
+	h.created[c] = event.Kv.ModRevision
+	return nil
+}
+
+// compare reads the keys that exist at a revision. Each must be in an existing
+// Namespace, be younger than it, and match the history.
 func (h *history) compare(ctx context.Context, revision int64) (keys int, err error) {
 	namespaces, err := h.client.Get(ctx, namespacesPrefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if err != nil {
@@ -208,7 +239,7 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 		case kv.CreateRevision < since:
 			h.orphans = append(h.orphans, fmt.Sprintf("%s was created at %d, its Namespace at %d", key, kv.CreateRevision, since))
 		case !known:
-			return 0, fmt.Errorf("history does not know %s", key)
+			return 0, fmt.Errorf("the history does not have %s", key)
 		case uid != uids[namespace]:
 			h.orphans = append(h.orphans, fmt.Sprintf("%s was created in Namespace UID %q, which is %q now", key, uid, uids[namespace]))
 		}
@@ -218,13 +249,13 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 		known += len(content)
 	}
 	if keys != known {
-		return 0, fmt.Errorf("there are %d keys, and history knows %d", keys, known)
+		return 0, fmt.Errorf("there are %d keys, the history has %d", keys, known)
 	}
 	return keys, nil
 }
 
-// splitKey returns the Namespace and the name that the key of a namespaced
-// object tells.
+// splitKey returns the Namespace and the name in the key of a namespaced
+// object.
 func splitKey(key string) (namespace, name string, err error) {
 	parts := strings.Split(strings.TrimPrefix(key, prefix), "/")
 	if len(parts) != 3 {
@@ -245,7 +276,7 @@ func decode(value []byte) (*v1.Namespace, error) {
 	return ns, nil
 }
 
-// describe is a stored Namespace for people.
+// describe formats a stored Namespace for messages.
 func describe(value []byte) string {
 	ns, err := decode(value)
 	if err != nil {

@@ -1,11 +1,11 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storm creates content by every path there is, from many clients
-// through two servers on one etcd of three members, in Namespaces that are being
-// deleted, created again and relabelled meanwhile, while the servers' caches are
-// stale. What came of it is read from etcd itself: all that there is, and all
-// that ever was.
+// Package storm writes content in every possible way, from many clients through
+// two servers that share an etcd of three members, while its Namespaces are
+// deleted, created again and relabelled, and while the servers' caches are
+// stale. The result is read from etcd: all existing objects and the whole
+// history.
 package storm
 
 import (
@@ -19,15 +19,16 @@ import (
 )
 
 var (
-	// rounds is how many there are of each kind; `make storm` has more.
-	rounds = flag.Int("rounds", 4, "how often each Namespace lives and dies, in the calm and then among faults")
-	// seed repeats the choices of a run, though not how its clients interleave.
-	seed = flag.Uint64("seed", rand.Uint64(), "what the random choices begin with")
+	// rounds is the number of rounds of each test; `make storm` runs more.
+	rounds = flag.Int("rounds", 4, "number of times that each Namespace is deleted and created again, in the calm and then among faults")
+	// seed repeats the random choices of a run, but not how its clients
+	// interleave.
+	seed = flag.Uint64("seed", rand.Uint64(), "the seed of the random choices")
 )
 
 func TestMain(m *testing.M) { hostcluster.Main(m) }
 
-// pause returns after a time, or with an error when the context ends before.
+// pause waits, or returns an error when the context ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

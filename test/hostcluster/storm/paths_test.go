@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// absent is a name that nothing is created with.
+// absent is a name that is never created.
 const absent = "absent"
 
 // path is a way to write.
@@ -22,10 +22,10 @@ type path struct {
 	request  func(client rest.Interface, at target) *rest.Request
 }
 
-// target is what a request is about.
+// target is the object of a request.
 type target struct {
 	namespace, name string
-	label           string // the value of a label, so that a write changes something
+	label           string // a label value, so that a write changes something
 }
 
 // paths are the ways to write content, and to relabel a Namespace.
@@ -72,7 +72,7 @@ var paths = []path{
 	}},
 }
 
-// choose chooses a path and what to write by it. Mostly it creates.
+// choose chooses a path and a target. Most of its choices create objects.
 func choose(r *rand.Rand, namespaces []string) (path, target) {
 	at := target{
 		namespace: namespaces[r.IntN(len(namespaces))],
@@ -105,7 +105,7 @@ func apply(client rest.Interface, at target, resource, body string) *rest.Reques
 		Param("fieldManager", "storm").Param("force", "true").Body([]byte(body))
 }
 
-// pod is a Pod that goes at once when it is deleted, bound to a node or not.
+// pod returns a Pod without a grace period, bound to a node or not.
 func pod(at target, nameField string) string {
 	return manifest("Pod", nameField, at, `"spec": {
 		"terminationGracePeriodSeconds": 0,

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,22 +21,37 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/e2e/harness/etcdproxy"
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// site is two servers, each with a controller, on an etcd of three members.
+// site is two servers, each with a controller, that share an etcd of three
+// members.
 type site struct {
 	etcd    *hostcluster.Etcd
 	tls     *tls.Config      // for etcd
 	client  *clientv3.Client // of etcd
 	servers [2]server
+
+	// losing makes the proxies lose every loseEvery-th response to a transaction;
+	// transactions counts them.
+	losing       atomic.Bool
+	transactions atomic.Int64
 }
 
-// server is a server with its controller. It reaches each member of etcd through
-// a lag.
+// loseEvery is the number of transactions per lost response.
+const loseEvery = 5
+
+// loses reports whether the response to a call is lost.
+func (s *site) loses(method string, _ []byte) bool {
+	return s.losing.Load() && method == etcdproxy.MethodTxn && s.transactions.Add(1)%loseEvery == 0
+}
+
+// server is a server with its controller. It connects to each member of etcd
+// through a proxy.
 type server struct {
 	*harness.Borough
-	lags []*lag
+	proxies []*etcdproxy.Proxy
 }
 
 func newSite(t *testing.T) *site {
@@ -61,12 +77,12 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.client.Close() }) // fails only when it is closed
+	t.Cleanup(func() { _ = s.client.Close() }) // fails only if it is already closed
 
 	for i := range s.servers {
-		s.servers[i].lags = s.newLags(t)
+		s.servers[i].proxies = s.newProxies(t)
 		s.servers[i].Borough = harness.New(t)
-		if i > 0 { // the same users for both
+		if i > 0 { // so that both accept the same users
 			pki := os.DirFS(filepath.Join(s.servers[0].Dir, "pki"))
 			if err := os.CopyFS(filepath.Join(s.servers[i].Dir, "pki"), pki); err != nil {
 				t.Fatalf("share the certificates: %v", err)
@@ -79,32 +95,33 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// newLags returns a lag for each member.
-func (s *site) newLags(t *testing.T) (lags []*lag) {
+// newProxies returns a proxy for each member.
+func (s *site) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
 	t.Helper()
 	for _, member := range s.etcd.Members {
-		l, err := newLag(member.Endpoint, s.tls)
+		proxy, err := etcdproxy.New(member.Endpoint, s.tls)
 		if err != nil {
 			t.Fatal(err)
 		}
+		proxy.Lose = s.loses
 		t.Cleanup(func() {
-			if err := l.close(); err != nil {
+			if err := proxy.Close(); err != nil {
 				t.Error(err)
 			}
 		})
-		lags = append(lags, l)
+		proxies = append(proxies, proxy)
 	}
-	return lags
+	return proxies
 }
 
-// newClient returns a client of etcd itself.
+// newClient returns a client of etcd.
 func (s *site) newClient(endpoints ...string) (*clientv3.Client, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
 		TLS:                  s.tls,
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 10 * time.Second,
-		Logger:               zap.NewNop(), // that members are away is no news
+		Logger:               zap.NewNop(), // failed members are expected
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client of etcd: %w", err)
@@ -112,40 +129,40 @@ func (s *site) newClient(endpoints ...string) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// start starts the server, also again after it was killed.
+// start starts or restarts the server.
 func (s *server) start(ctx context.Context) error {
 	var endpoints []string
-	for _, l := range s.lags {
-		endpoints = append(endpoints, l.endpoint())
+	for _, proxy := range s.proxies {
+		endpoints = append(endpoints, proxy.Endpoint())
 	}
 	return s.StartServer(ctx,
 		"--etcd-servers="+strings.Join(endpoints, ","),
-		// The storm is judged by the whole history.
+		// The test checks the whole history.
 		"--etcd-compaction-interval=0")
 }
 
-// setLag sets how late the server hears of what changes.
-func (s *server) setLag(delay time.Duration) {
-	for _, l := range s.lags {
-		l.delay.Store(int64(delay))
+// setDelay sets the delay of the server's watches.
+func (s *server) setDelay(delay time.Duration) {
+	for _, proxy := range s.proxies {
+		proxy.SetDelay(delay)
 	}
 }
 
-// killMember ends a member of etcd at once, for the servers too.
+// killMember kills a member of etcd and cuts the servers' connections to it.
 func (s *site) killMember(member int) error {
 	s.etcd.Members[member].Process.Kill()
-	return errors.Join(s.servers[0].lags[member].cut(), s.servers[1].lags[member].cut())
+	return errors.Join(s.servers[0].proxies[member].Cut(), s.servers[1].proxies[member].Cut())
 }
 
 // startMember starts a member that was killed.
 func (s *site) startMember(ctx context.Context, member int) error {
 	return errors.Join(
 		s.etcd.Members[member].Start(ctx),
-		s.servers[0].lags[member].serve(), s.servers[1].lags[member].serve())
+		s.servers[0].proxies[member].Serve(), s.servers[1].proxies[member].Serve())
 }
 
-// leader returns the index of the member that leads, once there is one, and its
-// id and that of another.
+// leader returns the index and ID of the member that leads, once there is one,
+// and the ID of another member.
 func (s *site) leader(ctx context.Context) (leader int, id, other uint64, err error) {
 	for {
 		for i, member := range s.etcd.Members {
@@ -169,7 +186,7 @@ func (s *site) leader(ctx context.Context) (leader int, id, other uint64, err er
 	}
 }
 
-// useUnfenced has the test start servers without the fence.
+// useUnfenced makes the test start servers without the fence.
 func useUnfenced(t *testing.T) {
 	t.Helper()
 	controller, err := harness.Binary("borough-controller-manager")

@@ -25,35 +25,35 @@ import (
 )
 
 const (
-	// clientsPerServer is how many write through each server at a time.
+	// clientsPerServer is the number of clients that write through each server
+	// concurrently.
 	clientsPerServer = 8
-	// longLag and shortLag are how late the servers hear of changes. One is
-	// further behind, in turns: what the other's controller has long purged it
-	// still takes for alive.
-	longLag, shortLag = 300 * time.Millisecond, 20 * time.Millisecond
-	// patience bounds a round, in which every termination has to finish. Usual
-	// are seconds.
-	patience = 5 * time.Minute
-	// requestTimeout bounds a request, which gets no answer if it runs into a
-	// fault.
+	// longDelay and shortDelay are the delays of the servers' watches, in turns: a
+	// Namespace that the controller of one server purged long ago is still active
+	// in the cache of the other.
+	longDelay, shortDelay = 300 * time.Millisecond, 20 * time.Millisecond
+	// roundTimeout bounds a round, in which every termination has to finish.
+	// Rounds usually take seconds.
+	roundTimeout = 5 * time.Minute
+	// requestTimeout bounds a request, which may get no response during a fault.
 	requestTimeout = 30 * time.Second
 	// unfencedRounds bounds the search for an orphan without the fence. Usually
 	// the first round has some.
 	unfencedRounds = 25
-	// reportEvery is how many rounds there are between reports.
+	// reportEvery is the number of rounds between reports.
 	reportEvery = 25
 )
 
-// doomed are the Namespaces that live and die; nobody deletes the steady one.
-// Some names begin with others.
+// recreated are the Namespaces that are deleted and created again; the steady
+// one is not. Some names are prefixes of others.
 var (
-	doomed     = []string{"a", "aa", "a-a", "b", "bb", "c"}
+	recreated  = []string{"a", "aa", "a-a", "b", "bb", "c"}
 	steady     = "steady"
-	namespaces = append(slices.Clone(doomed), steady)
+	namespaces = append(slices.Clone(recreated), steady)
 )
 
-// TestStorm: no orphan, ever; among faults neither, and then no acknowledged
-// write is lost, and every termination finishes.
+// TestStorm checks that there is never an orphan and, also with faults, that no
+// acknowledged write is lost and every termination finishes.
 func TestStorm(t *testing.T) {
 	s := newStorm(t)
 	if !t.Run("calm", func(t *testing.T) {
@@ -67,27 +67,27 @@ func TestStorm(t *testing.T) {
 	}
 	t.Run("faults", func(t *testing.T) {
 		s.faulty = true
-		struck := map[string]int{}
+		injected := map[string]int{}
 		s.run(t, func() bool {
 			fault := faults[s.rounds%len(faults)]
 			s.round(t, func(ctx context.Context, r *rand.Rand) error {
-				if err := fault.strike(ctx, s, r); err != nil {
+				if err := fault.inject(ctx, s, r); err != nil {
 					return fmt.Errorf("%s: %w", fault.name, err)
 				}
 				return nil
 			})
-			struck[fault.name]++
+			injected[fault.name]++
 			return s.rounds < max(*rounds, len(faults))
 		})
 		for _, fault := range faults {
-			t.Logf("%d times %s", struck[fault.name], fault.name)
+			t.Logf("%d times %s", injected[fault.name], fault.name)
 		}
 		s.verify(t)
 	})
 }
 
-// TestStormWithoutFence: the same storm finds orphans when nothing but the
-// servers' caches keep them away.
+// TestStormWithoutFence checks that the same storm finds orphans if the server
+// checks Namespaces only in its cache.
 func TestStormWithoutFence(t *testing.T) {
 	useUnfenced(t)
 	s := newStorm(t)
@@ -96,28 +96,28 @@ func TestStormWithoutFence(t *testing.T) {
 		return len(s.history.orphans) == 0 && s.rounds < unfencedRounds
 	})
 	if len(s.history.orphans) == 0 {
-		t.Fatal("there is no orphan without the fence: the storm shows nothing")
+		t.Fatal("no orphan without the fence: the storm can't detect a failure of the fence")
 	}
 	t.Logf("the first orphan: %s", s.history.orphans[0])
 }
 
-// storm is clients of two servers.
+// storm is a set of clients of two servers.
 type storm struct {
 	*site
 	history *history
 	clients [2][]rest.Interface
-	// faulty says that there are faults, which requests may fail for.
+	// faulty means that requests may fail because of faults.
 	faulty bool
-	// written tells of each Namespace that something was written in it, missed
-	// that something was not, for it was gone.
+	// written gets a signal when something was written in a Namespace, missed when
+	// a write failed because the Namespace is missing.
 	written, missed map[string]chan struct{}
-	// marked tells of each Namespace that has been marked for deletion.
+	// marked gets a signal for each Namespace that is marked for deletion.
 	marked chan struct{}
 
-	// What follows is of the present run.
+	// The fields below are for the current run.
 	*tally
 	rounds int
-	keys   int // that there are, save those of Namespaces
+	keys   int // number of keys, without those of Namespaces
 }
 
 func newStorm(t *testing.T) *storm {
@@ -127,7 +127,7 @@ func newStorm(t *testing.T) *storm {
 		site:    newSite(t),
 		written: map[string]chan struct{}{},
 		missed:  map[string]chan struct{}{},
-		marked:  make(chan struct{}, len(doomed)),
+		marked:  make(chan struct{}, len(recreated)),
 		tally:   newTally(),
 	}
 	s.history = newHistory(t.Context(), s.client)
@@ -135,7 +135,7 @@ func newStorm(t *testing.T) *storm {
 		for range clientsPerServer {
 			config := s.servers[i].Config(t, "admin")
 			config.Timeout = requestTimeout
-			config.Dial = (&net.Dialer{}).DialContext // a connection of its own
+			config.Dial = (&net.Dialer{}).DialContext // a separate connection
 			client, err := versioned.NewForConfig(config)
 			if err != nil {
 				t.Fatalf("make a client: %v", err)
@@ -152,13 +152,13 @@ func newStorm(t *testing.T) *storm {
 	return s
 }
 
-// random makes the choices of a client in the present round.
+// random returns the random choices of a client in the current round.
 func (s *storm) random(client int) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, uint64(s.rounds)<<32|uint64(client)))
 }
 
-// run has the clients write for as many rounds as are wanted. In the end the
-// servers have to list what etcd has.
+// run lets the clients write while rounds run. After the last round the
+// servers' lists must match etcd.
 func (s *storm) run(t *testing.T, next func() (more bool)) {
 	t.Helper()
 	s.tally, s.rounds = newTally(), 0
@@ -192,53 +192,53 @@ func (s *storm) run(t *testing.T, next func() (more bool)) {
 	s.compareServers(t)
 }
 
-// round lets each of the doomed Namespaces die and be created again, under load.
-// A fault, unless it is nil, strikes in the midst of it. Then all that has
-// happened is examined.
+// round deletes and creates again each of the recreated Namespaces, under load.
+// A fault, unless it is nil, is injected in the middle. The round then examines
+// the history.
 func (s *storm) round(t *testing.T, fault func(context.Context, *rand.Rand) error) {
 	t.Helper()
 	s.rounds++
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("the round has not ended within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), roundTimeout, fmt.Errorf("the round did not end within %s", roundTimeout))
 	defer cancel()
-	s.servers[s.rounds%2].setLag(longLag)
-	s.servers[1-s.rounds%2].setLag(shortLag)
+	s.servers[s.rounds%2].setDelay(longDelay)
+	s.servers[1-s.rounds%2].setDelay(shortDelay)
 
-	errs := make([]error, len(doomed)+1)
-	var living sync.WaitGroup
-	for i, namespace := range doomed {
+	errs := make([]error, len(recreated)+1)
+	var running sync.WaitGroup
+	for i, namespace := range recreated {
 		r := s.random(100 + i)
-		living.Go(func() { errs[i] = s.live(ctx, namespace, r) })
+		running.Go(func() { errs[i] = s.recreate(ctx, namespace, r) })
 	}
 	if fault != nil {
 		r := s.random(200)
-		living.Go(func() { errs[len(doomed)] = s.strike(ctx, fault, r) })
+		running.Go(func() { errs[len(recreated)] = s.injectFault(ctx, fault, r) })
 	}
-	living.Wait()
+	running.Wait()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatalf("round %d: %v", s.rounds, err)
 	}
-	for range len(s.marked) { // those that no fault has waited for
+	for range len(s.marked) { // signals that no fault has waited for
 		<-s.marked
 	}
 	s.examine(ctx, t)
 }
 
-// strike has the fault strike when some Namespaces have just been marked for
+// injectFault injects the fault when some Namespaces have just been marked for
 // deletion.
-func (s *storm) strike(ctx context.Context, fault func(context.Context, *rand.Rand) error, r *rand.Rand) error {
-	for range 1 + r.IntN(len(doomed)-1) {
-		if err := hear(ctx, s.marked); err != nil {
+func (s *storm) injectFault(ctx context.Context, fault func(context.Context, *rand.Rand) error, r *rand.Rand) error {
+	for range 1 + r.IntN(len(recreated)-1) {
+		if err := awaitSignal(ctx, s.marked); err != nil {
 			return fmt.Errorf("wait for terminations: %w", err)
 		}
 	}
 	return fault(ctx, r)
 }
 
-// examine has history examined up to the present.
+// examine examines the history up to the present.
 func (s *storm) examine(ctx context.Context, t *testing.T) {
 	t.Helper()
 	var err error
-	if s.keys, err = s.history.examine(ctx, s.prove()); err != nil {
+	if s.keys, err = s.history.examine(ctx, s.takeAcknowledged()); err != nil {
 		t.Fatalf("round %d: %v", s.rounds, err)
 	}
 }
@@ -246,16 +246,16 @@ func (s *storm) examine(ctx context.Context, t *testing.T) {
 // report logs the counts.
 func (s *storm) report(t *testing.T) {
 	t.Helper()
-	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d keys, %d orphans, %d other wrongs\n%s",
+	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations\n%s",
 		s.rounds, s.total(created), s.total(terminating)+s.total(noNamespace), s.total(terminating), s.total(noNamespace),
-		s.proven, s.keys, len(s.history.orphans), len(s.history.wrongs), s.tally)
+		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.tally)
 }
 
-// verify fails the test if anything was found that must not be, or if the storm
-// was none.
+// verify fails the test if there are orphans or violations, or if the storm did
+// not cover all paths and outcomes.
 func (s *storm) verify(t *testing.T) {
 	t.Helper()
-	if found := slices.Concat(s.history.orphans, s.history.wrongs); len(found) > 0 {
+	if found := slices.Concat(s.history.orphans, s.history.violations); len(found) > 0 {
 		t.Errorf("%d findings:\n%s", len(found), strings.Join(found[:min(len(found), 50)], "\n"))
 	}
 	for _, p := range paths {
@@ -270,8 +270,8 @@ func (s *storm) verify(t *testing.T) {
 	}
 }
 
-// compareServers fails the test unless both servers list just what etcd has.
-// Nobody may write meanwhile.
+// compareServers fails the test unless the lists of both servers match etcd.
+// There must be no concurrent writes.
 func (s *storm) compareServers(t *testing.T) {
 	t.Helper()
 	var want []string
@@ -299,7 +299,7 @@ func (s *storm) compareServers(t *testing.T) {
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("server %d lists other objects (-etcd +server):\n%s", i, diff)
+			t.Errorf("server %d lists different objects (-etcd +server):\n%s", i, diff)
 		}
 	}
 }

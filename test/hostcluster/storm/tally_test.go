@@ -19,24 +19,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// outcome is what came of a request.
+// outcome classifies the result of a request.
 type outcome string
 
 const (
 	created     outcome = "created"
 	updated     outcome = "updated"
-	exists      outcome = "exists"       // an object of the name
+	exists      outcome = "exists"       // AlreadyExists
 	conflict    outcome = "conflict"     // with another write
 	terminating outcome = "terminating"  // denied
 	noNamespace outcome = "no namespace" // denied
 	noObject    outcome = "no object"
-	failed      outcome = "failed" // or not answered
+	failed      outcome = "failed" // error or no response
 )
 
 var outcomes = []outcome{created, updated, exists, conflict, terminating, noNamespace, noObject, failed}
 
-// send sends a request. It returns the error of one that failed, and of no
-// other outcome.
+// send sends a request. It returns an error only for the outcome failed.
 func send(ctx context.Context, request *rest.Request) (outcome, rest.Result, error) {
 	result := request.Do(ctx)
 	err := result.Error()
@@ -65,8 +64,7 @@ func send(ctx context.Context, request *rest.Request) (outcome, rest.Result, err
 	}
 }
 
-// tally counts what came of requests, and keeps the writes that were
-// acknowledged.
+// tally counts the outcomes of requests and collects the acknowledged writes.
 type tally struct {
 	mu       sync.Mutex
 	counts   map[string]map[outcome]int // by path
@@ -85,15 +83,16 @@ func (t *tally) count(path string, o outcome) {
 	t.counts[path][o]++
 }
 
-// acknowledge takes note that a write was acknowledged.
+// acknowledge records an acknowledged write.
 func (t *tally) acknowledge(w write) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unproven = append(t.unproven, w)
 }
 
-// prove returns the writes that were acknowledged since it was last called.
-func (t *tally) prove() []write {
+// takeAcknowledged returns the writes that were acknowledged since the last
+// call.
+func (t *tally) takeAcknowledged() []write {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	writes := t.unproven
@@ -102,7 +101,7 @@ func (t *tally) prove() []write {
 	return writes
 }
 
-// total is how many requests by paths that create had an outcome.
+// total returns how often requests by paths that create had an outcome.
 func (t *tally) total(o outcome) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,7 +113,7 @@ func (t *tally) total(o outcome) (n int) {
 	return n
 }
 
-// String is a table of all counts.
+// String formats the counts as a table.
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,6 +131,6 @@ func (t *tally) String() string {
 		}
 		fmt.Fprintln(w)
 	}
-	_ = w.Flush() // fails only when what is below fails
+	_ = w.Flush() // fails only if the underlying writer fails
 	return table.String()
 }

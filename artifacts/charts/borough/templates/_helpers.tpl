@@ -18,7 +18,7 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- with $image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ index . 1 }}:{{ $image.tag }}
 {{- end }}
 
-{{- /* What the template of a Pod begins with: (list NAME VALUES). */}}
+{{- /* The first part of a Pod template: (list NAME VALUES). */}}
 {{- define "borough.podMetadata" -}}
 {{- with (index . 1).podAnnotations }}
 annotations:
@@ -32,7 +32,7 @@ labels:
   {{- end }}
 {{- end }}
 
-{{- /* Where Pods run, other than beside each other: (list NAME VALUES). */}}
+{{- /* Scheduling of Pods, except their anti-affinity: (list NAME VALUES). */}}
 {{- define "borough.placement" -}}
 {{- with (index . 1).nodeSelector }}
 nodeSelector:

@@ -9,26 +9,26 @@ import (
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
-	"github.com/borough-io/borough/pkg/admission/hostplugins"
+	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 	"github.com/borough-io/borough/pkg/admission/limitranger"
 	"github.com/borough-io/borough/pkg/admission/namespacelifecycle"
 )
 
-// newAdmissionOptions is what the library's constructor does, with plugins of
-// our own: the library has already registered a NamespaceLifecycle, one that
-// looks in the host cluster.
+// newAdmissionOptions does what the library's constructor does, but registers our
+// own plugins: the constructor registers a NamespaceLifecycle that looks up
+// namespaces of the cluster.
 func newAdmissionOptions() *genericoptions.AdmissionOptions {
 	plugins := admission.NewPlugins()
 	namespacelifecycle.Register(plugins)
 	limitranger.Register(plugins)
-	hostplugins.Register(plugins)
+	clusterplugins.Register(plugins)
 	return &genericoptions.AdmissionOptions{
 		Plugins: plugins,
 		Decorators: admission.Decorators{
-			hostplugins.Decorator(),
+			clusterplugins.Decorator(),
 			admission.DecoratorFunc(admissionmetrics.WithControllerMetrics),
 		},
-		RecommendedPluginOrder: append([]string{namespacelifecycle.PluginName, limitranger.PluginName}, hostplugins.Names()...),
+		RecommendedPluginOrder: append([]string{namespacelifecycle.PluginName, limitranger.PluginName}, clusterplugins.Names()...),
 		DefaultOffPlugins:      sets.New[string](),
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/component-base/tracing"
 
 	"github.com/borough-io/borough/pkg/admission"
-	"github.com/borough-io/borough/pkg/admission/hostplugins"
+	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
@@ -25,10 +25,11 @@ import (
 	"github.com/borough-io/borough/pkg/generated/openapi"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
-// StartEtcd starts the embedded etcd and returns it, or nil when --etcd-servers
-// names another. The caller closes it after the server has ended.
+// StartEtcd starts the embedded etcd and returns it. It returns nil if
+// --etcd-servers is set. The caller closes it after the server has ended.
 func (o *Options) StartEtcd(ctx context.Context) (*embedded.Server, error) {
 	if !o.Storage.Embedded() {
 		return nil, nil
@@ -36,8 +37,8 @@ func (o *Options) StartEtcd(ctx context.Context) (*embedded.Server, error) {
 	return embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd")})
 }
 
-// Config returns the config of a server that stores in etcd, or in
-// --etcd-servers when etcd is nil. It listens on the port.
+// Config returns the config of a server that stores objects in etcd, or in
+// --etcd-servers if etcd is nil. It opens the listener of the server.
 func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver.Config, error) {
 	generic := genericapiserver.NewRecommendedConfig(o.codecs)
 	namer := apiopenapi.NewDefinitionNamer(o.scheme)
@@ -46,6 +47,7 @@ func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = "Borough"
 
+	unread := unreadable.NewObjects()
 	for _, step := range []struct {
 		name  string
 		apply func() error
@@ -59,13 +61,14 @@ func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver
 				Embedded:   etcd,
 				Namespaces: tenancy.Resource("namespaces"),
 				Namespaced: apiserver.Namespaced(),
+				Unreadable: unread,
 			})
 		}},
 		{"serving, authentication and authorization", func() error {
 			if o.Standalone {
 				return o.applyStandalone(generic)
 			}
-			return o.applyHosted(ctx, generic)
+			return o.applyInCluster(ctx, generic)
 		}},
 		{"auditing", func() error { return o.Audit.ApplyTo(&generic.Config) }},
 	} {
@@ -74,63 +77,64 @@ func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver
 		}
 	}
 
-	// The server's own client is what admission reads through. The library traces
-	// it only where it is there before tracing is set up.
+	// Admission reads through the loopback client. The library traces that client
+	// only if it exists before tracing is set up.
 	generic.LoopbackClientConfig.Wrap(tracing.WrapperFor(generic.TracerProvider))
 	client, err := versioned.NewForConfig(generic.LoopbackClientConfig)
 	if err != nil {
-		return nil, fmt.Errorf("make the client of this server: %w", err)
+		return nil, fmt.Errorf("create the loopback client: %w", err)
 	}
 	informers := externalversions.NewSharedInformerFactory(client, 0)
-	if err := o.applyAdmission(generic, client, informers); err != nil {
+	if err := o.applyAdmission(generic, client, informers, unread); err != nil {
 		return nil, err
 	}
 
 	return &apiserver.Config{
 		Generic: generic,
 		Extra: apiserver.ExtraConfig{
-			Scheme:         o.scheme,
-			Codecs:         o.codecs,
-			Standalone:     o.Standalone,
-			HostNamespaces: o.Hosted.Namespaces,
-			Client:         client,
-			Informers:      informers,
+			Scheme:            o.scheme,
+			Codecs:            o.codecs,
+			Standalone:        o.Standalone,
+			ClusterNamespaces: o.Cluster.Namespaces,
+			Client:            client,
+			Informers:         informers,
+			Unreadable:        unread,
 		},
 	}, nil
 }
 
-// applyAdmission sets up what the library configures by objects of the host
-// cluster: flow control and the admission chain, in which our plugins read
-// through the client and the informers of this server.
-func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, client versioned.Interface, informers externalversions.SharedInformerFactory) error {
-	host, hostInformers := generic.ClientConfig, generic.SharedInformerFactory
-	if host == nil {
-		// Standalone no plugin that reads the host cluster is on, but the library
-		// insists on clients. These are never used.
-		host = generic.LoopbackClientConfig
+// applyAdmission sets up what objects of the cluster configure: flow control and
+// the admission chain. Our own plugins in the chain read through the client and
+// the informers of this server.
+func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, client versioned.Interface, informers externalversions.SharedInformerFactory, unread *unreadable.Objects) error {
+	cluster, clusterInformers := generic.ClientConfig, generic.SharedInformerFactory
+	if cluster == nil {
+		// With --standalone no plugin that reads the cluster is enabled, but the
+		// library requires clients. They are never used.
+		cluster = generic.LoopbackClientConfig
 	}
-	kube, err := kubernetes.NewForConfig(host)
+	kube, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
-		return fmt.Errorf("make the client of the host cluster: %w", err)
+		return fmt.Errorf("create the client for the cluster: %w", err)
 	}
-	dynamic, err := dynamic.NewForConfig(host)
+	dynamic, err := dynamic.NewForConfig(cluster)
 	if err != nil {
-		return fmt.Errorf("make the dynamic client of the host cluster: %w", err)
+		return fmt.Errorf("create the dynamic client for the cluster: %w", err)
 	}
-	if hostInformers == nil {
-		hostInformers = kubeinformers.NewSharedInformerFactory(kube, 0)
+	if clusterInformers == nil {
+		clusterInformers = kubeinformers.NewSharedInformerFactory(kube, 0)
 	}
-	if err := o.Features.ApplyTo(&generic.Config, kube, hostInformers); err != nil {
+	if err := o.Features.ApplyTo(&generic.Config, kube, clusterInformers); err != nil {
 		return fmt.Errorf("set up features: %w", err)
 	}
-	// Without this, webhooks would be called untraced, and not through the egress
-	// selector.
+	// Without this, calls of webhooks would not be traced and would bypass the
+	// egress selector.
 	webhooks := webhookinit.NewPluginInitializer(
-		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, host, generic.TracerProvider),
+		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, cluster, generic.TracerProvider),
 		webhook.NewDefaultServiceResolver())
-	pluginClient, pluginInformers := hostplugins.WithNamespaces(kube, hostInformers, client, informers.Tenancy().V1().Namespaces())
+	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces())
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
-		webhooks, admission.NewInitializer(informers, client))
+		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In))
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}

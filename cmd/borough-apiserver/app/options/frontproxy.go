@@ -12,11 +12,12 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 )
 
-// applyFrontProxy sees to it that the host is known from its first request on.
-// The library learns whom to trust from a ConfigMap once it serves already, one
-// CA after the other. A host that connects in between would be told to identify
-// itself by a CA that is not its own, do without, and be nobody for as long as
-// the connection lasts, with everything it asks for its users.
+// applyFrontProxy ensures that the server authenticates kube-apiserver from its
+// first request. The library reads the client CAs from a ConfigMap, one after the
+// other, while the server already serves. If kube-apiserver connected in between,
+// the TLS handshake would offer only CAs that did not sign its certificate:
+// kube-apiserver would send none, and all requests on that connection would be
+// anonymous.
 func applyFrontProxy(generic *genericapiserver.RecommendedConfig) {
 	if ca, ok := generic.SecureServing.ClientCA.(clientCA); ok {
 		generic.SecureServing.ClientCA = unnamedCA{ca}
@@ -27,7 +28,7 @@ func applyFrontProxy(generic *genericapiserver.RecommendedConfig) {
 	ca := generic.Authentication.RequestHeaderConfig.CAContentProvider
 	generic.AddReadyzChecks(healthz.NamedCheck("front-proxy-ca", func(*http.Request) error {
 		if len(ca.CurrentCABundleContent()) == 0 {
-			return errors.New("the CA that the host's requests are known by is not known yet")
+			return errors.New("the CA that authenticates kube-apiserver is not loaded yet")
 		}
 		return nil
 	}))
@@ -38,9 +39,9 @@ type clientCA interface {
 	dynamiccertificates.ControllerRunner
 }
 
-// unnamedCA is a CA that clients are not told of. They send whatever certificate
-// they have; it is authentication that verifies it.
+// unnamedCA is a CA that the TLS handshake does not name to clients, so that they
+// send the certificate that they have. Authentication verifies it.
 type unnamedCA struct{ clientCA }
 
-// CurrentCABundleContent returns what clients are told.
+// CurrentCABundleContent returns the CAs to name to clients: none.
 func (unnamedCA) CurrentCABundleContent() []byte { return nil }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// fakeCA is a CA that is not known yet while it is empty.
+// fakeCA is a CA that is not loaded while pem is empty.
 type fakeCA struct {
 	pem string
 	ran bool
@@ -34,12 +34,12 @@ func TestFrontProxy(t *testing.T) {
 	before := len(generic.ReadyzChecks)
 	applyFrontProxy(generic)
 
-	if told := generic.SecureServing.ClientCA.CurrentCABundleContent(); len(told) > 0 {
-		t.Errorf("clients are told of %q", told)
+	if named := generic.SecureServing.ClientCA.CurrentCABundleContent(); len(named) > 0 {
+		t.Errorf("the handshake names the CA %q", named)
 	}
 	runner, ok := generic.SecureServing.ClientCA.(dynamiccertificates.ControllerRunner)
 	if !ok {
-		t.Fatal("the CA is not kept up to date any more")
+		t.Fatal("the CA cannot be reloaded")
 	}
 	if err := runner.RunOnce(t.Context()); err != nil || !client.ran {
 		t.Errorf("the CA is not loaded: %v", err)
@@ -53,6 +53,6 @@ func TestFrontProxy(t *testing.T) {
 	}
 	frontProxy.pem = "front proxy CA"
 	if err := checks[0].Check(nil); err != nil {
-		t.Errorf("not ready with it: %v", err)
+		t.Errorf("not ready with the CA of the front proxy: %v", err)
 	}
 }

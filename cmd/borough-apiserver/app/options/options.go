@@ -23,20 +23,20 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/component-base/version"
 
-	"github.com/borough-io/borough/pkg/admission/hostplugins"
+	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/storage"
 )
 
 // Options are the flags of borough-apiserver.
 type Options struct {
-	// Standalone runs the server without a host cluster.
+	// Standalone runs the server without a cluster.
 	Standalone bool
-	// DataDir holds what the server itself keeps: the embedded etcd and, when
-	// Standalone, certificates and kubeconfigs.
+	// DataDir is the directory for the files of the server: the embedded etcd
+	// and, if Standalone, certificates and kubeconfigs.
 	DataDir string
-	// Hosted is for a server that is not Standalone.
-	Hosted *HostedOptions
+	// Cluster applies unless Standalone.
+	Cluster *ClusterOptions
 
 	Server         *genericoptions.ServerRunOptions
 	Storage        *storage.Options
@@ -57,8 +57,8 @@ type Options struct {
 
 const (
 	defaultPort = 6443
-	// Behind an API server many clients share one connection, watches among
-	// them. The value is the one that the library recommends for that.
+	// Behind kube-apiserver many clients and their watches share one connection.
+	// This is the value that the library recommends for that.
 	http2MaxStreams = 1000
 )
 
@@ -67,8 +67,8 @@ func New() *Options {
 	scheme := apiserver.NewScheme()
 	codecs := serializer.NewCodecFactory(scheme)
 
-	// The feature gates of the library follow the version of Kubernetes that it
-	// belongs to, not the version of Borough.
+	// The feature gates of the library follow the version of Kubernetes of the
+	// library, not the version of Borough.
 	globals := compatibility.NewComponentGlobalsRegistry()
 	utilruntime.Must(globals.Register(compatibility.DefaultKubeComponent,
 		compatibility.NewEffectiveVersionFromString(version.DefaultKubeBinaryVersion, "", ""), utilfeature.DefaultMutableFeatureGate))
@@ -81,7 +81,7 @@ func New() *Options {
 
 	return &Options{
 		DataDir:        ".borough",
-		Hosted:         newHostedOptions(),
+		Cluster:        newClusterOptions(),
 		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
 		Storage:        storage.NewOptions(),
 		SecureServing:  serving.WithLoopback(),
@@ -103,18 +103,18 @@ func New() *Options {
 func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs := sets.FlagSet("borough")
 	fs.BoolVar(&o.Standalone, "standalone", o.Standalone, ""+
-		"Run without a host cluster: with certificates, identities and a policy of the server's own, "+
-		"and kubeconfigs for the admin and the controller written into --data-dir.")
+		"Run without a cluster: create certificates, authenticate users by client certificates, authorize them by a built-in policy, "+
+		"and write kubeconfigs for the admin and the controller into --data-dir.")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, ""+
-		"Directory for what the server itself keeps: the embedded etcd, which runs unless --etcd-servers is given, "+
+		"Directory for the files of the server: the embedded etcd, which runs unless --etcd-servers is set, "+
 		"and, with --standalone, the certificates (pki/), admin.kubeconfig and controller.kubeconfig.")
 
 	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
 	o.Storage.AddFlags(sets.FlagSet("etcd"))
 	o.SecureServing.AddFlags(sets.FlagSet("secure serving"))
-	host := sets.FlagSet("host cluster")
-	o.CoreAPI.AddFlags(host)
-	o.Hosted.AddFlags(host)
+	cluster := sets.FlagSet("cluster")
+	o.CoreAPI.AddFlags(cluster)
+	o.Cluster.AddFlags(cluster)
 	o.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
 	o.Admission.AddFlags(sets.FlagSet("admission"))
@@ -126,25 +126,25 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	return sets
 }
 
-// Complete fills in what follows from the way the server is run. The flags tell
-// what was given and what is a default.
+// Complete sets the defaults that depend on Standalone. The flags show which
+// values were set by the user.
 func (o *Options) Complete(flags *pflag.FlagSet) error {
 	if err := o.Server.ComponentGlobalsRegistry.Set(); err != nil {
 		return err
 	}
 	if o.Standalone {
-		o.Hosted.Namespaces.Controllers = nil
+		o.Cluster.Namespaces.Controllers = nil
 		if !flags.Changed("bind-address") {
 			o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
 		}
 		if !flags.Changed("shutdown-watch-termination-grace-period") {
 			o.Server.ShutdownWatchTerminationGracePeriod = standaloneWatchGrace
 		}
-		// There is no garbage collector: a finalizer for it would never go.
+		// There is no garbage collector, so its finalizers would never be removed.
 		o.Storage.Etcd.EnableGarbageCollection = o.Storage.Etcd.EnableGarbageCollection && flags.Changed("enable-garbage-collector")
-		// Both need kinds that only a host cluster has.
+		// Both are configured by objects of a cluster.
 		o.Features.EnablePriorityAndFairness = o.Features.EnablePriorityAndFairness && flags.Changed("enable-priority-and-fairness")
-		o.Admission.DefaultOffPlugins.Insert(hostplugins.Names()...)
+		o.Admission.DefaultOffPlugins.Insert(clusterplugins.Names()...)
 		return nil
 	}
 	if o.Authentication.RemoteKubeConfigFile == "" {
@@ -156,9 +156,9 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// Validate returns all that is wrong with the options, as one error.
+// Validate returns all invalid options, as one error.
 func (o *Options) Validate() error {
-	validateMode := o.validateHosted
+	validateMode := o.validateInCluster
 	if o.Standalone {
 		validateMode = o.validateStandalone
 	}
@@ -167,7 +167,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--data-dir must not be empty"))
 	}
 	if o.SecureServing.BindPort == 0 {
-		errs = append(errs, fmt.Errorf("--secure-port must not be 0: there is no other port to serve on"))
+		errs = append(errs, fmt.Errorf("--secure-port must not be 0: the server has no other port"))
 	}
 	for _, part := range [][]error{
 		o.Server.Validate(),

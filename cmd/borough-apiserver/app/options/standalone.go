@@ -14,12 +14,12 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
-	"github.com/borough-io/borough/pkg/admission/hostplugins"
+	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 	"github.com/borough-io/borough/pkg/standalone"
 )
 
-// standaloneWatchGrace bounds how long a stop waits for watches to be closed in
-// good order.
+// standaloneWatchGrace is how long the server waits for watches to close when it
+// shuts down.
 const standaloneWatchGrace = 2 * time.Second
 
 func (o *Options) validateStandalone() []error {
@@ -29,28 +29,29 @@ func (o *Options) validateStandalone() []error {
 		{"authentication-kubeconfig", o.Authentication.RemoteKubeConfigFile},
 		{"authorization-kubeconfig", o.Authorization.RemoteKubeConfigFile},
 		{"requestheader-client-ca-file", o.Authentication.RequestHeader.ClientCAFile},
-		{"serving-cert-secret", o.Hosted.CertSecret},
+		{"serving-cert-secret", o.Cluster.CertSecret},
 	} {
 		if flag.value != "" {
-			errs = append(errs, fmt.Errorf("--%s is for a host cluster and can't go with --standalone", flag.name))
+			errs = append(errs, fmt.Errorf("--%s needs a cluster and cannot be used with --standalone", flag.name))
 		}
 	}
-	if o.Hosted.Namespaces.Couple {
-		errs = append(errs, fmt.Errorf("--couple-host-namespaces is for a host cluster and can't go with --standalone"))
+	if o.Cluster.Namespaces.Couple {
+		errs = append(errs, fmt.Errorf("--couple-cluster-namespaces needs a cluster and cannot be used with --standalone"))
 	}
 	for _, plugin := range o.Admission.EnablePlugins {
-		if slices.Contains(hostplugins.Names(), plugin) {
-			errs = append(errs, fmt.Errorf("--enable-admission-plugins: %s is configured by objects of a host cluster and can't go with --standalone", plugin))
+		if slices.Contains(clusterplugins.Names(), plugin) {
+			errs = append(errs, fmt.Errorf("--enable-admission-plugins: %s is configured by objects of a cluster and cannot be used with --standalone", plugin))
 		}
 	}
 	if o.Features.EnablePriorityAndFairness {
-		errs = append(errs, fmt.Errorf("--enable-priority-and-fairness is configured by objects of a host cluster and can't go with --standalone"))
+		errs = append(errs, fmt.Errorf("--enable-priority-and-fairness is configured by objects of a cluster and cannot be used with --standalone"))
 	}
 	return errs
 }
 
-// applyStandalone serves with certificates of the server's own, knows users by
-// client certificates, and allows what its own policy says.
+// applyStandalone configures serving with the server's own certificates,
+// authentication by client certificates, and authorization by the built-in
+// policy.
 func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig) error {
 	pki, err := standalone.EnsurePKI(o.inDataDir("pki"), o.servingHosts())
 	if err != nil {
@@ -89,11 +90,12 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig) e
 		return err
 	}
 
-	// Only now is the port ours, and with it the right to say where we are.
+	// Only after ApplyToConfig has opened the port: a server that cannot listen
+	// must not overwrite the kubeconfigs of the one that does.
 	return kubeconfigs.Write(pki, o.inDataDir("admin.kubeconfig"), o.inDataDir("controller.kubeconfig"))
 }
 
-// localHost is the address that kubeconfigs on this machine use.
+// localHost returns the address of the server in the kubeconfigs.
 func (o *Options) localHost() string {
 	if o.SecureServing.BindAddress.IsUnspecified() {
 		return "127.0.0.1"
@@ -101,7 +103,8 @@ func (o *Options) localHost() string {
 	return o.SecureServing.BindAddress.String()
 }
 
-// servingHosts are the names and addresses that the serving certificate covers.
+// servingHosts returns the names and addresses that the serving certificate is
+// for.
 func (o *Options) servingHosts() []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1", o.localHost()}
 	if o.Server.ExternalHost != "" {

@@ -15,24 +15,24 @@ import (
 
 const userAgent = "borough-controller-manager"
 
-// Config is all that the controller manager needs to run.
+// Config is the configuration of a controller manager.
 type Config struct {
-	// Client reaches the server that serves Borough's API.
+	// Client is the config of the client for the server that serves Borough's API.
 	Client *rest.Config
-	// Workers is how many Namespaces are purged at once.
+	// Workers is the number of Namespaces that are purged concurrently.
 	Workers int
-	// PurgeAPIGroups are the API groups whose kinds are purged.
+	// PurgeAPIGroups are the API groups whose objects are purged.
 	PurgeAPIGroups []string
-	// HTTPBindAddress is where health and metrics are served; empty means
-	// nowhere.
+	// HTTPBindAddress is the address that health and metrics are served on. If
+	// empty, they are not served.
 	HTTPBindAddress string
-	// HTTPListener is used instead of HTTPBindAddress where it is set.
+	// HTTPListener replaces HTTPBindAddress if it is not nil.
 	HTTPListener net.Listener
 
 	LeaderElection componentconfig.LeaderElectionConfiguration
 }
 
-// Config returns the config that the options, completed and valid, stand for.
+// Config returns the config for the completed and validated options.
 func (o *Options) Config() (*Config, error) {
 	client, err := o.clientConfig()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package options turns the flags of borough-controller-manager into its
-// config.
+// Package options has the flags of borough-controller-manager and makes its config
+// from them.
 package options
 
 import (
@@ -30,22 +30,22 @@ import (
 
 // Options are the flags of borough-controller-manager.
 type Options struct {
-	// Kubeconfig is where the API is; empty means the cluster that the process
-	// runs in.
+	// Kubeconfig is the kubeconfig for the API. If empty, the process connects to
+	// the cluster that it runs in.
 	Kubeconfig string
-	// KubeAPIQPS and KubeAPIBurst limit the requests to the API; a negative
-	// rate is no limit.
+	// KubeAPIQPS and KubeAPIBurst limit the requests to the API. A negative rate
+	// means no limit.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
 
-	// ConcurrentNamespaceSyncs is how many Namespaces are purged at once for
-	// the first time, and how many more that did not get through then.
+	// ConcurrentNamespaceSyncs is the number of Namespaces that are purged
+	// concurrently. The same number of retries runs in addition.
 	ConcurrentNamespaceSyncs int
-	// PurgeAPIGroups are the API groups whose kinds are purged.
+	// PurgeAPIGroups are the API groups whose objects are purged.
 	PurgeAPIGroups []string
 
-	// HTTPBindAddress is where health and metrics are served; empty means
-	// nowhere.
+	// HTTPBindAddress is the address that health and metrics are served on. If
+	// empty, they are not served.
 	HTTPBindAddress string
 
 	LeaderElection componentconfig.LeaderElectionConfiguration
@@ -55,7 +55,7 @@ type Options struct {
 const (
 	defaultLeaseName      = "borough-controller-manager"
 	defaultLeaseNamespace = "borough-system"
-	// podNamespaceFile tells a process in a Pod its namespace.
+	// podNamespaceFile has the namespace of the Pod that the process runs in.
 	podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
@@ -83,31 +83,32 @@ func New() *Options {
 func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs := sets.FlagSet("client")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, ""+
-		"Kubeconfig for the server that serves Borough's API. If empty, that of the cluster that the process runs in.")
+		"Kubeconfig for the server that serves Borough's API. If empty, connect to the cluster that the process runs in.")
 	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, ""+
-		"Requests per second to send to the server at most. -1 for no limit: the server has its own.")
+		"Maximum number of requests per second to the server. -1 means no limit on this side; the server has its own limits.")
 	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, ""+
-		"Requests to send at once before --kube-api-qps applies.")
+		"Maximum burst of requests above --kube-api-qps.")
 
 	fs = sets.FlagSet("namespace controller")
 	fs.IntVar(&o.ConcurrentNamespaceSyncs, "concurrent-namespace-syncs", o.ConcurrentNamespaceSyncs, ""+
-		"Namespaces to purge at once. As many again that wait for content or failed before are tried beside them.")
+		"Number of Namespaces to purge concurrently. The same number of retries, of Namespaces whose content remains or whose purge failed, runs in addition.")
 	fs.StringSliceVar(&o.PurgeAPIGroups, "purge-api-groups", o.PurgeAPIGroups, ""+
-		"API groups whose objects go with their Namespace, or '*' for all that the server has. In a host cluster, "+
-		"objects of other groups belong to the cluster's own namespace of that name.")
+		"API groups whose objects are deleted with their Namespace, or '*' for all groups that the server serves. In a cluster, "+
+		"objects of other groups belong to the namespace of the cluster with the same name.")
 
 	fs = sets.FlagSet("serving")
 	fs.StringVar(&o.HTTPBindAddress, "http-bind-address", o.HTTPBindAddress, ""+
-		"Address and port to serve /healthz, /livez, /readyz and /metrics on, over plain HTTP. Empty for none.")
+		"Address and port on which to serve /healthz, /livez, /readyz and /metrics over plain HTTP. If empty, they are not served.")
 
 	fs = sets.FlagSet("leader election")
 	leaderelectionoptions.BindLeaderElectionFlags(&o.LeaderElection, fs)
-	fs.Lookup("leader-elect-resource-namespace").Usage += " If empty, that of the Pod that the process runs in, else " + defaultLeaseNamespace + "."
+	fs.Lookup("leader-elect-resource-namespace").Usage += " If empty, the namespace of the Pod that the process runs in or, outside a Pod, " + defaultLeaseNamespace + "."
 	logsapi.AddFlags(o.Logs, sets.FlagSet("logs"))
 	return sets
 }
 
-// Complete fills in what follows from where the process runs.
+// Complete sets the default namespace of the Lease, which depends on where the
+// process runs.
 func (o *Options) Complete() error {
 	if o.LeaderElection.LeaderElect && o.LeaderElection.ResourceNamespace == "" {
 		namespace, err := os.ReadFile(podNamespaceFile)
@@ -117,30 +118,30 @@ func (o *Options) Complete() error {
 		case err == nil || os.IsNotExist(err):
 			o.LeaderElection.ResourceNamespace = defaultLeaseNamespace
 		default:
-			return fmt.Errorf("find out --leader-elect-resource-namespace: %w", err)
+			return fmt.Errorf("read the default of --leader-elect-resource-namespace: %w", err)
 		}
 	}
 	return nil
 }
 
-// Validate returns all that is wrong with the flags, in one error.
+// Validate returns all invalid flags, as one error.
 func (o *Options) Validate() error {
 	var errs []error
 	invalid := func(flag, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("--%s: "+format, append([]any{flag}, args...)...))
 	}
 	if o.KubeAPIQPS == 0 {
-		invalid("kube-api-qps", "must not be 0; -1 is no limit")
+		invalid("kube-api-qps", "must not be 0; -1 means no limit")
 	}
 	if o.KubeAPIQPS > 0 && o.KubeAPIBurst < 1 {
-		invalid("kube-api-burst", "must be at least 1 with a --kube-api-qps, not %d", o.KubeAPIBurst)
+		invalid("kube-api-burst", "must be at least 1 if --kube-api-qps is set, not %d", o.KubeAPIBurst)
 	}
 	if o.ConcurrentNamespaceSyncs < 1 {
 		invalid("concurrent-namespace-syncs", "must be at least 1, not %d", o.ConcurrentNamespaceSyncs)
 	}
 	own := v1.SchemeGroupVersion.Group
 	if !slices.Contains(o.PurgeAPIGroups, own) && !slices.Contains(o.PurgeAPIGroups, deletion.AllGroups) {
-		invalid("purge-api-groups", "must have %s, without which no Namespace could go", own)
+		invalid("purge-api-groups", "must include %s, or no Namespace could be purged", own)
 	}
 	for _, group := range o.PurgeAPIGroups {
 		if group == deletion.AllGroups {
@@ -166,7 +167,7 @@ func (o *Options) validateLeaderElection(invalid func(flag, format string, args 
 	if le.RetryPeriod.Duration <= 0 {
 		invalid("leader-elect-retry-period", "must be more than 0, not %s", le.RetryPeriod.Duration)
 	}
-	// The election waits up to a fifth longer between two attempts.
+	// The library adds up to 20% jitter to the retry period.
 	if le.RenewDeadline.Duration <= le.RetryPeriod.Duration+le.RetryPeriod.Duration/5 {
 		invalid("leader-elect-renew-deadline", "must be more than 1.2 times --leader-elect-retry-period, not %s", le.RenewDeadline.Duration)
 	}
@@ -190,10 +191,10 @@ func validateAddress(address string) error {
 		return err
 	}
 	if host != "" && net.ParseIP(host) == nil {
-		return fmt.Errorf("%q is no IP address", host)
+		return fmt.Errorf("%q is not an IP address", host)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return fmt.Errorf("%q is no port", port)
+		return fmt.Errorf("%q is not a port", port)
 	}
 	return nil
 }

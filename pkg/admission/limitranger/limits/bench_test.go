@@ -55,7 +55,7 @@ func BenchmarkSet(b *testing.B) {
 					for i := range spec.Containers {
 						spec.Containers[i].Resources = corev1.ResourceRequirements{}
 					}
-					if set.SetDefaults(spec) == "" {
+					if noError(set.SetDefaults(spec)) == "" {
 						b.Fatal("nothing was set")
 					}
 				}
@@ -63,7 +63,7 @@ func BenchmarkSet(b *testing.B) {
 			b.Run("Check/"+size, func(b *testing.B) {
 				b.ReportAllocs()
 				spec := benchmarkSpec(containers)
-				set.SetDefaults(spec)
+				noError(set.SetDefaults(spec))
 				for b.Loop() {
 					if errs := set.Check(spec); len(errs) > 0 {
 						b.Fatal(errs)

@@ -4,48 +4,67 @@
 package limits
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// Contradictions says where a LimitRange and others of its Namespace can't be met
-// together: where no value, or none that is given by default, is within the bounds
-// of both. Each text names both LimitRanges, as in
+// maxContradictions is the maximum number of reported contradictions. A response has
+// room for fewer warnings.
+const maxContradictions = 50
+
+// Contradictions returns the contradictions between a LimitRange and others in its
+// Namespace: bounds that no value, or no default value, can satisfy in both. Each
+// text contains the names of both LimitRanges, as in
 //
 //	LimitRanges "a" and "b" contradict each other: min cpu per Container is 2 in "b", but max cpu per Container is 1 in "a"
 //
-// Among the others may be an earlier version of the LimitRange, which is ignored.
-func Contradictions(limitRange *v1.LimitRange, others []*v1.LimitRange) []string {
-	all := []*v1.LimitRange{limitRange}
-	for _, other := range others {
-		if other.Name != limitRange.Name {
-			all = append(all, other)
-		}
+// The others may include an earlier version of the LimitRange, which is ignored.
+// Contradictions returns the first 50, or those that it has found when the context
+// ends. The time is linear in the size of the LimitRanges if none has two items of
+// the same type.
+func Contradictions(ctx context.Context, limitRange *v1.LimitRange, others []*v1.LimitRange) []string {
+	others = slices.DeleteFunc(slices.Clone(others), func(other *v1.LimitRange) bool { return other.Name == limitRange.Name })
+	inForce := sync.OnceValues(func() (requests, limits corev1.ResourceList) {
+		return firstDefaults(sortedByName(append(slices.Clone(others), limitRange)))
+	})
+	byType := map[corev1.LimitType][]part{}
+	for i := range limitRange.Spec.Limits {
+		item := &limitRange.Spec.Limits[i]
+		byType[item.Type] = append(byType[item.Type], part{item, limitRange.Name})
 	}
-	inForce := sync.OnceValue(func() *Set { return NewSet(all) })
 
 	var found []string
-	for _, other := range all[1:] {
-		p := pair{limitRange, other, inForce}
-		if p.a.Name > p.b.Name {
-			p.a, p.b = p.b, p.a
+	for _, other := range others {
+		c := comparison{
+			ctx: ctx, one: min(limitRange.Name, other.Name), other: max(limitRange.Name, other.Name), inForce: inForce,
+			found: firsts[string]{max: maxContradictions - len(found), compare: strings.Compare},
 		}
-		found = append(found, p.contradictions()...)
+		c.compareAll(byType, other)
+		found = append(found, c.found.kept...)
+		if len(found) == maxContradictions || ctx.Err() != nil {
+			break
+		}
 	}
 	return found
 }
 
-// pair is two LimitRanges in order of their names, and what is in force in their
-// Namespace.
-type pair struct {
-	a, b    *v1.LimitRange
-	inForce func() *Set
+// comparison compares two LimitRanges, in the order of their names.
+type comparison struct {
+	ctx        context.Context
+	one, other string
+	// inForce returns the defaults in force in the Namespace.
+	inForce func() (requests, limits corev1.ResourceList)
+	found   firsts[string]
 }
 
 // field is a field of the items of a LimitRange.
@@ -62,106 +81,139 @@ var (
 	defaultLimit   = field{"default", true, func(i *corev1.LimitRangeItem) corev1.ResourceList { return i.Default }}
 )
 
-// rules say which field must not be greater than which of another LimitRange.
-// Those that entail others come before them.
-var rules = []struct{ lesser, greater field }{
-	{lowest, highest},
-	{defaultLimit, highest},
-	{lowest, defaultLimit},
-	{defaultRequest, defaultLimit},
-	{defaultRequest, highest},
-	{lowest, defaultRequest},
-}
+// rule requires that a field is not greater than a field of another LimitRange.
+type rule struct{ lesser, greater field }
 
-// part is one of the items of a LimitRange.
+var (
+	// rules apply to parts of the same type. Rules that imply others are first.
+	rules = []rule{
+		{lowest, highest},
+		{defaultLimit, highest},
+		{lowest, defaultLimit},
+		{defaultRequest, defaultLimit},
+		{defaultRequest, highest},
+		{lowest, defaultRequest},
+	}
+	// rulesOfPod compare a container with its Pod, which uses at least as much.
+	rulesOfPod = []rule{
+		{lowest, highest},
+		{defaultLimit, highest},
+		{defaultRequest, highest},
+	}
+)
+
+// part is an item of a LimitRange, with the name of the LimitRange.
 type part struct {
 	*corev1.LimitRangeItem
 	owner string
 }
 
-func (p *pair) contradictions() []string {
-	var found []string
-	for i := range p.a.Spec.Limits {
-		for j := range p.b.Spec.Limits {
-			a, b := part{&p.a.Spec.Limits[i], p.a.Name}, part{&p.b.Spec.Limits[j], p.b.Name}
-			found = slices.Concat(found, p.compare(a, b), p.compare(b, a), p.compareRatio(a, b), p.compareRatio(b, a))
+// compareAll compares the parts of one LimitRange with the parts of another that they
+// may contradict: those of the same type, and those of containers with those of Pods.
+func (c *comparison) compareAll(byType map[corev1.LimitType][]part, other *v1.LimitRange) {
+	for i := range other.Spec.Limits {
+		b := part{&other.Spec.Limits[i], other.Name}
+		for _, a := range byType[b.Type] {
+			if c.ctx.Err() != nil {
+				return
+			}
+			c.compare(a, b, rules)
+			c.compare(b, a, rules)
+			c.compareRatio(a, b)
+			c.compareRatio(b, a)
+		}
+		switch b.Type {
+		case corev1.LimitTypeContainer:
+			for _, a := range byType[corev1.LimitTypePod] {
+				c.compare(b, a, rulesOfPod)
+			}
+		case corev1.LimitTypePod:
+			for _, a := range byType[corev1.LimitTypeContainer] {
+				c.compare(a, b, rulesOfPod)
+			}
 		}
 	}
-	slices.Sort(found)
-	return found
 }
 
-// compare returns where a is not the lesser of the two: for each resource the
-// first rule that is broken.
-func (p *pair) compare(a, b part) []string {
-	var found []string
-	var seen []corev1.ResourceName
+// compare adds a contradiction for each resource, with the first rule that a, as the
+// lesser part, and b, as the greater, violate.
+func (c *comparison) compare(a, b part, rules []rule) {
+	seen := sets.New[corev1.ResourceName]()
 	for _, rule := range rules {
-		// A Pod needs no less than each of its containers.
-		applies := a.Type == b.Type || a.Type == corev1.LimitTypeContainer && b.Type == corev1.LimitTypePod && rule.greater.name == highest.name
-		if !applies {
-			continue
-		}
-		for name, value := range rule.lesser.of(a.LimitRangeItem) {
-			bound, bounded := rule.greater.of(b.LimitRangeItem)[name]
-			if !bounded || value.Cmp(bound) <= 0 || slices.Contains(seen, name) ||
-				!p.counts(a, rule.lesser, rule.greater, name, value) || !p.counts(b, rule.greater, rule.lesser, name, bound) {
+		lesser, greater := rule.lesser.of(a.LimitRangeItem), rule.greater.of(b.LimitRangeItem)
+		for name := range common(lesser, greater) {
+			value, bound := lesser[name], greater[name]
+			if value.Cmp(bound) <= 0 || seen.Has(name) ||
+				!c.counts(a, rule.lesser, rule.greater, name, value) || !c.counts(b, rule.greater, rule.lesser, name, bound) {
 				continue
 			}
-			seen = append(seen, name)
-			found = append(found, p.describe(
+			seen.Insert(name)
+			c.add(
 				fmt.Sprintf("%s %s per %s is %s in %q", rule.lesser.name, name, a.Type, value.String(), a.owner),
-				fmt.Sprintf("%s %s per %s is %s in %q", rule.greater.name, name, b.Type, bound.String(), b.owner)))
+				fmt.Sprintf("%s %s per %s is %s in %q", rule.greater.name, name, b.Type, bound.String(), b.owner))
 		}
 	}
-	return found
 }
 
-// compareRatio returns where the defaults of a are further apart than b allows.
-func (p *pair) compareRatio(a, b part) []string {
-	if a.Type != b.Type {
-		return nil
-	}
-	var found []string
-	for name, quantity := range b.MaxLimitRequestRatio {
+// compareRatio adds a contradiction for each resource where the ratio of the defaults
+// of a is above the maximum ratio of b.
+func (c *comparison) compareRatio(a, b part) {
+	for name := range common(a.Default, b.MaxLimitRequestRatio) {
 		var given usage
 		given.read(&corev1.ResourceRequirements{Requests: a.DefaultRequest, Limits: a.Default}, name)
 		request, limit := &given.request, &given.limit
-		if !limit.found || !request.found ||
-			!p.counts(a, defaultLimit, defaultRequest, name, limit.quantity) || !p.counts(a, defaultRequest, defaultLimit, name, request.quantity) {
+		if !request.found ||
+			!c.counts(a, defaultLimit, defaultRequest, name, limit.quantity) || !c.counts(a, defaultRequest, defaultLimit, name, request.quantity) {
 			continue
 		}
 		bound := boundOf(b.MaxLimitRequestRatio, name)
-		if bound.exceededBy(&given, request.amount(), limit.amount()) != "" {
-			found = append(found, p.describe(
+		requested, limited := request.amount(), limit.amount()
+		if bound.exceededBy(&given, &requested, &limited) != none {
+			c.add(
 				fmt.Sprintf("default and defaultRequest %s per %s are %s and %s in %q", name, a.Type, limit.quantity.String(), request.quantity.String(), a.owner),
-				fmt.Sprintf("maxLimitRequestRatio %s per %s is %s in %q", name, b.Type, quantity.String(), b.owner)))
+				fmt.Sprintf("maxLimitRequestRatio %s per %s is %s in %q", name, b.Type, bound.quantity.String(), b.owner))
 		}
 	}
-	return found
 }
 
-func (p *pair) describe(one, other string) string {
-	return fmt.Sprintf("LimitRanges %q and %q contradict each other: %s, but %s", p.a.Name, p.b.Name, one, other)
+// common yields the resources that are in both lists, in time linear in the length of
+// the shorter list.
+func common(a, b corev1.ResourceList) iter.Seq[corev1.ResourceName] {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return func(yield func(corev1.ResourceName) bool) {
+		for name := range a {
+			if _, found := b[name]; found && !yield(name) {
+				return
+			}
+		}
+	}
 }
 
-// counts says whether a value is worth a warning. That of a bound always is. A
-// default is if it comes first in the Namespace, so that Pods get it. Another may
-// be too, as somebody meant it, unless it is against a default itself, or is just
-// what decoding has made of a bound of its item: otherwise LimitRanges that differ
-// in a bound would always contradict each other.
-func (p *pair) counts(i part, f, other field, name corev1.ResourceName, value resource.Quantity) bool {
+func (c *comparison) add(one, other string) {
+	c.found.add(fmt.Sprintf("LimitRanges %q and %q contradict each other: %s, but %s", c.one, c.other, one, other))
+}
+
+// counts reports whether a contradiction with the value is worth a warning. A bound
+// always is. A default is if it is the first in the Namespace, which Pods get. Another
+// default is only if it contradicts a bound, and differs from the fields of its item
+// that decoding may have copied it from: otherwise any two LimitRanges with different
+// bounds would contradict each other.
+func (c *comparison) counts(i part, f, other field, name corev1.ResourceName, value resource.Quantity) bool {
 	if !f.isDefault {
 		return true
 	}
 	if i.Type != corev1.LimitTypeContainer {
-		return false // means nothing to others
+		return false // defaults apply only to containers
 	}
-	inForce, origins := p.inForce().defaultLimits, []corev1.ResourceList{i.Max}
+	requests, limits := c.inForce()
+	inForce, origins := limits, []corev1.ResourceList{i.Max}
 	if f.name == defaultRequest.name {
-		inForce, origins = p.inForce().defaultRequests, []corev1.ResourceList{i.Default, i.Min}
+		inForce, origins = requests, []corev1.ResourceList{i.Default, i.Min}
 	}
-	comesFirst := slices.ContainsFunc(inForce, func(d defaultValue) bool { return d.resource == name && d.quantity.Cmp(value) == 0 })
+	first, found := inForce[name]
+	comesFirst := found && first.Cmp(value) == 0
 	return comesFirst || !other.isDefault && !slices.ContainsFunc(origins, func(origin corev1.ResourceList) bool {
 		quantity, found := origin[name]
 		return found && quantity.Cmp(value) == 0

@@ -4,6 +4,8 @@
 package limits_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -118,9 +120,9 @@ func TestContradictions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := limitRange("a", test.a...), limitRange("b", test.b...)
 			for _, got := range [][]string{
-				limits.Contradictions(a, []*v1.LimitRange{b}),
-				limits.Contradictions(b, []*v1.LimitRange{a}),
-				limits.Contradictions(b, []*v1.LimitRange{limitRange("b", item{Type: corev1.LimitTypePod, Max: cpu("1m")}), a}),
+				limits.Contradictions(t.Context(), a, []*v1.LimitRange{b}),
+				limits.Contradictions(t.Context(), b, []*v1.LimitRange{a}),
+				limits.Contradictions(t.Context(), b, []*v1.LimitRange{limitRange("b", item{Type: corev1.LimitTypePod, Max: cpu("1m")}), a}),
 			} {
 				if diff := gocmp.Diff(test.want, got); diff != "" {
 					t.Errorf("-want +got\n%s", diff)
@@ -130,8 +132,8 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// TestContradictionsWithSeveral shows that each pair is reported, and that what
-// a third LimitRange gives by default takes the harm from another's.
+// TestContradictionsWithSeveral shows that each pair is reported, and that a default
+// is not if the default of a third LimitRange is in force instead.
 func TestContradictionsWithSeveral(t *testing.T) {
 	atMost := func(name, quantity string) *v1.LimitRange {
 		cpu := quantities("cpu", quantity)
@@ -142,12 +144,78 @@ func TestContradictionsWithSeveral(t *testing.T) {
 		`LimitRanges "b" and "c" contradict each other: default cpu per Container is 3 in "b", but max cpu per Container is 1 in "c"`,
 		`LimitRanges "b" and "d" contradict each other: default cpu per Container is 3 in "b", but max cpu per Container is 2 in "d"`,
 	}
-	if diff := gocmp.Diff(want, limits.Contradictions(atMost("b", "3"), others)); diff != "" {
+	if diff := gocmp.Diff(want, limits.Contradictions(t.Context(), atMost("b", "3"), others)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	first := limitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: quantities("cpu", "1"), DefaultRequest: quantities("cpu", "1")})
-	if got := limits.Contradictions(atMost("b", "3"), append(others, first)); got != nil {
+	if got := limits.Contradictions(t.Context(), atMost("b", "3"), append(others, first)); got != nil {
 		t.Errorf("got %q, although another default comes first", got)
+	}
+}
+
+// counted is a context that counts how often it is asked whether it has ended, and
+// ends when that has been often enough.
+type counted struct {
+	context.Context
+	asked, end int
+}
+
+func (c *counted) Err() error {
+	if c.asked++; c.asked > c.end {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestContradictionsAreLinear shows that the items of two LimitRanges are compared
+// by their types, that what is found is bounded, and that the end of the request
+// ends the comparison.
+func TestContradictionsAreLinear(t *testing.T) {
+	const items = 3000
+	var larger, smaller []corev1.LimitRangeItem
+	var want []string
+	for i := range items {
+		limitType := corev1.LimitType(fmt.Sprintf("example.com/t%04d", i))
+		larger = append(larger, corev1.LimitRangeItem{Type: limitType, Min: quantities("cpu", "2")})
+		smaller = append(smaller, corev1.LimitRangeItem{Type: limitType, Max: quantities("cpu", "1")})
+		want = append(want, fmt.Sprintf(`LimitRanges "a" and "b" contradict each other: min cpu per %s is 2 in "a", but max cpu per %s is 1 in "b"`, limitType, limitType))
+	}
+	a, others := limitRange("a", larger...), []*v1.LimitRange{limitRange("b", smaller...)}
+
+	ctx := &counted{Context: t.Context(), end: 10 * items}
+	if diff := gocmp.Diff(want[:50], limits.Contradictions(ctx, a, others)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if ctx.asked > items+1 {
+		t.Errorf("%d pairs of %d items were compared", ctx.asked, items)
+	}
+	ctx = &counted{Context: t.Context(), end: 10}
+	if diff := gocmp.Diff(want[:10], limits.Contradictions(ctx, a, append(others, limitRange("c", smaller...)))); diff != "" {
+		t.Errorf("after the end of the context: -want +got\n%s", diff)
+	}
+	if ctx.asked > 12 {
+		t.Errorf("the context was asked %d times, although it ended after 10", ctx.asked)
+	}
+}
+
+// TestContradictionsOfManyResources shows the same of the resources of one type.
+func TestContradictionsOfManyResources(t *testing.T) {
+	var high, low []string
+	for i := range 3000 {
+		high = append(high, fmt.Sprintf("example.com/r%04d", i), "2")
+		low = append(low, fmt.Sprintf("example.com/r%04d", i), "1")
+	}
+	a := limitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: quantities(high...), DefaultRequest: quantities(high...)})
+	b := limitRange("b", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: quantities(low...)})
+	got := limits.Contradictions(t.Context(), a, []*v1.LimitRange{b})
+	if len(got) != 50 {
+		t.Fatalf("got %d contradictions, want 50", len(got))
+	}
+	for _, i := range []int{0, 49} {
+		want := fmt.Sprintf(`LimitRanges "a" and "b" contradict each other: default example.com/r%04d per Container is 2 in "a", but max example.com/r%04d per Container is 1 in "b"`, i, i)
+		if got[i] != want {
+			t.Errorf("got %s, want %s", got[i], want)
+		}
 	}
 }
 
@@ -157,15 +225,15 @@ func checkContradictions(t *testing.T, limitRanges []*v1.LimitRange) {
 	for i, a := range limitRanges {
 		for _, b := range limitRanges[i+1:] {
 			two := []*v1.LimitRange{a, b}
-			found := limits.Contradictions(a, two[1:])
-			if other := limits.Contradictions(b, two[:1]); !slices.Equal(found, other) {
+			found := limits.Contradictions(t.Context(), a, two[1:])
+			if other := limits.Contradictions(t.Context(), b, two[:1]); !slices.Equal(found, other) {
 				t.Errorf("who is asked matters:\n%q\n%q", found, other)
 			}
 			if found != nil {
 				continue
 			}
 			spec := corev1.PodSpec{Containers: []corev1.Container{container("c", needs(nil, nil))}}
-			limits.NewSet(two).SetDefaults(&spec)
+			noError(limits.NewSet(two).SetDefaults(&spec))
 			requests, limits := spec.Containers[0].Resources.Requests, spec.Containers[0].Resources.Limits
 			checkBounds(t, a, b, requests, limits)
 			checkBounds(t, b, a, requests, limits)

@@ -4,51 +4,80 @@
 package limits
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetDefaults gives every container and init container the requests and limits
-// that it lacks and the Set has a default for. It returns what it has set, as in
+// maxDefaults is the maximum number of requests and limits that are set in a Pod.
+const maxDefaults = 10_000
+
+// SetDefaults sets the missing requests and limits of every container and init
+// container for which the Set has a default. It returns a list of them, as in
 //
 //	LimitRanger plugin set: cpu, memory request for container a; cpu limit for init container b
 //
-// or nothing if nothing was missing. The Pod shares no memory with the Set.
-func (s *Set) SetDefaults(spec *corev1.PodSpec) string {
-	// The text is as long as the names of all containers: it is written here,
-	// where no allocation is needed unless it is very long, and copied at the end.
+// or an empty string if none was missing. The Pod shares no memory with the Set. If
+// more than 10,000 are missing it returns an error, and the Pod must not be used.
+func (s *Set) SetDefaults(spec *corev1.PodSpec) (string, error) {
+	// Build the text in a buffer on the stack, to allocate only once unless the text
+	// is very long.
 	var buffer [1024]byte
-	text := buffer[:0]
+	text, left := buffer[:0], maxDefaults
 	for i := range spec.Containers {
-		text = s.setDefaultsOf(&spec.Containers[i], "container ", text)
+		text = s.fillContainer(&spec.Containers[i], nil, "container ", text, &left)
 	}
 	for i := range spec.InitContainers {
-		text = s.setDefaultsOf(&spec.InitContainers[i], "init container ", text)
+		text = s.fillContainer(&spec.InitContainers[i], nil, "init container ", text, &left)
 	}
-	return string(text)
+	if left < 0 {
+		return "", s.tooManyDefaults(spec)
+	}
+	return string(text), nil
 }
 
-func (s *Set) setDefaultsOf(c *corev1.Container, kind string, text []byte) []byte {
-	text = fill(&c.Resources.Requests, s.defaultRequests, text, " request for ", kind, c.Name)
-	return fill(&c.Resources.Limits, s.defaultLimits, text, " limit for ", kind, c.Name)
+func (s *Set) tooManyDefaults(spec *corev1.PodSpec) error {
+	return fmt.Errorf("the Pod has %d containers and the LimitRanges of its namespace have %d defaults for each: at most %d are set in a Pod",
+		containerCount(spec), len(s.defaultRequests)+len(s.defaultLimits), maxDefaults)
 }
 
-// fill puts the defaults that are missing into list. It appends their names to the
-// text, and after them, in the given words, what they were set as.
-func fill(list *corev1.ResourceList, defaults []defaultValue, text []byte, words ...string) []byte {
+// fillContainer sets the missing defaults of one container. If before, the container
+// before a resize, is not nil, it sets only those of resources whose amounts have
+// changed. It returns the text with the defaults appended, and subtracts their number
+// from left.
+func (s *Set) fillContainer(c, before *corev1.Container, kind string, text []byte, left *int) []byte {
+	requests, limits := s.defaultRequests, s.defaultLimits
+	if before != nil {
+		requests, limits = resizedOf(requests, c, before), resizedOf(limits, c, before)
+	}
+	text = fill(&c.Resources.Requests, requests, text, left, " request for ", kind, c.Name)
+	return fill(&c.Resources.Limits, limits, text, left, " limit for ", kind, c.Name)
+}
+
+// fill sets the missing defaults in list. It appends their names and then the words to
+// the text. If more defaults are missing than left, it stops and sets left to a
+// negative number.
+func fill(list *corev1.ResourceList, defaults []defaultValue, text []byte, left *int, words ...string) []byte {
+	if *left < 0 {
+		return text
+	}
 	separator := "; "
 	if len(text) == 0 {
 		separator = "LimitRanger plugin set: "
 	}
 	if len(defaults) > 0 && *list == nil {
-		*list = make(corev1.ResourceList, len(defaults))
+		*list = make(corev1.ResourceList, min(len(defaults), *left))
 	}
-	all, missing := len(*list) == 0, false // where all is missing nothing is looked up
+	all, missing := len(*list) == 0, false // if all are missing, skip the lookups
 	for i := range defaults {
 		d := &defaults[i]
 		if !all {
 			if _, found := (*list)[d.resource]; found {
 				continue
 			}
+		}
+		if *left--; *left < 0 {
+			return text
 		}
 		(*list)[d.resource] = d.quantity.DeepCopy()
 		text = append(append(text, separator...), d.resource...)

@@ -49,3 +49,11 @@ func texts(errs []error) []string {
 	}
 	return texts
 }
+
+// noError returns the text of what was set, where nothing is too much.
+func noError(text string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

@@ -94,7 +94,7 @@ func TestSetDefaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if done := limits.NewSet(test.limitRanges).SetDefaults(&test.spec); done != test.done {
+			if done := noError(limits.NewSet(test.limitRanges).SetDefaults(&test.spec)); done != test.done {
 				t.Errorf("\n got %s\nwant %s", done, test.done)
 			}
 			if diff := cmp.Diff(test.want, test.spec); diff != "" {
@@ -112,7 +112,7 @@ func TestSetDefaultsSharesNothing(t *testing.T) {
 		corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: quantities("cpu", huge)})})
 	for range 2 {
 		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}
-		set.SetDefaults(&spec)
+		noError(set.SetDefaults(&spec))
 		cpu := spec.Containers[0].Resources.Limits[corev1.ResourceCPU]
 		if got := cpu.String(); got != huge {
 			t.Errorf("got %s, want %s", got, huge)
@@ -242,7 +242,7 @@ func TestCheck(t *testing.T) {
 			},
 			nil,
 		},
-		"pod: sidecars run beside the containers": {
+		"pod: sidecars run together with the containers": {
 			maxPod,
 			corev1.PodSpec{
 				Containers:     []corev1.Container{container("a", both("cpu", "600m", "memory", "1Gi"))},
@@ -250,7 +250,7 @@ func TestCheck(t *testing.T) {
 			},
 			[]string{`maximum cpu usage per Pod is 1, but limit is 1100m`},
 		},
-		"pod: an init container runs beside the sidecars before it": {
+		"pod: an init container runs together with the sidecars before it": {
 			maxPod,
 			corev1.PodSpec{
 				Containers: []corev1.Container{container("a", both("cpu", "100m", "memory", "1Gi"))},
@@ -259,7 +259,7 @@ func TestCheck(t *testing.T) {
 			},
 			[]string{`maximum cpu usage per Pod is 1, but limit is 1100m`},
 		},
-		"pod: an init container does not run beside the sidecars after it": {
+		"pod: an init container does not run together with the sidecars after it": {
 			maxPod,
 			corev1.PodSpec{
 				Containers: []corev1.Container{container("a", both("cpu", "100m", "memory", "1Gi"))},
@@ -354,7 +354,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestAllocations shows that a Pod takes no memory but for what is set in it: two
+// TestAllocations shows that a Pod allocates memory only for what is set in it: two
 // allocations for each map, and the text.
 func TestAllocations(t *testing.T) {
 	set := limits.NewSet(benchmarkLimitRanges(5))
@@ -363,7 +363,7 @@ func TestAllocations(t *testing.T) {
 		for i := range spec.Containers {
 			spec.Containers[i].Resources = corev1.ResourceRequirements{}
 		}
-		set.SetDefaults(spec)
+		noError(set.SetDefaults(spec))
 	}); got > 10*2*2+1 {
 		t.Errorf("SetDefaults allocates %v times", got)
 	}

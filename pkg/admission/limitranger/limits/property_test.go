@@ -6,6 +6,7 @@ package limits_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -52,6 +53,8 @@ func FuzzProperties(f *testing.F) {
 func checkProperties(t *testing.T, data []byte) bool {
 	in := input{data}
 	limitRanges, spec := in.limitRanges(), in.podSpec()
+	old := spec.DeepCopy()
+	in.resize(old)
 	shuffled := slices.Clone(limitRanges)
 	rand.New(rand.NewPCG(uint64(len(data)), 0)).Shuffle(len(shuffled), func(i, j int) {
 		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
@@ -60,19 +63,26 @@ func checkProperties(t *testing.T, data []byte) bool {
 	checkContradictions(t, limitRanges)
 
 	defaulted := spec.DeepCopy()
-	done := set.SetDefaults(defaulted)
+	done := noError(set.SetDefaults(defaulted))
 	checkDefaults(t, limitRanges, &spec, defaulted)
 
 	again := defaulted.DeepCopy()
-	if done := set.SetDefaults(again); done != "" {
+	if done := noError(set.SetDefaults(again)); done != "" {
 		t.Errorf("the defaults were set twice: %s", done)
 	}
 	if diff := gocmp.Diff(defaulted, again); diff != "" {
 		t.Errorf("setting the defaults twice: -once +twice\n%s", diff)
 	}
 
+	resized := spec.DeepCopy()
+	if done := noError(set.SetResizeDefaults(resized, &spec)); done != "" {
+		t.Errorf("a resize that changes nothing got defaults: %s", done)
+	}
+	noError(set.SetResizeDefaults(resized, old))
+	checkResizeDefaults(t, old, &spec, resized, defaulted)
+
 	alike := spec.DeepCopy()
-	if got := same.SetDefaults(alike); got != done {
+	if got := noError(same.SetDefaults(alike)); got != done {
 		t.Errorf("the order of the LimitRanges matters to the record:\n%s\n%s", done, got)
 	}
 	if diff := gocmp.Diff(defaulted, alike); diff != "" {
@@ -81,11 +91,20 @@ func checkProperties(t *testing.T, data []byte) bool {
 
 	for _, spec := range []*corev1.PodSpec{&spec, defaulted} {
 		errs := texts(set.Check(spec))
-		if want := violations(limitRanges, spec); len(errs) != want {
-			t.Errorf("%d violations, not %d: %q", want, len(errs), errs)
+		if want := violations(t, limitRanges, spec, nil); found(errs) != want {
+			t.Errorf("%d violations, not %d: %q", want, found(errs), errs)
+		}
+		if got, want := texts(set.CheckResize(spec, old)), violations(t, limitRanges, spec, old); found(got) != want {
+			t.Errorf("%d violations of a resize, not %d: %q", want, found(got), got)
+		}
+		if got := texts(set.CheckResize(spec, spec)); got != nil {
+			t.Errorf("a resize that changes nothing is refused: %q", got)
 		}
 		if diff := gocmp.Diff(errs, texts(same.Check(spec))); diff != "" {
 			t.Errorf("the order of the LimitRanges matters to the violations:\n%s", diff)
+		}
+		if len(errs) > 100 {
+			continue // which are reported depends on the order of the containers
 		}
 		reversed := spec.DeepCopy()
 		slices.Reverse(reversed.Containers)
@@ -97,6 +116,18 @@ func checkProperties(t *testing.T, data []byte) bool {
 		}
 	}
 	return len(set.Check(defaulted)) == 0
+}
+
+// found returns how many violations a report stands for.
+func found(report []string) int {
+	more := 0
+	if len(report) > 100 {
+		if _, err := fmt.Sscanf(report[100], "and %d more", &more); err != nil {
+			panic(err)
+		}
+		return 100 + more
+	}
+	return len(report)
 }
 
 // checkDefaults looks up for each container and resource what the first
@@ -131,31 +162,57 @@ func checkDefaults(t *testing.T, limitRanges []*v1.LimitRange, before, after *co
 	}
 }
 
-// violations counts, without any cleverness, the bounds that are not met.
-func violations(limitRanges []*v1.LimitRange, spec *corev1.PodSpec) int {
-	pod := &corev1.Pod{Spec: *spec}
-	options := resourcehelper.PodResourcesOptions{ExcludeOverhead: true, SkipPodLevelResources: true}
-	requests, podLimits := resourcehelper.PodRequests(pod, options), resourcehelper.PodLimits(pod, options)
-	if spec.Resources != nil {
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if quantity, found := spec.Resources.Requests[name]; found {
-				requests[name] = quantity
+// checkResizeDefaults checks that a resize gets the defaults of a new Pod for what
+// it changes, and none for the rest.
+func checkResizeDefaults(t *testing.T, old, sent, got, created *corev1.PodSpec) {
+	before, after, actual, all := allContainers(old), allContainers(sent), allContainers(got), allContainers(created)
+	for i := range after {
+		for _, name := range resources {
+			want := after[i].Resources
+			if changed(before[i].Resources, want, name) {
+				want = all[i].Resources
 			}
-			if quantity, found := spec.Resources.Limits[name]; found {
-				podLimits[name] = quantity
+			if changed(want, actual[i].Resources, name) {
+				t.Errorf("%s of a resized container is %v, not %v", name, actual[i].Resources, want)
 			}
 		}
 	}
+}
 
+// changed reports whether two differ in the request or the limit of a resource.
+func changed(a, b corev1.ResourceRequirements, name corev1.ResourceName) bool {
+	differ := func(a, b *big.Rat) bool { return (a == nil) != (b == nil) || a != nil && a.Cmp(b) != 0 }
+	return differ(number(a.Requests, name), number(b.Requests, name)) || differ(number(a.Limits, name), number(b.Limits, name))
+}
+
+// violations counts, in the simplest way, the bounds that are not met. If there
+// is an old Pod, only those of resources that have changed count.
+func violations(t *testing.T, limitRanges []*v1.LimitRange, spec, old *corev1.PodSpec) int {
 	count := 0
+	add := func(item corev1.LimitRangeItem, now corev1.ResourceRequirements, before *corev1.ResourceRequirements) {
+		for _, name := range resources {
+			if before == nil || changed(*before, now, name) {
+				count += violationsOf(item, name, number(now.Requests, name), number(now.Limits, name))
+			}
+		}
+	}
+	whole, containers := total(t, spec), allContainers(spec)
 	for _, limitRange := range limitRanges {
 		for _, item := range limitRange.Spec.Limits {
 			switch item.Type {
 			case corev1.LimitTypePod:
-				count += violationsOf(item, requests, podLimits)
+				var before *corev1.ResourceRequirements
+				if old != nil {
+					before = new(total(t, old))
+				}
+				add(item, whole, before)
 			case corev1.LimitTypeContainer:
-				for _, c := range allContainers(spec) {
-					count += violationsOf(item, c.Resources.Requests, c.Resources.Limits)
+				for i := range containers {
+					var before *corev1.ResourceRequirements
+					if old != nil {
+						before = &allContainers(old)[i].Resources
+					}
+					add(item, containers[i].Resources, before)
 				}
 			}
 		}
@@ -163,27 +220,85 @@ func violations(limitRanges []*v1.LimitRange, spec *corev1.PodSpec) int {
 	return count
 }
 
-func violationsOf(item corev1.LimitRangeItem, requests, limits corev1.ResourceList) int {
+// total is the usage of the Pod as a whole, as Kubernetes computes it.
+func total(t *testing.T, spec *corev1.PodSpec) corev1.ResourceRequirements {
+	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+	options := resourcehelper.PodResourcesOptions{ExcludeOverhead: true, SkipPodLevelResources: true}
+	whole := corev1.ResourceRequirements{Requests: resourcehelper.PodRequests(pod, options), Limits: resourcehelper.PodLimits(pod, options)}
+	if len(spec.InitContainers) == 0 {
+		for _, name := range resources {
+			sum := new(big.Rat)
+			for _, c := range spec.Containers {
+				if limit := number(c.Resources.Limits, name); limit != nil {
+					sum.Add(sum, limit)
+				}
+			}
+			if got := number(whole.Limits, name); got != nil && got.Cmp(sum) != 0 {
+				t.Errorf("the library adds up %s, not %s", got, sum)
+			}
+		}
+	}
+	if spec.Resources != nil {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if quantity, found := spec.Resources.Requests[name]; found {
+				whole.Requests[name] = quantity
+			}
+			if quantity, found := spec.Resources.Limits[name]; found {
+				whole.Limits[name] = quantity
+			}
+		}
+	}
+	return whole
+}
+
+func violationsOf(item corev1.LimitRangeItem, name corev1.ResourceName, request, limit *big.Rat) int {
 	count := 0
 	expect := func(ok bool) {
 		if !ok {
 			count++
 		}
 	}
-	for name, quantity := range item.Min {
-		lowest, request, limit := exact(quantity), number(requests, name), number(limits, name)
+	if lowest := number(item.Min, name); lowest != nil {
+		lowest, request, limit := rounded(lowest, request, limit)
 		expect(request != nil && request.Cmp(lowest) >= 0 && (limit == nil || limit.Cmp(lowest) >= 0))
 	}
-	for name, quantity := range item.Max {
-		highest, request, limit := exact(quantity), number(requests, name), number(limits, name)
+	if highest := number(item.Max, name); highest != nil {
+		highest, request, limit := rounded(highest, request, limit)
 		expect(limit != nil && limit.Cmp(highest) <= 0 && (request == nil || request.Cmp(highest) <= 0))
 	}
-	for name, quantity := range item.MaxLimitRequestRatio {
-		request, limit := number(requests, name), number(limits, name)
+	if widest := number(item.MaxLimitRequestRatio, name); widest != nil {
+		widest, request, limit := rounded(widest, request, limit)
 		expect(request != nil && limit != nil && request.Sign() > 0 && limit.Sign() > 0 &&
-			limit.Cmp(new(big.Rat).Mul(request, exact(quantity))) <= 0)
+			limit.Cmp(new(big.Rat).Mul(request, widest)) <= 0)
 	}
 	return count
+}
+
+// rounded rounds numbers up to thousandths where all of those fit an int64, else
+// to whole numbers where those do, else not at all.
+func rounded(bound, request, limit *big.Rat) (*big.Rat, *big.Rat, *big.Rat) {
+	unit := big.NewRat(1, 1000)
+	for _, n := range []*big.Rat{bound, request, limit} {
+		switch {
+		case n == nil:
+		case n.Sign() < 0 || n.Cmp(big.NewRat(math.MaxInt64, 1)) > 0:
+			return bound, request, limit
+		case n.Cmp(big.NewRat(resource.MaxMilliValue, 1)) > 0:
+			unit = big.NewRat(1, 1)
+		}
+	}
+	up := func(n *big.Rat) *big.Rat {
+		if n == nil {
+			return nil
+		}
+		units := new(big.Rat).Quo(n, unit)
+		whole, rest := new(big.Int).DivMod(units.Num(), units.Denom(), new(big.Int))
+		if rest.Sign() != 0 {
+			whole.Add(whole, big.NewInt(1))
+		}
+		return units.Mul(units.SetInt(whole), unit)
+	}
+	return up(bound), up(request), up(limit)
 }
 
 func number(list corev1.ResourceList, name corev1.ResourceName) *big.Rat {
@@ -265,6 +380,29 @@ func (in *input) podSpec() corev1.PodSpec {
 	return spec
 }
 
+// resize changes some requests and limits of containers.
+func (in *input) resize(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			switch in.below(4) {
+			case 1:
+				containers[i].Resources.Requests = in.list(2)
+			case 2:
+				containers[i].Resources.Limits = in.list(4)
+			case 3:
+				containers[i].Resources = needs(nil, nil)
+			}
+		}
+	}
+}
+
+// extremes are quantities at and beyond the edges of an int64, in units and in
+// thousandths, and tiny ones.
+var extremes = []string{
+	"0", "1n", "1500u", "1e-100", "9223372036854775", "9223372036854775001m", "9223372036854775807m", "9223372036854775.9", "9223372036854776", "9P",
+	"1E", "9E", "9223372036854775807", "8Ei", "9223372036854775807001m", "9223372036854775808", "10E", "100E", "18446744073709551616", "1e50", "1e100", "123456789e90",
+}
+
 // list makes quantities that are not far above the given number of steps, each
 // resource always in the same format.
 func (in *input) list(steps int) corev1.ResourceList {
@@ -282,6 +420,13 @@ func (in *input) list(steps int) corev1.ResourceList {
 			*resource.NewQuantity(n<<19, resource.BinarySI),
 			*resource.NewQuantity(n, resource.DecimalSI),
 		}[i]
+		if in.below(16) == 1 {
+			sum := *resource.NewQuantity(0, list[name].Format)
+			extreme := resource.MustParse(extremes[in.below(len(extremes))])
+			extreme.Format = sum.Format
+			sum.Add(extreme) // drops the text in the former format
+			list[name] = sum
+		}
 	}
 	return list
 }

@@ -4,60 +4,59 @@
 package limits
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A resize answers for what it changes. What it leaves as it was gets no defaults
-// and is not held against it, though a LimitRange that came later asks for others:
-// of a container the request and the limit of a resource, of the whole Pod its
-// totals of a resource.
+// LimitRanges apply only to the values that a resize changes. Unchanged values get no
+// defaults and are not checked, even if they violate a LimitRange that was created
+// after the Pod. For a container, the values of a resource are its request and limit,
+// and for the whole Pod its totals.
 
-// SetResizeDefaults is SetDefaults for a Pod that is there already.
-func (s *Set) SetResizeDefaults(spec, old *corev1.PodSpec) string {
+// SetResizeDefaults is SetDefaults for the resize of a Pod. It returns an error if
+// there are more than 100,000 defaults to consider.
+func (s *Set) SetResizeDefaults(spec, old *corev1.PodSpec) (string, error) {
+	if err := affordable(spec, len(s.defaultRequests)+len(s.defaultLimits), "defaults"); err != nil {
+		return "", err
+	}
 	var text []byte
-	set := func(containers, olds []corev1.Container, kind string) {
+	left := maxDefaults
+	set := func(containers []corev1.Container, olds map[string]*corev1.Container, kind string) {
 		for i := range containers {
-			c, before := &containers[i], named(olds, containers[i].Name)
-			changed := func(defaults []defaultValue) (of []defaultValue) {
-				for _, d := range defaults {
-					if resized(c, before, d.resource) {
-						of = append(of, d)
-					}
-				}
-				return of
-			}
-			defaults := Set{defaultRequests: changed(s.defaultRequests), defaultLimits: changed(s.defaultLimits)}
-			text = defaults.setDefaultsOf(c, kind, text)
+			c := &containers[i]
+			text = s.fillContainer(c, named(olds, c.Name), kind, text, &left)
 		}
 	}
-	set(spec.Containers, old.Containers, "container ")
-	set(spec.InitContainers, old.InitContainers, "init container ")
-	return string(text)
+	set(spec.Containers, byName(old.Containers), "container ")
+	set(spec.InitContainers, byName(old.InitContainers), "init container ")
+	if left < 0 {
+		return "", s.tooManyDefaults(spec)
+	}
+	return string(text), nil
 }
 
-// CheckResize is Check for a Pod that is there already.
+// CheckResize is Check for the resize of a Pod.
 func (s *Set) CheckResize(spec, old *corev1.PodSpec) []error {
-	var found violations
-	check := func(containers, olds []corev1.Container, position int) {
+	if err := affordable(spec, s.boundCount, "bounds"); err != nil {
+		return []error{err}
+	}
+	found := newViolations()
+	check := func(containers []corev1.Container, olds map[string]*corev1.Container, position int) {
 		for i := range containers {
-			c, before := &containers[i], named(olds, containers[i].Name)
-			for j := range s.perContainer {
-				r := &s.perContainer[j]
-				if resized(c, before, r.resource) {
+			c := &containers[i]
+			before := named(olds, c.Name)
+			for _, r := range s.perContainer {
+				if resized(c, before, r.resource()) {
 					var u usage
-					u.read(&c.Resources, r.resource)
+					u.read(&c.Resources, r.resource())
 					found.check(r, &u, position+i)
 				}
 			}
 		}
 	}
-	check(spec.Containers, old.Containers, 0)
-	check(spec.InitContainers, old.InitContainers, len(spec.Containers))
-	for i := range s.perPod {
-		r := &s.perPod[i]
-		u, before := podUsage(spec, r.resource), podUsage(old, r.resource)
+	check(spec.Containers, byName(old.Containers), 0)
+	check(spec.InitContainers, byName(old.InitContainers), len(spec.Containers))
+	for _, r := range s.perPod {
+		u, before := podUsage(spec, r.resource()), podUsage(old, r.resource())
 		if !u.equal(&before) {
 			found.check(r, &u, 0)
 		}
@@ -65,8 +64,19 @@ func (s *Set) CheckResize(spec, old *corev1.PodSpec) []error {
 	return found.errors()
 }
 
-// resized says whether the container has other amounts of the resource than
-// before.
+// resizedOf returns the defaults of the resources whose amounts in the container have
+// changed.
+func resizedOf(defaults []defaultValue, c, before *corev1.Container) []defaultValue {
+	var of []defaultValue
+	for _, d := range defaults {
+		if resized(c, before, d.resource) {
+			of = append(of, d)
+		}
+	}
+	return of
+}
+
+// resized reports whether the amounts of the resource in the container have changed.
 func resized(c, before *corev1.Container, name corev1.ResourceName) bool {
 	var u, was usage
 	u.read(&c.Resources, name)
@@ -74,13 +84,20 @@ func resized(c, before *corev1.Container, name corev1.ResourceName) bool {
 	return !u.equal(&was)
 }
 
-// named returns the container of that name, or one that asks for nothing.
-func named(containers []corev1.Container, name string) *corev1.Container {
-	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
-	if at < 0 {
-		return &corev1.Container{}
+func byName(containers []corev1.Container) map[string]*corev1.Container {
+	byName := make(map[string]*corev1.Container, len(containers))
+	for i := range containers {
+		byName[containers[i].Name] = &containers[i]
 	}
-	return &containers[at]
+	return byName
+}
+
+// named returns the container with the name, or an empty container.
+func named(byName map[string]*corev1.Container, name string) *corev1.Container {
+	if found := byName[name]; found != nil {
+		return found
+	}
+	return &corev1.Container{}
 }
 
 func (u *usage) equal(other *usage) bool {

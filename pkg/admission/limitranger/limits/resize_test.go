@@ -110,7 +110,7 @@ func TestSetResizeDefaults(t *testing.T) {
 		Containers:     []corev1.Container{container("same", needs(quantities("cpu", "1000m"), nil)), container("resized", needs(quantities("cpu", "1500m"), quantities("cpu", "2")))},
 		InitContainers: []corev1.Container{sidecar("s", needs(quantities("memory", "1Gi"), quantities("memory", "1Gi")))},
 	}
-	text := set.SetResizeDefaults(&spec, &old)
+	text := noError(set.SetResizeDefaults(&spec, &old))
 	if diff := cmp.Diff(want, spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
 	}

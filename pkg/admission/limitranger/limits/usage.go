@@ -8,31 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// usage is what a container or a Pod specifies about one resource.
+// usage is the request and limit of a container or a Pod for one resource.
 type usage struct {
 	request, limit specified
 }
 
-// specified is a quantity, or that none is specified.
+// specified is a quantity that may be missing.
 type specified struct {
 	quantity resource.Quantity
 	found    bool
 }
 
-// read is what the list specifies about a resource. A quantity is large: it is read
-// to where it is needed.
+// read sets s to the quantity of a resource in the list. It is not a function that
+// returns a quantity, to avoid a copy.
 func (s *specified) read(list corev1.ResourceList, name corev1.ResourceName) {
 	s.quantity, s.found = list[name]
 }
 
 func (s *specified) amount() amount {
 	if !s.found {
-		return amount{fits: true}
+		return amount{}
 	}
-	return amountOf(s.quantity)
+	return amountOf(&s.quantity)
 }
 
-// copy shares no memory with s: adding to a large quantity changes it in place.
+// copy returns a copy that shares no memory with s: adding to a large quantity
+// changes it in place.
 func (s *specified) copy() specified {
 	return specified{s.quantity.DeepCopy(), s.found}
 }
@@ -53,16 +54,15 @@ func (s *specified) raiseTo(other *specified) {
 	}
 }
 
-// read is what one container specifies about the resource.
+// read sets u to the request and limit of a resource.
 func (u *usage) read(resources *corev1.ResourceRequirements, name corev1.ResourceName) {
 	u.request.read(resources.Requests, name)
 	u.limit.read(resources.Limits, name)
 }
 
-// podUsage is what a Pod as a whole specifies about the resource: the sum over
-// its containers and sidecars, or the largest step of its initialization if
-// that is more. What the Pod says itself about cpu and memory replaces that.
-// Overhead does not count.
+// podUsage returns the usage of a Pod as a whole: the sum over its containers and
+// sidecars, or the largest step of its initialization if that is more. The Pod-level
+// resources, for cpu and memory, replace that. Overhead does not count.
 func podUsage(spec *corev1.PodSpec, name corev1.ResourceName) usage {
 	var total, own usage
 	for i := range spec.Containers {
@@ -78,7 +78,7 @@ func podUsage(spec *corev1.PodSpec, name corev1.ResourceName) usage {
 			sidecars.add(&own)
 			continue
 		}
-		// An init container runs beside the sidecars that come before it.
+		// An init container runs together with the sidecars before it.
 		step := own.copy()
 		step.add(&sidecars)
 		largestStep.raiseTo(&step)
@@ -96,6 +96,8 @@ func podUsage(spec *corev1.PodSpec, name corev1.ResourceName) usage {
 	}
 	return total
 }
+
+func containerCount(spec *corev1.PodSpec) int { return len(spec.Containers) + len(spec.InitContainers) }
 
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways

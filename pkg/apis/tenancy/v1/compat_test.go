@@ -84,8 +84,8 @@ func TestWireCompatibleWithCore(t *testing.T) {
 func checkSame(t *testing.T, from message, other func() message) {
 	t.Helper()
 
-	// Protobuf does not tell an empty list from none, so start from what it can
-	// carry.
+	// Protobuf does not distinguish an empty list from none, so start from a
+	// message that was decoded from it.
 	same := func() message { return reflect.New(reflect.TypeOf(from).Elem()).Interface().(message) }
 	filled := from
 	from = same()
@@ -118,9 +118,9 @@ func checkSame(t *testing.T, from message, other func() message) {
 // have, so that core/v1 can grow without a clash.
 const firstOwnNumber = 1000
 
-// clearOwn empties all fields of a message that have numbers of our own and
-// returns the names of those that were not empty. It does not look into them:
-// their messages are not shared with core/v1.
+// clearOwn clears all fields of a message with numbers that core/v1 does not use,
+// and returns the names of those that were set. It does not descend into them,
+// because their messages are not shared with core/v1.
 func clearOwn(value reflect.Value) (cleared []string) {
 	switch value.Kind() {
 	case reflect.Pointer:

@@ -29,12 +29,18 @@ func addFieldLabelConversions(scheme *runtime.Scheme) error {
 	return nil
 }
 
+// renamedFields are names that old clients of core/v1 select by, with today's.
+var renamedFields = map[string]string{"spec.host": "spec.nodeName"}
+
 func selectableBy(labels []string) runtime.FieldLabelConversionFunc {
 	known := make(map[string]bool, len(labels))
 	for _, label := range labels {
 		known[label] = true
 	}
 	return func(label, value string) (string, string, error) {
+		if current, renamed := renamedFields[label]; renamed && known[current] {
+			label = current
+		}
 		if !known[label] {
 			return "", "", fmt.Errorf("field label not supported: %s", label)
 		}

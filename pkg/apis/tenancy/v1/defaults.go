@@ -29,8 +29,7 @@ func SetDefaults_Namespace(obj *Namespace) {
 	obj.Labels = labels
 }
 
-// SetDefaults_NamespaceStatus makes a Namespace Active of which nobody says what
-// it is.
+// SetDefaults_NamespaceStatus sets the phase Active if there is none.
 func SetDefaults_NamespaceStatus(obj *NamespaceStatus) {
 	if obj.Phase == "" {
 		obj.Phase = NamespaceActive

@@ -90,8 +90,8 @@ func setPodHugePageLimits(spec *corev1.PodSpec) {
 	fillMissing(&resources.Limits, limits)
 }
 
-// setPodRequests completes the requests of a Pod with limits of its own: by
-// what its containers request together, else by its limits. Huge pages cannot
+// setPodRequests completes the requests of a Pod with pod-level limits: with the
+// sum of the requests of its containers, or else with its limits. Huge pages cannot
 // be overcommitted, so for them only the limit counts.
 func setPodRequests(spec *corev1.PodSpec) {
 	resources := spec.Resources
@@ -111,8 +111,8 @@ func setPodRequests(spec *corev1.PodSpec) {
 	fillMissing(&resources.Requests, limits)
 }
 
-// setHostPorts opens on the host what the containers of a Pod in the host's
-// network listen on.
+// setHostPorts sets the host ports of containers in the network of the node to
+// their container ports.
 func setHostPorts(containers []corev1.Container) {
 	for i := range containers {
 		for j := range containers[i].Ports {

@@ -151,7 +151,7 @@ func TestPodDefaults(t *testing.T) {
 			}),
 		},
 		{
-			"in the host's network, ports are open on the host",
+			"host network sets the host ports",
 			func(s *corev1.PodSpec) {
 				s.HostNetwork = true
 				s.Containers = []corev1.Container{container(func(c *corev1.Container) {

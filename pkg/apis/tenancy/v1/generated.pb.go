@@ -416,6 +416,14 @@ func (m *NamespacePurgeSpec) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	i--
+	if m.Force {
+		dAtA[i] = 1
+	} else {
+		dAtA[i] = 0
+	}
+	i--
+	dAtA[i] = 0x10
 	i -= len(m.NamespaceUID)
 	copy(dAtA[i:], m.NamespaceUID)
 	i = encodeVarintGenerated(dAtA, i, uint64(len(m.NamespaceUID)))
@@ -783,7 +791,7 @@ func (m *PurgedResource) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	i = encodeVarintGenerated(dAtA, i, uint64(m.Held))
 	i--
 	dAtA[i] = 0x20
-	i = encodeVarintGenerated(dAtA, i, uint64(m.Count))
+	i = encodeVarintGenerated(dAtA, i, uint64(m.Removed))
 	i--
 	dAtA[i] = 0x18
 	i -= len(m.Resource)
@@ -1071,6 +1079,7 @@ func (m *NamespacePurgeSpec) Size() (n int) {
 	_ = l
 	l = len(m.NamespaceUID)
 	n += 1 + l + sovGenerated(uint64(l))
+	n += 2
 	return n
 }
 
@@ -1206,7 +1215,7 @@ func (m *PurgedResource) Size() (n int) {
 	n += 1 + l + sovGenerated(uint64(l))
 	l = len(m.Resource)
 	n += 1 + l + sovGenerated(uint64(l))
-	n += 1 + sovGenerated(uint64(m.Count))
+	n += 1 + sovGenerated(uint64(m.Removed))
 	n += 1 + sovGenerated(uint64(m.Held))
 	if len(m.Objects) > 0 {
 		for _, e := range m.Objects {
@@ -1382,6 +1391,7 @@ func (this *NamespacePurgeSpec) String() string {
 	}
 	s := strings.Join([]string{`&NamespacePurgeSpec{`,
 		`NamespaceUID:` + fmt.Sprintf("%v", this.NamespaceUID) + `,`,
+		`Force:` + fmt.Sprintf("%v", this.Force) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -1495,7 +1505,7 @@ func (this *PurgedResource) String() string {
 	s := strings.Join([]string{`&PurgedResource{`,
 		`Group:` + fmt.Sprintf("%v", this.Group) + `,`,
 		`Resource:` + fmt.Sprintf("%v", this.Resource) + `,`,
-		`Count:` + fmt.Sprintf("%v", this.Count) + `,`,
+		`Removed:` + fmt.Sprintf("%v", this.Removed) + `,`,
 		`Held:` + fmt.Sprintf("%v", this.Held) + `,`,
 		`Objects:` + repeatedStringForObjects + `,`,
 		`}`,
@@ -2589,6 +2599,26 @@ func (m *NamespacePurgeSpec) Unmarshal(dAtA []byte) error {
 			}
 			m.NamespaceUID = k8s_io_apimachinery_pkg_types.UID(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Force", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Force = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipGenerated(dAtA[iNdEx:])
@@ -3575,9 +3605,9 @@ func (m *PurgedResource) Unmarshal(dAtA []byte) error {
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Count", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Removed", wireType)
 			}
-			m.Count = 0
+			m.Removed = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return ErrIntOverflowGenerated
@@ -3587,7 +3617,7 @@ func (m *PurgedResource) Unmarshal(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Count |= int64(b&0x7F) << shift
+				m.Removed |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

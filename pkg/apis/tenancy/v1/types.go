@@ -8,56 +8,57 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FinalizerName names an agent that has to agree before a Namespace goes.
+// FinalizerName identifies an agent that must finalize a Namespace before it is
+// removed.
 type FinalizerName string
 
 // FinalizerKubernetes is the finalizer of the namespace controller. Every
 // Namespace is created with it.
 const FinalizerKubernetes FinalizerName = "kubernetes"
 
-// NamespacePhase is where a Namespace stands in its life.
+// NamespacePhase is the phase in the life cycle of a Namespace.
 // +enum
 type NamespacePhase string
 
 const (
 	// NamespaceActive means that content can be created in the Namespace.
 	NamespaceActive NamespacePhase = "Active"
-	// NamespaceTerminating means that the Namespace is being deleted: its
-	// content is purged and none can be created.
+	// NamespaceTerminating means that the Namespace is being deleted: its content
+	// is purged, and no content can be created in it.
 	NamespaceTerminating NamespacePhase = "Terminating"
 )
 
-// NamespaceTerminatingCause is the cause in the status of a request that was
-// refused because its Namespace is being terminated.
+// NamespaceTerminatingCause is the cause in the status of a create that was
+// rejected because its Namespace is being terminated.
 const NamespaceTerminatingCause metav1.CauseType = corev1.NamespaceTerminatingCause
 
 // NamespaceNotEmptyCause is the cause in the Conflict of a request that would
-// have removed a Namespace with content in it. It sets that apart from the
-// Conflicts that are over after another read.
+// have removed a Namespace that has content. It distinguishes this Conflict from
+// one that a new read resolves.
 const NamespaceNotEmptyCause metav1.CauseType = "NamespaceNotEmpty"
 
 // NamespaceProtectedCause is the cause in the Conflict of a request to delete a
 // Namespace that has spec.deletionProtection.
 const NamespaceProtectedCause metav1.CauseType = "NamespaceProtected"
 
-// NamespaceConditionType names a condition of a Namespace.
+// NamespaceConditionType is the type of a condition of a Namespace.
 type NamespaceConditionType string
 
-// The conditions that the namespace controller keeps on a terminating
-// Namespace. Their names, and the reasons in them, are those of core/v1.
+// The conditions that the namespace controller sets on a Terminating Namespace.
+// Their types and reasons are those of core/v1.
 const (
-	// NamespaceDeletionDiscoveryFailure tells whether the kinds to purge could
-	// be discovered.
+	// NamespaceDeletionDiscoveryFailure is True if some of the resources to purge
+	// could not be discovered.
 	NamespaceDeletionDiscoveryFailure NamespaceConditionType = "NamespaceDeletionDiscoveryFailure"
-	// NamespaceDeletionGVParsingFailure tells whether the group versions that
-	// discovery named could be parsed.
+	// NamespaceDeletionGVParsingFailure is True if a group version in discovery
+	// could not be parsed.
 	NamespaceDeletionGVParsingFailure NamespaceConditionType = "NamespaceDeletionGroupVersionParsingFailure"
-	// NamespaceDeletionContentFailure tells whether content could be deleted.
+	// NamespaceDeletionContentFailure is True if some content could not be deleted.
 	NamespaceDeletionContentFailure NamespaceConditionType = "NamespaceDeletionContentFailure"
-	// NamespaceContentRemaining tells whether content is left.
+	// NamespaceContentRemaining is True if content remains.
 	NamespaceContentRemaining NamespaceConditionType = "NamespaceContentRemaining"
-	// NamespaceFinalizersRemaining tells whether content that is left has
-	// finalizers, and which.
+	// NamespaceFinalizersRemaining is True if content remains that has finalizers.
+	// The message has the finalizers.
 	NamespaceFinalizersRemaining NamespaceConditionType = "NamespaceFinalizersRemaining"
 )
 
@@ -69,8 +70,8 @@ const (
 // +k8s:supportsSubresource="/status"
 // +k8s:supportsSubresource="/finalize"
 
-// Namespace partitions content: LimitRanges and Pods are created in a
-// Namespace, only while it is Active, and go with it.
+// Namespace is a scope for names: LimitRanges and Pods exist in a Namespace. They
+// can be created only while it is Active, and they are deleted with it.
 type Namespace struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata. The name is a DNS label; the label
@@ -78,41 +79,40 @@ type Namespace struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec is what is wanted of the Namespace.
+	// Spec defines the desired state of the Namespace.
 	// +optional
 	Spec NamespaceSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 
-	// Status is what was last observed of the Namespace. It is written by the
-	// server and the namespace controller.
+	// Status is the observed state of the Namespace, written by the server and the
+	// namespace controller.
 	// +optional
 	Status NamespaceStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// NamespaceSpec is what is wanted of a Namespace.
+// NamespaceSpec defines the desired state of a Namespace.
 type NamespaceSpec struct {
-	// Finalizers names the agents that hold the Namespace: it is removed from
-	// storage only when it is deleted and this list is empty. It always starts
-	// out with "kubernetes", the namespace controller, which purges the
-	// content. The list changes only through the finalize subresource.
+	// Finalizers lists the agents that must finalize the Namespace. A deleted
+	// Namespace is removed from storage when the list is empty. Every Namespace is
+	// created with "kubernetes", the finalizer of the namespace controller, which
+	// purges the content. Only the finalize subresource changes the list.
 	// +optional
 	// +listType=atomic
 	Finalizers []FinalizerName `json:"finalizers,omitempty" protobuf:"bytes,1,rep,name=finalizers,casttype=FinalizerName"`
 
-	// DeletionProtection has every DELETE of the Namespace refused until it is
-	// set to false. It can't be set on a Namespace that is being deleted.
+	// DeletionProtection, if true, rejects every DELETE of the Namespace until it
+	// is set to false. It cannot be set on a Namespace that is being deleted.
+	// Defaults to false.
 	// +optional
 	DeletionProtection bool `json:"deletionProtection,omitempty" protobuf:"varint,1000,opt,name=deletionProtection"`
 }
 
-// NamespaceStatus is what was last observed of a Namespace.
+// NamespaceStatus is the observed state of a Namespace.
 type NamespaceStatus struct {
-	// Phase is Active until the Namespace is deleted, and Terminating from then
-	// on.
+	// Phase is Active until the Namespace is deleted, and then Terminating.
 	// +optional
 	Phase NamespacePhase `json:"phase,omitempty" protobuf:"bytes,1,opt,name=phase,casttype=NamespacePhase"`
 
-	// Conditions tell how the termination of the Namespace goes and what holds
-	// it up.
+	// Conditions describe the termination of the Namespace and what blocks it.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -120,60 +120,59 @@ type NamespaceStatus struct {
 	// +listMapKey=type
 	Conditions []NamespaceCondition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type" protobuf:"bytes,2,rep,name=conditions"`
 
-	// Termination tells what a Terminating Namespace waits for. It is not set
-	// while there is nothing to tell.
+	// Termination lists what a Terminating Namespace waits for. It is not set if
+	// there is nothing to report.
 	// +optional
 	Termination *NamespaceTermination `json:"termination,omitempty" protobuf:"bytes,1000,opt,name=termination"`
 }
 
-// NamespaceTermination tells what a Terminating Namespace waits for, as the
-// namespace controller last read it from storage. Its size is bounded: lists
-// hold the first few of what there is.
+// NamespaceTermination lists what a Terminating Namespace waits for, as the
+// namespace controller last read it from storage. Its size is bounded: lists have
+// a maximum length.
 type NamespaceTermination struct {
-	// LastProgressTime is when something last moved, as far as the namespace
-	// controller could see: an object or a finalizer went, or content was asked
-	// to go. Nothing has moved since.
+	// LastProgressTime is when the namespace controller last observed progress: an
+	// object or a finalizer was removed, or content was marked for deletion.
 	LastProgressTime metav1.Time `json:"lastProgressTime" protobuf:"bytes,1,opt,name=lastProgressTime"`
 
-	// SpecFinalizers are the finalizers in the spec of the Namespace that are
-	// still held, up to twenty of them. "kubernetes" stays until no content is
-	// left. The server keeps this list up to date.
+	// SpecFinalizers are the remaining finalizers in spec.finalizers, at most
+	// twenty. "kubernetes" remains until no content is left. The server keeps this
+	// list up to date.
 	// +optional
 	// +listType=atomic
 	SpecFinalizers []FinalizerName `json:"specFinalizers,omitempty" protobuf:"bytes,2,rep,name=specFinalizers,casttype=FinalizerName"`
 
-	// MetadataFinalizers are the finalizers in the metadata of the Namespace
-	// that are still held, up to twenty of them. The server keeps this list up
-	// to date.
+	// MetadataFinalizers are the remaining finalizers in metadata.finalizers, at
+	// most twenty. The server keeps this list up to date.
 	// +optional
 	// +listType=atomic
 	MetadataFinalizers []string `json:"metadataFinalizers,omitempty" protobuf:"bytes,3,rep,name=metadataFinalizers"`
 
-	// Remaining tells what is left, by resource, up to ten of them. Resources
-	// with an error come first, then Pods, which go before all else.
+	// Remaining is the content that remains, by resource, at most ten resources.
+	// Resources with an error come first, then Pods, which are deleted before all
+	// other resources.
 	// +optional
 	// +listType=atomic
 	Remaining []RemainingResource `json:"remaining,omitempty" protobuf:"bytes,4,rep,name=remaining"`
 
-	// OmittedResources is the number of resources that have something left, or
-	// an error, and are not in the list of what is remaining.
+	// OmittedResources is the number of resources with remaining objects or an
+	// error that are not in the list remaining.
 	// +optional
 	OmittedResources int32 `json:"omittedResources,omitempty" protobuf:"varint,5,opt,name=omittedResources"`
 
-	// Undiscovered are the API groups whose resources could not be discovered,
-	// up to ten of them. They may have content that nobody has seen, so the
-	// Namespace waits for them.
+	// Undiscovered are the API groups whose resources could not be discovered, at
+	// most ten. The Namespace waits for them, because they may have content in it.
 	// +optional
 	// +listType=atomic
 	Undiscovered []UndiscoveredGroup `json:"undiscovered,omitempty" protobuf:"bytes,6,rep,name=undiscovered"`
 
-	// LastError is why the last attempt to let go of the Namespace, after all
-	// content that could be found had gone, has failed.
+	// LastError is the error of the last attempt to finalize the Namespace after
+	// all content had been deleted.
 	// +optional
 	LastError string `json:"lastError,omitempty" protobuf:"bytes,7,opt,name=lastError"`
 }
 
-// RemainingResource is what is left of one resource in a Terminating Namespace.
+// RemainingResource has the objects of one resource that remain in a Terminating
+// Namespace.
 type RemainingResource struct {
 	// Group is the API group of the resource, empty for the core group.
 	// +optional
@@ -182,69 +181,68 @@ type RemainingResource struct {
 	// Resource is the name of the resource, such as "pods".
 	Resource string `json:"resource" protobuf:"bytes,2,opt,name=resource"`
 
-	// Count is the number of objects that are left. It is not set when not all
-	// of them could be listed.
+	// Count is the number of remaining objects. It is not set if they could not all
+	// be listed.
 	// +optional
 	Count *int64 `json:"count,omitempty" protobuf:"varint,3,opt,name=count"`
 
-	// Objects are up to five of the objects that are left: first those that
-	// were asked to go, in the order of their deletionTimestamp.
+	// Objects are at most five of the remaining objects. Those that are marked for
+	// deletion come first, in the order of their deletionTimestamp.
 	// +optional
 	// +listType=atomic
 	Objects []RemainingObject `json:"objects,omitempty" protobuf:"bytes,4,rep,name=objects"`
 
-	// LastError is what went wrong in the last attempt to list and delete the
-	// objects.
+	// LastError is the error of the last attempt to list and delete the objects.
 	// +optional
 	LastError string `json:"lastError,omitempty" protobuf:"bytes,5,opt,name=lastError"`
 }
 
-// RemainingObject is an object that is left in a Terminating Namespace.
+// RemainingObject is an object that remains in a Terminating Namespace.
 type RemainingObject struct {
 	// Name of the object.
 	Name string `json:"name" protobuf:"bytes,1,opt,name=name"`
 
-	// Finalizers of the object, up to five of them.
+	// Finalizers of the object, at most five.
 	// +optional
 	// +listType=atomic
 	Finalizers []string `json:"finalizers,omitempty" protobuf:"bytes,2,rep,name=finalizers"`
 
-	// DeletionTimestamp is that of the object: when it was deleted or, for a
-	// Pod with a grace period, when that ends. It is not set for an object that
-	// has not been asked to go.
+	// DeletionTimestamp is the deletionTimestamp of the object: when it was deleted
+	// or, for a Pod, when its grace period ends. It is not set for an object that
+	// is not marked for deletion.
 	// +optional
 	DeletionTimestamp *metav1.Time `json:"deletionTimestamp,omitempty" protobuf:"bytes,3,opt,name=deletionTimestamp"`
 
-	// DeletionGracePeriodSeconds is that of the object: how long after the
-	// deletion its deletionTimestamp is.
+	// DeletionGracePeriodSeconds is the deletionGracePeriodSeconds of the object:
+	// the time, in seconds, between its deletion and its deletionTimestamp.
 	// +optional
 	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty" protobuf:"varint,4,opt,name=deletionGracePeriodSeconds"`
 }
 
 // UndiscoveredGroup is an API group whose resources could not be discovered.
 type UndiscoveredGroup struct {
-	// GroupVersion is the group and version, such as "example.com/v1". It is
-	// empty when it is not known which groups there are.
+	// GroupVersion is the group and version, such as "example.com/v1". It is empty
+	// if the list of groups could not be read.
 	// +optional
 	GroupVersion string `json:"groupVersion,omitempty" protobuf:"bytes,1,opt,name=groupVersion"`
 
-	// LastError is what went wrong in the last attempt to discover it.
+	// LastError is the error of the last attempt to discover it.
 	LastError string `json:"lastError" protobuf:"bytes,2,opt,name=lastError"`
 }
 
-// NamespaceCondition is one observation about the termination of a Namespace.
+// NamespaceCondition is an observation about the termination of a Namespace.
 type NamespaceCondition struct {
 	// Type of the condition.
 	Type NamespaceConditionType `json:"type" protobuf:"bytes,1,opt,name=type,casttype=NamespaceConditionType"`
 	// Status of the condition: True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status" protobuf:"bytes,2,opt,name=status,casttype=k8s.io/api/core/v1.ConditionStatus"`
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the last time the status of the condition changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty" protobuf:"bytes,4,opt,name=lastTransitionTime"`
-	// Reason for the status, one word in CamelCase.
+	// Reason for the last transition, one word in CamelCase.
 	// +optional
 	Reason string `json:"reason,omitempty" protobuf:"bytes,5,opt,name=reason"`
-	// Message that explains the status to a person.
+	// Message is a human-readable explanation of the status.
 	// +optional
 	Message string `json:"message,omitempty" protobuf:"bytes,6,opt,name=message"`
 }
@@ -265,8 +263,8 @@ type NamespaceList struct {
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// LimitRange gives defaults and bounds for what the Pods of its Namespace
-// request. Several in one Namespace apply in order of their names.
+// LimitRange sets defaults and bounds for the resources of the Pods in its
+// Namespace. Several in one Namespace apply in the order of their names.
 type LimitRange struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata.
@@ -308,12 +306,12 @@ type Pod struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec is what is wanted of the Pod.
+	// Spec defines the desired state of the Pod.
 	// +optional
 	Spec corev1.PodSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 
-	// Status is what was last observed of the Pod, written by the server and by
-	// whoever runs the Pod.
+	// Status is the observed state of the Pod, written by the server and by the
+	// agent that runs the Pod.
 	// +optional
 	Status corev1.PodStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
@@ -333,12 +331,12 @@ type PodList struct {
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Binding assigns a Pod to a node. It is sent to the binding subresource of
-// the Pod and is not stored.
+// Binding assigns a Pod to a node. It is created through the binding subresource
+// of the Pod and is not stored.
 type Binding struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object's metadata. A UID or resourceVersion, where given, must
-	// be that of the Pod.
+	// Standard object's metadata. The UID and the resourceVersion, if set, must be
+	// those of the Pod.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 

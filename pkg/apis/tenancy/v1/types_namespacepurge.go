@@ -8,50 +8,63 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// ForceVerb is the verb on namespacepurges that authorizes spec.force, in
+// addition to the verb create.
+const ForceVerb = "force"
+
 // +genclient
 // +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// NamespacePurge is the way out of a termination that nobody is left to finish.
-// Creating one removes everything in a Terminating Namespace at once: without
-// waiting for finalizers, or for whoever runs the Pods. What these stood for,
-// such as a volume to give back or a container to stop, may be left behind. The
-// Namespace goes after that as it always does; its own finalizers stay. A
-// NamespacePurge is not stored: the answer is all there is of it. With dryRun
-// the answer tells what would be removed, and nothing is.
+// NamespacePurge deletes the content of a Terminating Namespace. Creating a
+// NamespacePurge runs the purge, and the response reports the result in status;
+// nothing is stored. The namespace controller empties Namespaces this way:
+// objects with finalizers, and Pods that are still shutting down, are marked for
+// deletion and stay until they are released. With spec.force they are removed as
+// well. The Namespace itself, and its own finalizers, are not changed. In a dry
+// run nothing is deleted, and status reports what would be.
 type NamespacePurge struct {
 	metav1.TypeMeta `json:",inline"`
-	// Standard object's metadata. The name means nothing; without one it is that
-	// of the Namespace.
+	// Standard object's metadata. The name has no meaning; it defaults to the
+	// name of the Namespace.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec says which Namespace is meant.
+	// Spec selects the Namespace and the way its content is deleted.
 	Spec NamespacePurgeSpec `json:"spec" protobuf:"bytes,2,opt,name=spec"`
 
-	// Status tells what was removed. It is filled in by the server.
+	// Status is the result. It is set by the server.
 	// +optional
 	Status NamespacePurgeStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// NamespacePurgeSpec says which Namespace is meant.
+// NamespacePurgeSpec selects the Namespace and the way its content is deleted.
 type NamespacePurgeSpec struct {
 	// NamespaceUID is the metadata.uid of the Namespace. It is required, so that
-	// a purge that was meant for one Namespace never hits the next of its name.
+	// the purge of a Namespace never deletes content of a later Namespace with the
+	// same name.
 	NamespaceUID types.UID `json:"namespaceUID" protobuf:"bytes,1,opt,name=namespaceUID,casttype=k8s.io/apimachinery/pkg/types.UID"`
+
+	// Force removes all objects at once, without waiting for finalizers or for
+	// the grace period of Pods. What the finalizers protect, such as a volume to
+	// release or a container to stop, may be left behind. It requires the verb
+	// force on namespacepurges in addition to create. Defaults to false.
+	// +optional
+	Force bool `json:"force" protobuf:"varint,2,opt,name=force"`
 }
 
-// NamespacePurgeStatus tells what a NamespacePurge has removed or, in a dry run,
-// would remove.
+// NamespacePurgeStatus is the result of a NamespacePurge. In a dry run it is
+// what the result would be.
 type NamespacePurgeStatus struct {
-	// Purged tells what was removed, by resource, in the order in which the
-	// resources were purged. Resources of which nothing was there are left out.
+	// Purged has an entry for each resource that was purged, in that order. Pods
+	// are first. Without force the other resources follow only if no Pod is left;
+	// otherwise they have no entry.
 	// +optional
 	// +listType=atomic
 	Purged []PurgedResource `json:"purged,omitempty" protobuf:"bytes,1,rep,name=purged"`
 }
 
-// PurgedResource tells what a NamespacePurge has removed of one resource.
+// PurgedResource is the result of a NamespacePurge for one resource.
 type PurgedResource struct {
 	// Group is the API group of the resource.
 	// +optional
@@ -60,16 +73,16 @@ type PurgedResource struct {
 	// Resource is the name of the resource, such as "pods".
 	Resource string `json:"resource" protobuf:"bytes,2,opt,name=resource"`
 
-	// Count is the number of objects that were removed.
-	Count int64 `json:"count" protobuf:"varint,3,opt,name=count"`
+	// Removed is the number of objects that were removed from storage.
+	Removed int64 `json:"removed" protobuf:"varint,3,opt,name=removed"`
 
-	// Held is how many of these something held: a finalizer, or a grace period
-	// that nobody had confirmed the end of. They are the ones that may have left
-	// something behind.
+	// Held is the number of objects that have a finalizer or a grace period.
+	// Without force they remain, marked for deletion; 0 means that no object
+	// remains, since no object can be created in a Terminating Namespace. With
+	// force they are included in removed, and may have left something behind.
 	Held int64 `json:"held" protobuf:"varint,4,opt,name=held"`
 
-	// Objects are the objects that something held, as they were when they were
-	// removed: up to a hundred of them, in the order of their names.
+	// Objects are the held objects, up to 100 of them, in order of their names.
 	// +optional
 	// +listType=atomic
 	Objects []RemainingObject `json:"objects,omitempty" protobuf:"bytes,5,rep,name=objects"`

@@ -166,8 +166,12 @@ func (b limitBounds) validate(name corev1.ResourceName, path *field.Path) field.
 // for, in milli precision where all three fit. That is infinite, or no number,
 // when min is 0; then nothing is greater.
 func (b limitBounds) ratios() (ratio, largest float64) {
-	if limit := resource.MaxMilliValue; b.maxRatio.Value() < limit && b.min.Value() < limit && b.max.Value() < limit {
+	fit := true
+	for _, q := range []*resource.Quantity{b.maxRatio, b.min, b.max} {
+		fit = fit && q.CmpInt64(resource.MaxMilliValue) < 0 && q.CmpInt64(-resource.MaxMilliValue) > 0
+	}
+	if fit {
 		return float64(b.maxRatio.MilliValue()) / 1000, float64(b.max.MilliValue()) / float64(b.min.MilliValue())
 	}
-	return float64(b.maxRatio.Value()), float64(b.max.Value()) / float64(b.min.Value())
+	return b.maxRatio.AsFloat64Slow(), b.max.AsFloat64Slow() / b.min.AsFloat64Slow()
 }

@@ -28,7 +28,7 @@ func ValidateNamespace(ns *tenancy.Namespace) field.ErrorList {
 // ValidateNamespaceUpdate checks what an update changes.
 func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
 	errs := validateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
-	// Too late, and whoever asks for it should know.
+	// It would have no effect.
 	if newNS.Spec.DeletionProtection && !oldNS.Spec.DeletionProtection && !oldNS.DeletionTimestamp.IsZero() {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "deletionProtection"), "may not be set on a namespace that is being deleted: there is no way back"))
 	}
@@ -37,7 +37,7 @@ func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
 
 // ValidateNamespaceStatusUpdate checks what an update of the status changes:
 // the phase is Terminating exactly when the Namespace is being deleted, and only
-// then is there anything to tell about its termination.
+// then can it have status.termination.
 func ValidateNamespaceStatusUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
 	errs := ValidateNamespaceUpdate(newNS, oldNS)
 	// core/v1 spells this path so, and clients see it.

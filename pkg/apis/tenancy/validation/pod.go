@@ -11,7 +11,6 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -55,7 +54,11 @@ func validatePod(pod, old *tenancy.Pod) field.ErrorList {
 	metaPath, path := field.NewPath("metadata"), field.NewPath("spec")
 	errs := validateObjectMeta(&pod.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, metaPath)
 	errs = append(errs, validatePodAnnotations(pod, old, metaPath.Child("annotations"))...)
-	errs = append(errs, validatePodSpec(&pod.Spec, &pod.ObjectMeta, path)...)
+	var oldSpec *corev1.PodSpec
+	if old != nil {
+		oldSpec = &old.Spec
+	}
+	errs = append(errs, validatePodSpec(&pod.Spec, oldSpec, &pod.ObjectMeta, path)...)
 	errs = append(errs, validateServiceAccountTokens(&pod.Spec, path.Child("volumes"))...)
 	errs = append(errs, validateImagesNotPadded(pod.Spec.Containers, path.Child("containers"))...)
 	errs = append(errs, validateImagesNotPadded(pod.Spec.InitContainers, path.Child("initContainers"))...)
@@ -69,21 +72,22 @@ type podScope struct {
 	// volumes holds the sources of the volumes without errors, by name.
 	volumes map[string]*corev1.VolumeSource
 	// claims holds the names of the resource claims of the Pod.
-	claims sets.Set[string]
+	claims claimNames
 }
 
-// hostUsers says whether the Pod runs in the user namespace of the host.
+// hostUsers reports whether the Pod runs in the user namespace of the node.
 func (s *podScope) hostUsers() bool {
 	return s.spec.HostUsers == nil || *s.spec.HostUsers
 }
 
-func validatePodSpec(spec *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+// validatePodSpec checks the spec of a Pod. The old spec is nil if there was no Pod.
+func validatePodSpec(spec, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if spec.TerminationGracePeriodSeconds == nil {
 		errs = append(errs, field.Required(path.Child("terminationGracePeriodSeconds"), ""))
 	}
 
-	scope := &podScope{spec: spec, meta: meta, claims: claimNames(spec.ResourceClaims)}
+	scope := &podScope{spec: spec, meta: meta, claims: newClaimNames(spec.ResourceClaims)}
 	errs = append(errs, scope.validateVolumes(path.Child("volumes"))...)
 	errs = append(errs, scope.validateResourceClaims(path.Child("resourceClaims"))...)
 	errs = append(errs, scope.validateContainers(path.Child("containers"))...)
@@ -96,7 +100,7 @@ func validatePodSpec(spec *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.
 	errs = append(errs, requiredAndSupported(path.Child("dnsPolicy"), spec.DNSPolicy,
 		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
-	errs = append(errs, validatePodSecurityContext(spec, path.Child("securityContext"))...)
+	errs = append(errs, validatePodSecurityContext(spec, old, path.Child("securityContext"))...)
 	errs = append(errs, validateAffinity(spec.Affinity, path.Child("affinity"))...)
 	errs = append(errs, validateDNSConfig(spec, path.Child("dnsConfig"))...)
 	errs = append(errs, validateReadinessGates(spec.ReadinessGates, path.Child("readinessGates"))...)

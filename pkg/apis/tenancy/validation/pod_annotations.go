@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -43,7 +44,7 @@ func validatePodAnnotations(pod, old *tenancy.Pod, path *field.Path) field.Error
 	return append(errs, validateAppArmorAnnotations(pod, path)...)
 }
 
-// validDeletionCost says whether the cost of deletion, if there is one, is a 32-bit
+// validDeletionCost reports whether the cost of deletion, if there is one, is a 32-bit
 // integer without a plus sign or leading zeros.
 func validDeletionCost(pod *tenancy.Pod) bool {
 	value, set := pod.Annotations[corev1.PodDeletionCost]
@@ -100,12 +101,16 @@ func validateSeccompAnnotations(annotations map[string]string, path *field.Path)
 
 func validateAppArmorAnnotations(pod *tenancy.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	names := sets.New[string]()
+	for _, c := range allContainers(&pod.Spec, nil) {
+		names.Insert(c.Name)
+	}
 	for _, key := range sortedKeys(pod.Annotations) {
 		name, ok := strings.CutPrefix(key, appArmorAnnotationPrefix)
 		if !ok {
 			continue
 		}
-		if !hasContainer(&pod.Spec, name) {
+		if !names.Has(name) {
 			errs = append(errs, field.Invalid(path.Key(key), name, "container not found"))
 		}
 		switch profile := pod.Annotations[key]; {
@@ -118,15 +123,6 @@ func validateAppArmorAnnotations(pod *tenancy.Pod, path *field.Path) field.Error
 		}
 	}
 	return errs
-}
-
-func hasContainer(spec *corev1.PodSpec, name string) bool {
-	for _, c := range allContainers(spec, nil) {
-		if c.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // validateSeccompAnnotationsMatch checks that where both a field and the

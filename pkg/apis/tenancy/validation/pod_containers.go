@@ -54,7 +54,7 @@ func (s *podScope) validateInitContainers(path *field.Path) field.ErrorList {
 			names.Insert(c.Name)
 		}
 		// Init containers run one by one, so each may use the same ports. The
-		// path is that of the first one whichever it is, as in kube-apiserver.
+		// path always has the index of the first one, as in kube-apiserver.
 		errs = append(errs, validateHostPortsUnique(s.spec.InitContainers[i:i+1], listPath)...)
 
 		if isSidecar(c) {
@@ -201,8 +201,8 @@ func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// validateHostPortsUnique checks that no two of the containers use the same
-// port of the host.
+// validateHostPortsUnique checks that no two of the containers use the same host
+// port.
 func validateHostPortsUnique(containers []corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	used := sets.New[string]()
@@ -261,7 +261,7 @@ func validateRestartRules(rules []corev1.ContainerRestartRule, path *field.Path)
 	return errs
 }
 
-// isSidecar says whether an init container keeps running beside the containers.
+// isSidecar reports whether an init container keeps running next to the containers.
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

@@ -4,6 +4,9 @@
 package validation
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,6 +20,7 @@ func (s *podScope) validateVolumeMounts(c *corev1.Container, listPath *field.Pat
 	for _, device := range c.VolumeDevices {
 		devices[device.Name] = device.DevicePath
 	}
+	devicePaths := sets.New(slices.Collect(maps.Values(devices))...)
 	mountPaths := sets.New[string]()
 	for i := range c.VolumeMounts {
 		mount, path := &c.VolumeMounts[i], listPath.Index(i)
@@ -32,7 +36,7 @@ func (s *podScope) validateVolumeMounts(c *corev1.Container, listPath *field.Pat
 		if _, found := devices[mount.Name]; found {
 			errs = append(errs, field.Invalid(path.Child("name"), mount.Name, "must not already exist in volumeDevices"))
 		}
-		if hasValue(devices, mount.MountPath) {
+		if devicePaths.Has(mount.MountPath) {
 			errs = append(errs, field.Invalid(path.Child("mountPath"), mount.MountPath, "must not already exist as a path in volumeDevices"))
 		}
 		// From here on most of kube-apiserver's paths leave out the index.
@@ -90,6 +94,7 @@ func (s *podScope) validateVolumeDevices(c *corev1.Container, path *field.Path) 
 	for _, mount := range c.VolumeMounts {
 		mounts[mount.Name] = mount.MountPath
 	}
+	mountPaths := sets.New(slices.Collect(maps.Values(mounts))...)
 	names, devicePaths := sets.New[string](), sets.New[string]()
 	for i, device := range c.VolumeDevices {
 		namePath, path := path.Index(i).Child("name"), path.Index(i).Child("devicePath")
@@ -115,19 +120,10 @@ func (s *podScope) validateVolumeDevices(c *corev1.Container, path *field.Path) 
 		if _, found := mounts[device.Name]; found {
 			errs = append(errs, field.Invalid(namePath, device.Name, "must not already exist in volumeMounts"))
 		}
-		if hasValue(mounts, device.DevicePath) {
+		if mountPaths.Has(device.DevicePath) {
 			errs = append(errs, field.Invalid(path, device.DevicePath, "must not already exist as a path in volumeMounts"))
 		}
 		names.Insert(device.Name)
 	}
 	return errs
-}
-
-func hasValue(m map[string]string, value string) bool {
-	for _, v := range m {
-		if v == value {
-			return true
-		}
-	}
-	return false
 }

@@ -76,8 +76,8 @@ func validateHostAliases(aliases []corev1.HostAlias, path *field.Path) field.Err
 	return errs
 }
 
-// validateHostNetworkPorts checks that what listens in the network of the host
-// is said to be a port of the host.
+// validateHostNetworkPorts checks that container ports in the network of the node
+// equal the host ports.
 func validateHostNetworkPorts(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if !spec.HostNetwork {
 		return nil

@@ -98,7 +98,7 @@ func validateWindows(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 }
 
 // validateHostProcess checks that containers which are processes of a Windows
-// host are so together, and in the network of the host.
+// host all are, and run in the network of the node.
 func validateHostProcess(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	var podWide *bool

@@ -137,7 +137,7 @@ func validatePortOrName(port intstr.IntOrString, path *field.Path) field.ErrorLi
 }
 
 // validateSleep checks that a hook ends before its container is killed. Without
-// a grace period, which is an error of its own, there is nothing to check.
+// a grace period, which is another error, there is nothing to check.
 func (s *podScope) validateSleep(sleep *corev1.SleepAction, path *field.Path) field.ErrorList {
 	period := s.spec.TerminationGracePeriodSeconds
 	if period == nil || 0 <= sleep.Seconds && sleep.Seconds <= *period {
@@ -171,7 +171,7 @@ func validateStopSignal(signal corev1.Signal, os *corev1.PodOS, path *field.Path
 	if os == nil {
 		return field.ErrorList{field.Forbidden(path, "may not be set for containers with empty `spec.os.name`")}
 	}
-	if signals, known := stopSignals[os.Name]; known { // an unknown one is an error of its own
+	if signals, known := stopSignals[os.Name]; known { // an unknown one is another error
 		return supported(path, signal, signals...)
 	}
 	return nil

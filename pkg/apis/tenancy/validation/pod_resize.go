@@ -81,7 +81,7 @@ func ValidatePodResize(newPod, oldPod *tenancy.Pod) field.ErrorList {
 	return errs
 }
 
-// nodeCanResize says whether the Pod's node is known to resize Pods, by the
+// nodeCanResize reports whether the Pod's node is known to resize Pods, by the
 // resources that it reports. Nothing is known before a container runs.
 func nodeCanResize(pod *tenancy.Pod) bool {
 	for i := range pod.Status.ContainerStatuses {
@@ -150,7 +150,7 @@ func withOldCPUAndMemory(list, old corev1.ResourceList) corev1.ResourceList {
 	return rest
 }
 
-// setBackResources sets cpu and memory back to the old ones and says whether the
+// setBackResources sets cpu and memory back to the old ones and reports whether the
 // container still differs. As in kube-apiserver one with claims does.
 func setBackResources(c, old *corev1.Container) bool {
 	c.Resources = corev1.ResourceRequirements{

@@ -5,6 +5,7 @@ package validation
 
 import (
 	"fmt"
+	"math/big"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,11 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 )
 
 // validateResources checks what a container or a whole Pod requests and is
 // limited to. validName says which resources it may name.
-func validateResources(r *corev1.ResourceRequirements, validName func(corev1.ResourceName, *field.Path) field.ErrorList, claims sets.Set[string], path *field.Path) field.ErrorList {
+func validateResources(r *corev1.ResourceRequirements, validName func(corev1.ResourceName, *field.Path) field.ErrorList, claims claimNames, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	limits, requests := path.Child("limits"), path.Child("requests")
 	for _, name := range sortedKeys(r.Limits) {
@@ -73,16 +76,41 @@ func validateHugePages(name corev1.ResourceName, quantity resource.Quantity, pat
 	if !ok {
 		return nil
 	}
-	page, err := resource.ParseQuantity(size)
-	if err == nil && page.Sign() > 0 && page.MilliValue()%1000 == 0 && quantity.Value()%page.Value() == 0 {
+	if isMultipleOf(quantity, size) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, quantity.String(), fmt.Sprintf("%s is not positive integer multiple of %s", quantity.String(), name))}
 }
 
+// isMultipleOf reports whether the quantity, rounded up to a whole number, is made
+// of pages of the size, which has to be a positive whole number. The size is part
+// of the name of a resource, so nothing has bounded it yet.
+func isMultipleOf(quantity resource.Quantity, size string) bool {
+	if requestlimits.CheckQuantity(size) != "" {
+		return false
+	}
+	page, err := resource.ParseQuantity(size)
+	if err != nil || page.Sign() <= 0 {
+		return false
+	}
+	pageSize, exact := roundedUp(page)
+	bytes, _ := roundedUp(quantity)
+	return exact && bytes.Rem(bytes, pageSize).Sign() == 0
+}
+
+// roundedUp returns the quantity as a whole number, however large, and whether
+// it is one.
+func roundedUp(q resource.Quantity) (whole *big.Int, exact bool) {
+	q = q.DeepCopy()
+	exact = q.RoundUp(0)
+	decimal := q.AsDec() // of a scale that is not positive by now
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(-int64(decimal.Scale())), nil)
+	return power.Mul(power, decimal.UnscaledBig()), exact
+}
+
 // validateClaimReferences checks which of the Pod's resource claims, or which
 // requests in them, a container uses. None may be used twice.
-func validateClaimReferences(claims []corev1.ResourceClaim, known sets.Set[string], path *field.Path) field.ErrorList {
+func validateClaimReferences(claims []corev1.ResourceClaim, known claimNames, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	whole, parts := sets.New[string](), map[string]sets.Set[string]{}
 	for i, claim := range claims {
@@ -111,26 +139,38 @@ func validateClaimReferences(claims []corev1.ResourceClaim, known sets.Set[strin
 		}
 		if !known.Has(claim.Name) {
 			err := field.NotFound(path, claim.Name)
-			err.Detail = "must be one of the names in pod.spec.resourceClaims"
-			if len(known) == 0 {
-				err.Detail += " which is empty"
-			} else {
-				err.Detail += ": " + strings.Join(sets.List(known), ", ")
-			}
+			err.Detail = "must be one of the names in pod.spec.resourceClaims" + known.listed()
 			errs = append(errs, err)
 		}
 	}
 	return errs
 }
 
-func claimNames(claims []corev1.PodResourceClaim) sets.Set[string] {
-	names := sets.New[string]()
+// claimNames are the names of the resource claims of a Pod.
+type claimNames struct{ sets.Set[string] }
+
+// maxClaimsListed is how many names of claims an error lists.
+const maxClaimsListed = 100
+
+func newClaimNames(claims []corev1.PodResourceClaim) claimNames {
+	names := claimNames{sets.New[string]()}
 	for i := range claims {
 		if claims[i].Name != "" {
 			names.Insert(claims[i].Name)
 		}
 	}
 	return names
+}
+
+// listed completes the text of an error about a name that is not among these.
+func (c claimNames) listed() string {
+	switch {
+	case len(c.Set) == 0:
+		return " which is empty"
+	case len(c.Set) > maxClaimsListed:
+		return fmt.Sprintf(", which are %d", len(c.Set))
+	}
+	return ": " + strings.Join(sets.List(c.Set), ", ")
 }
 
 // validateResourceClaims checks the claims that the Pod's containers can use.
@@ -169,9 +209,9 @@ func (s *podScope) validateResourceClaims(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateOverhead checks what the Pod uses beside its containers.
+// validateOverhead checks what the Pod uses in addition to its containers.
 func validateOverhead(overhead corev1.ResourceList, path *field.Path) field.ErrorList {
-	return validateResources(&corev1.ResourceRequirements{Limits: overhead}, ValidateContainerResourceName, nil, path)
+	return validateResources(&corev1.ResourceRequirements{Limits: overhead}, ValidateContainerResourceName, claimNames{}, path)
 }
 
 // validatePodResources checks the resources of the Pod as a whole.

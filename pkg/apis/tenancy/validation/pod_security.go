@@ -16,8 +16,9 @@ import (
 	utilsysctl "k8s.io/component-helpers/node/util/sysctl"
 )
 
-// validatePodSecurityContext checks what holds for all containers of the Pod.
-func validatePodSecurityContext(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+// validatePodSecurityContext checks what holds for all containers of the Pod. The
+// old spec is nil if there was no Pod.
+func validatePodSecurityContext(spec, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	sc := spec.SecurityContext
 	if sc == nil {
@@ -46,8 +47,13 @@ func validatePodSecurityContext(spec *corev1.PodSpec, path *field.Path) field.Er
 			corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
 	}
 	if sc.SELinuxChangePolicy != nil {
-		// MountOption takes a feature gate that is off in v1.36.
-		errs = append(errs, supported(path.Child("seLinuxChangePolicy"), *sc.SELinuxChangePolicy, corev1.SELinuxChangePolicyRecursive)...)
+		policies := []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyRecursive}
+		// MountOption takes a feature gate that is off in v1.36, unless the Pod had
+		// a policy before: the rules for updates then judge the change.
+		if old != nil && old.SecurityContext != nil && old.SecurityContext.SELinuxChangePolicy != nil {
+			policies = []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
+		}
+		errs = append(errs, supported(path.Child("seLinuxChangePolicy"), *sc.SELinuxChangePolicy, policies...)...)
 	}
 	return errs
 }
@@ -186,9 +192,9 @@ func validateAppArmorProfile(profile *corev1.AppArmorProfile, path *field.Path) 
 	return errs
 }
 
-// validateUserNamespace checks that a Pod in a user namespace of its own shares
-// no other namespace with its host and uses no block devices, whose owners
-// cannot be mapped.
+// validateUserNamespace checks that a Pod with its own user namespace shares no
+// other namespace with its node and uses no block devices, whose owners cannot be
+// mapped.
 func validateUserNamespace(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if spec.HostUsers == nil || *spec.HostUsers {
 		return nil

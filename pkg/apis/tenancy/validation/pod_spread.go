@@ -12,6 +12,14 @@ import (
 
 func validateTopologySpreadConstraints(constraints []corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	type pair struct {
+		topologyKey       string
+		whenUnsatisfiable corev1.UnsatisfiableConstraintAction
+	}
+	last := map[pair]int{}
+	for i, c := range constraints {
+		last[pair{c.TopologyKey, c.WhenUnsatisfiable}] = i
+	}
 	for i := range constraints {
 		c, path := &constraints[i], path.Index(i)
 		errs = append(errs, validatePositive(c.MaxSkew, path.Child("maxSkew"))...)
@@ -20,12 +28,9 @@ func validateTopologySpreadConstraints(constraints []corev1.TopologySpreadConstr
 		}
 		errs = append(errs, supported(path.Child("whenUnsatisfiable"), c.WhenUnsatisfiable,
 			corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
-		for _, other := range constraints[i+1:] {
-			if other.TopologyKey == c.TopologyKey && other.WhenUnsatisfiable == c.WhenUnsatisfiable {
-				errs = append(errs, field.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"),
-					fmt.Sprintf("{%v, %v}", c.TopologyKey, c.WhenUnsatisfiable)))
-				break
-			}
+		if last[pair{c.TopologyKey, c.WhenUnsatisfiable}] > i {
+			errs = append(errs, field.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"),
+				fmt.Sprintf("{%v, %v}", c.TopologyKey, c.WhenUnsatisfiable)))
 		}
 		if c.MinDomains != nil {
 			path := path.Child("minDomains")

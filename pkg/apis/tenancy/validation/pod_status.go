@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
 
@@ -90,7 +91,7 @@ func validateObservedGeneration(generation int64, path *field.Path) field.ErrorL
 	return field.ErrorList{field.Invalid(path, generation, "must be a non-negative integer")}
 }
 
-// canRestartAll says whether a rule of some container can restart the whole Pod.
+// canRestartAll reports whether a rule of some container can restart the whole Pod.
 func canRestartAll(spec *corev1.PodSpec) bool {
 	restartsAll := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.RestartPolicyRules, func(rule corev1.ContainerRestartRule) bool {
@@ -104,23 +105,34 @@ func canRestartAll(spec *corev1.PodSpec) bool {
 // restarted stays so.
 func validateRestarts(is, was []corev1.ContainerStatus, containers []corev1.Container, policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i, old := range was {
-		if old.State.Terminated == nil {
+	running := sets.New[string]()
+	for i := range is {
+		if is[i].State.Terminated == nil {
+			running.Insert(is[i].Name)
+		}
+	}
+	byName := containersByName(containers)
+	for i := range was {
+		old := &was[i]
+		if old.State.Terminated == nil || !running.Has(old.Name) {
 			continue
 		}
-		running := slices.IndexFunc(is, func(s corev1.ContainerStatus) bool { return s.Name == old.Name && s.State.Terminated == nil })
-		if running < 0 {
-			continue
-		}
-		c := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == old.Name })
-		if c < 0 || !restarts(&containers[c], policy, old.State.Terminated.ExitCode) {
+		if c := byName[old.Name]; c == nil || !restarts(c, policy, old.State.Terminated.ExitCode) {
 			errs = append(errs, field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
 		}
 	}
 	return errs
 }
 
-// restarts says whether the container starts again after it has ended: by the
+func containersByName(containers []corev1.Container) map[string]*corev1.Container {
+	byName := make(map[string]*corev1.Container, len(containers))
+	for i := range containers {
+		byName[containers[i].Name] = &containers[i]
+	}
+	return byName
+}
+
+// restarts reports whether the container starts again after it has ended: by the
 // first of its rules that the exit code matches, by its own policy, or by that
 // of its Pod.
 func restarts(c *corev1.Container, policy corev1.RestartPolicy, exitCode int32) bool {

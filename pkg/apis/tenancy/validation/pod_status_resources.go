@@ -80,12 +80,17 @@ func validateExtendedResourceClaimStatus(pod *tenancy.Pod, path *field.Path) fie
 // validateResourceHealth checks how the devices are that containers were given.
 func validateResourceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	byName := containersByName(containers)
 	for i, status := range statuses {
-		c := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == status.Name })
+		c := byName[status.Name]
+		var claims sets.Set[string]
+		if c != nil && len(status.AllocatedResourcesStatus) > 0 {
+			claims = claimReferences(c.Resources.Claims)
+		}
 		for j, allocated := range status.AllocatedResourcesStatus {
 			path := path.Index(i).Child("allocatedResourcesStatus").Index(j)
-			if c >= 0 { // a container that is not there may have gone
-				errs = append(errs, validateAllocatedName(allocated.Name, &containers[c].Resources, path.Child("name"))...)
+			if c != nil { // a container that is not there may have gone
+				errs = append(errs, validateAllocatedName(allocated.Name, c.Resources.Requests, claims, path.Child("name"))...)
 			}
 			seen := sets.New[corev1.ResourceID]()
 			for k, r := range allocated.Resources {
@@ -111,21 +116,33 @@ func validateResourceHealth(statuses []corev1.ContainerStatus, containers []core
 
 // validateAllocatedName checks for a resource that the container requests, or a
 // claim that it uses.
-func validateAllocatedName(name corev1.ResourceName, r *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
+func validateAllocatedName(name corev1.ResourceName, requests corev1.ResourceList, claims sets.Set[string], path *field.Path) field.ErrorList {
 	claim, isClaim := strings.CutPrefix(string(name), "claim:")
 	if !isClaim {
-		if _, requested := r.Requests[name]; requested {
+		if _, requested := requests[name]; requested {
 			return nil
 		}
 		return field.ErrorList{field.Invalid(path, name, "must match one of the container's resource requests")}
 	}
-	for _, c := range r.Claims {
-		if claim == c.Name && c.Request == "" || claim == c.Name+"/"+c.Request && c.Request != "" {
-			return nil
-		}
+	if claims.Has(claim) {
+		return nil
 	}
 	return field.ErrorList{field.Invalid(path, name,
 		"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")}
+}
+
+// claimReferences returns the names of the claims that a container uses, each
+// followed by the request in it where only that is used.
+func claimReferences(claims []corev1.ResourceClaim) sets.Set[string] {
+	references := sets.New[string]()
+	for _, c := range claims {
+		if c.Request != "" {
+			references.Insert(c.Name + "/" + c.Request)
+		} else {
+			references.Insert(c.Name)
+		}
+	}
+	return references
 }
 
 func forbidResourceHealth(statuses []corev1.ContainerStatus, path *field.Path) field.ErrorList {

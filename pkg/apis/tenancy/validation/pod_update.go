@@ -6,11 +6,9 @@ package validation
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -75,7 +73,7 @@ func ValidatePodUpdate(newPod, oldPod *tenancy.Pod) field.ErrorList {
 	}
 	if !apiequality.Semantic.DeepEqual(rest, oldSpec) {
 		errs = append(errs, field.Forbidden(path,
-			fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatableFields, diff.Diff(oldSpec, rest))))
+			fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatableFields, difference(oldSpec, rest))))
 	}
 	return errs
 }
@@ -94,8 +92,8 @@ func validateDeadlineUpdate(newSeconds, oldSeconds *int64, path *field.Path) *fi
 	return nil
 }
 
-// validateAddedTolerations checks that every old toleration is still there, for
-// whatever time.
+// validateAddedTolerations checks that every old toleration is still there,
+// regardless of its tolerationSeconds.
 func validateAddedTolerations(newTolerations, oldTolerations []corev1.Toleration, path *field.Path) field.ErrorList {
 	timeless := func(t corev1.Toleration) corev1.Toleration {
 		t.TolerationSeconds = nil
@@ -116,9 +114,13 @@ func validateAddedTolerations(newTolerations, oldTolerations []corev1.Toleration
 func validateRemovedSchedulingGates(newGates, oldGates []corev1.PodSchedulingGate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	old := sets.New(oldGates...)
+	last := map[corev1.PodSchedulingGate]int{}
 	for i, gate := range newGates {
-		// One that is there twice is told of once.
-		if !old.Has(gate) && !slices.Contains(newGates[i+1:], gate) {
+		last[gate] = i
+	}
+	for i, gate := range newGates {
+		// A gate that is there twice is reported once.
+		if !old.Has(gate) && last[gate] == i {
 			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
 				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name)))
 		}
@@ -168,7 +170,7 @@ func nodeAffinity(affinity *corev1.Affinity) *corev1.NodeAffinity {
 	return affinity.NodeAffinity
 }
 
-// isNarrowedTerm says whether the new term is the old one with requirements
+// isNarrowedTerm reports whether the new term is the old one with requirements
 // added. An empty term matches no node, so adding to it would widen it.
 func isNarrowedTerm(newTerm, oldTerm *corev1.NodeSelectorTerm) bool {
 	if len(oldTerm.MatchExpressions) == 0 && len(oldTerm.MatchFields) == 0 {
@@ -199,7 +201,7 @@ func withOldNodeAffinity(affinity, old *corev1.Affinity) *corev1.Affinity {
 }
 
 // ValidatePodEphemeralContainersUpdate checks that ephemeral containers are only
-// added. That nothing else changes is for the strategy to see to.
+// added. The strategy ensures that nothing else changes.
 func ValidatePodEphemeralContainersUpdate(newPod, oldPod *tenancy.Pod) field.ErrorList {
 	if isMirror(oldPod) {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
@@ -218,14 +220,14 @@ func ValidatePodEphemeralContainersUpdate(newPod, oldPod *tenancy.Pod) field.Err
 		if after, kept := byName[before.Name]; !kept {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", before.Name)))
 		} else if !apiequality.Semantic.DeepEqual(before, after) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", before.Name, diff.Diff(before, after))))
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", before.Name, difference(before, after))))
 		}
 	}
 	return errs
 }
 
-// isMirror says whether the Pod stands for a static one, which the kubelet reads
-// from a file of its own.
+// isMirror reports whether the Pod represents a static Pod, which the kubelet reads
+// from a file.
 func isMirror(pod *tenancy.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror

@@ -103,7 +103,7 @@ func (s *podScope) validateVolumeSource(volume *corev1.Volume, path *field.Path)
 // validateCreatedClaimName checks the name of the claim that an ephemeral volume
 // comes with.
 func (s *podScope) validateCreatedClaimName(volume string, path *field.Path) field.ErrorList {
-	if s.meta.Name == "" || volume == "" { // errors of their own
+	if s.meta.Name == "" || volume == "" { // other errors
 		return nil
 	}
 	var errs field.ErrorList

@@ -42,12 +42,12 @@ var measuredResources = sets.New(
 	corev1.ResourceLimitsEphemeralStorage,
 )
 
-// IsHugePageResource says whether name is hugepages-<size>.
+// IsHugePageResource reports whether name is hugepages-<size>.
 func IsHugePageResource(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// IsStandardResource says whether name is one that Kubernetes defines, for
+// IsStandardResource reports whether name is one that Kubernetes defines, for
 // containers or for quotas.
 func IsStandardResource(name corev1.ResourceName) bool {
 	return countedResources.Has(name) || measuredResources.Has(name) ||
@@ -55,7 +55,7 @@ func IsStandardResource(name corev1.ResourceName) bool {
 		strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
 
-// IsStandardContainerResource says whether name is a resource that Kubernetes
+// IsStandardContainerResource reports whether name is a resource that Kubernetes
 // defines and a container can request.
 func IsStandardContainerResource(name corev1.ResourceName) bool {
 	switch name {
@@ -65,27 +65,27 @@ func IsStandardContainerResource(name corev1.ResourceName) bool {
 	return IsHugePageResource(name)
 }
 
-// IsNativeResource says whether name belongs to kubernetes.io or a domain that
+// IsNativeResource reports whether name belongs to kubernetes.io or a domain that
 // ends in it. A name without a domain does.
 func IsNativeResource(name corev1.ResourceName) bool {
 	return isUnqualified(name) || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
-// IsExtendedResource says whether name is that of a resource which someone
-// other than Kubernetes defines: it has a domain of its own and stays a
-// qualified name when "requests." is put before it, as quotas do.
+// IsExtendedResource reports whether name is a resource that Kubernetes does not
+// define: it has another domain, and is still a qualified name with the prefix
+// "requests.", which quotas use.
 func IsExtendedResource(name corev1.ResourceName) bool {
 	return !IsNativeResource(name) &&
 		!strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&
 		len(content.IsLabelKey(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-// IsIntegerResource says whether only whole numbers of the resource make sense.
+// IsIntegerResource reports whether only whole numbers of the resource make sense.
 func IsIntegerResource(name corev1.ResourceName) bool {
 	return countedResources.Has(name) || IsExtendedResource(name)
 }
 
-// IsOvercommitAllowed says whether the limit of the resource may be greater
+// IsOvercommitAllowed reports whether the limit of the resource may be greater
 // than its request.
 func IsOvercommitAllowed(name corev1.ResourceName) bool {
 	return IsNativeResource(name) && !IsHugePageResource(name)
@@ -124,10 +124,17 @@ func ValidateResourceQuantity(name corev1.ResourceName, quantity resource.Quanti
 	if quantity.Sign() < 0 {
 		errs = append(errs, field.Invalid(path, quantity.String(), apivalidation.IsNegativeErrorMsg))
 	}
-	if IsIntegerResource(name) && quantity.MilliValue()%1000 != 0 {
+	if IsIntegerResource(name) && !isWhole(quantity) {
 		errs = append(errs, field.Invalid(path, quantity, "must be an integer"))
 	}
 	return errs
+}
+
+// isWhole reports whether the quantity is a whole number, however large. Its Value
+// and MilliValue are no use beyond an int64.
+func isWhole(quantity resource.Quantity) bool {
+	rounded := quantity.DeepCopy()
+	return rounded.RoundUp(0)
 }
 
 func isUnqualified(name corev1.ResourceName) bool {

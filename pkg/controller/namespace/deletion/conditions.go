@@ -18,24 +18,24 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// maxMessage is how long the message of a condition may be, the same as in
-// metav1.Condition.
+// maxMessage is the maximum length of the message of a condition, in bytes. It is
+// that of metav1.Condition.
 const maxMessage = 32768
 
-// findings are what a pass found out about the content of a Namespace.
+// findings are the result of a pass.
 type findings struct {
 	Discovered
-	kinds []*kind
-	// podsFirst is true when other kinds were left alone because not all Pods
+	resources []*resourceState
+	// podsFirst means that other resources were not deleted because not all Pods
 	// are known to be gone.
 	podsFirst bool
-	// held is why the Namespace could not be let go of, although no content was
-	// found; nil when that was not tried or did not fail.
-	held error
+	// finalizeErr is why the Namespace could not be finalized although no content
+	// was found; nil if that succeeded or was not tried.
+	finalizeErr error
 }
 
-// err returns nil when no content is left, for all that could be told, and no
-// further errors are given.
+// err returns nil if no content was found, nothing failed, and no more errors
+// are given.
 func (f *findings) err(more ...error) error {
 	failure := utilerrors.NewAggregate(slices.Concat(f.failures(), []error{f.Failure, f.ParseFailure}, more))
 	remaining := f.remaining()
@@ -45,36 +45,36 @@ func (f *findings) err(more ...error) error {
 	return &ContentRemainingError{Content: remaining, Failure: failure}
 }
 
-// remaining returns the content that was asked to go and is still there.
+// remaining returns the content that is marked for deletion and still exists.
 func (f *findings) remaining() []Remaining {
 	var remaining []Remaining
-	for _, k := range f.kinds {
-		if !k.read || len(k.items) == 0 || f.podsFirst && !isPods(k.Resource) {
+	for _, r := range f.resources {
+		if !r.read || len(r.items) == 0 || f.podsFirst && !isPods(r.Resource) {
 			continue
 		}
-		r := Remaining{Resource: k.Resource, ResourceVersion: k.resourceVersion, Objects: map[types.UID][]string{}}
-		for uid, it := range k.items {
-			r.Objects[uid] = it.finalizers
+		objects := map[types.UID][]string{}
+		for uid, it := range r.items {
+			objects[uid] = it.finalizers
 		}
-		remaining = append(remaining, r)
+		remaining = append(remaining, Remaining{Resource: r.Resource, ResourceVersion: r.resourceVersion, Objects: objects})
 	}
 	return remaining
 }
 
-// failures returns what went wrong with each kind.
+// failures returns the errors of the resources.
 func (f *findings) failures() []error {
 	var errs []error
-	for _, k := range f.kinds {
-		if k.err != nil {
-			errs = append(errs, k.err)
+	for _, r := range f.resources {
+		if r.err != nil {
+			errs = append(errs, r.err)
 		}
 	}
 	return errs
 }
 
 // conditions returns the five conditions, without times. Types, reasons and
-// messages are those of Kubernetes' namespace controller, except that what is
-// not known is Unknown.
+// messages are those of Kubernetes' namespace controller, except that a condition
+// is Unknown if not everything could be read.
 func (f *findings) conditions() []v1.NamespaceCondition {
 	conditions := []v1.NamespaceCondition{
 		f.discoveryCondition(),
@@ -135,8 +135,8 @@ func (f *findings) contentFailureCondition() v1.NamespaceCondition {
 		c.Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(messages), strings.Join(messages, ", "))
 		return c
 	}
-	for _, k := range f.kinds {
-		if k.unasked > 0 {
+	for _, r := range f.resources {
+		if r.notDeleting > 0 {
 			c.Message = "No deletion failed so far, not all content has been deleted yet"
 			if f.podsFirst {
 				c.Message = "All pods successfully deleted, may be waiting on finalization; other content follows when no pod is left"
@@ -148,9 +148,9 @@ func (f *findings) contentFailureCondition() v1.NamespaceCondition {
 
 func (f *findings) contentRemainingCondition() v1.NamespaceCondition {
 	var remaining []string
-	for _, k := range f.kinds {
-		if k.total > 0 {
-			remaining = append(remaining, fmt.Sprintf("%s.%s has %d resource instances", k.GroupVersionResource.Resource, k.Group, k.total))
+	for _, r := range f.resources {
+		if r.total > 0 {
+			remaining = append(remaining, fmt.Sprintf("%s.%s has %d resource instances", r.GroupVersionResource.Resource, r.Group, r.total))
 		}
 	}
 	return f.remainingCondition(v1.NamespaceContentRemaining, remaining,
@@ -160,8 +160,8 @@ func (f *findings) contentRemainingCondition() v1.NamespaceCondition {
 
 func (f *findings) finalizersRemainingCondition() v1.NamespaceCondition {
 	instances := map[string]int{}
-	for _, k := range f.kinds {
-		for _, it := range k.items {
+	for _, r := range f.resources {
+		for _, it := range r.items {
 			for _, finalizer := range it.finalizers {
 				instances[finalizer]++
 			}
@@ -176,23 +176,24 @@ func (f *findings) finalizersRemainingCondition() v1.NamespaceCondition {
 		"ContentHasNoFinalizers", "All content-preserving finalizers finished")
 }
 
-// remainingCondition is True with what is known to remain, False when nothing
-// does, and Unknown when nothing was found but not everything was read.
+// remainingCondition returns a condition that is True if something is known to
+// remain, Unknown if nothing was found but not everything was read, and False
+// otherwise.
 func (f *findings) remainingCondition(t v1.NamespaceConditionType, remaining []string, reason, message, okReason, okMessage string) v1.NamespaceCondition {
 	if len(remaining) > 0 {
 		slices.Sort(remaining)
 		return v1.NamespaceCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message + strings.Join(remaining, ", ")}
 	}
 	var unread []string
-	for _, k := range f.kinds {
-		if !k.read {
-			unread = append(unread, k.GroupResource().String())
+	for _, r := range f.resources {
+		if !r.read {
+			unread = append(unread, r.GroupResource().String())
 		}
 	}
 	if f.Failure != nil || f.ParseFailure != nil {
 		unread = append(unread, "resources that could not be discovered")
 	}
-	if apierrors.HasStatusCause(f.held, v1.NamespaceNotEmptyCause) {
+	if apierrors.HasStatusCause(f.finalizeErr, v1.NamespaceNotEmptyCause) {
 		unread = append(unread, "resources that only the server sees")
 	}
 	if len(unread) > 0 {
@@ -203,8 +204,8 @@ func (f *findings) remainingCondition(t v1.NamespaceConditionType, remaining []s
 	return v1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: okReason, Message: okMessage}
 }
 
-// setConditions brings the conditions of a status up to date and tells whether
-// that changed them. The time of a condition moves only when its status flips.
+// setConditions updates the conditions of a status and returns whether that
+// changed them. lastTransitionTime changes only with the status of a condition.
 func setConditions(status *v1.NamespaceStatus, conditions []v1.NamespaceCondition, now metav1.Time) bool {
 	changed := false
 	for _, c := range conditions {

@@ -35,7 +35,7 @@ func TestSetConditions(t *testing.T) {
 			condition("True", "b", metav1.Time{}), []v1.NamespaceCondition{condition("True", "b", early)}, true},
 		{"flipped", []v1.NamespaceCondition{condition("True", "a", early)},
 			condition("False", "a", metav1.Time{}), []v1.NamespaceCondition{condition("False", "a", late)}, true},
-		{"beside another's", []v1.NamespaceCondition{foreign},
+		{"next to another's", []v1.NamespaceCondition{foreign},
 			condition("True", "a", metav1.Time{}), []v1.NamespaceCondition{foreign, condition("True", "a", late)}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,43 +21,52 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-const (
-	// pageSize bounds the objects in one reply of a list.
-	pageSize = 500
-	// deleteWorkers bounds the deletes that are under way at once for a kind
-	// that is deleted object by object; it is what the server does in a
-	// deletecollection.
-	deleteWorkers = 16
-	// maxDeleteFailures ends a pass over a kind whose objects cannot be
-	// deleted, so that a Namespace full of them leaves room for others.
-	maxDeleteFailures = 100
-	// maxReportedFailures bounds the failures that are told one by one.
-	maxReportedFailures = 5
-)
+// pageSize is the maximum number of objects in one response to a list.
+const pageSize = 500
 
-// kind is the content of one kind in a Namespace, as a pass finds it.
-type kind struct {
+// incarnation is one Namespace. Its UID distinguishes it from others with the
+// same name.
+type incarnation struct {
+	name string
+	uid  types.UID
+}
+
+// errGone means that the incarnation no longer exists, or is not being deleted:
+// there is nothing to do for it.
+var errGone = errors.New("the namespace is gone")
+
+// resourceState is the content of one resource in a Namespace, as a pass finds it.
+type resourceState struct {
 	Resource
 	inventory
-	// straight is true for a kind that is deleted before anybody looks at it.
-	straight bool
-	// read is true when the inventory is complete and was made after the last
-	// delete.
+	// listed means that there is an inventory, complete or not.
+	listed bool
+	// read means that the inventory is complete and that nothing was deleted
+	// since.
 	read bool
-	// err is what went wrong, nil when nothing did.
+	// unserved means that the server answered a list with 404 or 405, although
+	// discovery shows the resource.
+	unserved bool
+	// err is what went wrong, or nil.
 	err error
 }
 
-func (k *kind) gone() bool { return k.read && len(k.items) == 0 }
+func (r *resourceState) gone() bool { return r.read && len(r.items) == 0 }
 
-// inventory is what a list showed.
+// set sets the result of a list.
+func (r *resourceState) set(inv inventory, complete bool) {
+	r.inventory, r.listed, r.read = inv, true, complete
+}
+
+// inventory is the result of a list.
 type inventory struct {
 	items           map[types.UID]item
 	resourceVersion string
-	// total counts the items, also those that the list was not read for.
+	// total is the number of objects, including those in pages that were not
+	// read.
 	total int
-	// unasked counts the items that nobody has asked to go.
-	unasked int
+	// notDeleting is the number of objects that still have to be deleted.
+	notDeleting int
 }
 
 type item struct {
@@ -69,32 +78,125 @@ type item struct {
 	grace    *int64
 }
 
-// isAsked tells whether deleting an object anew would change nothing. The two
-// finalizers come from an earlier delete that asked for another propagation;
-// a delete with background propagation takes them away.
-func isAsked(object *metav1.PartialObjectMetadata) bool {
+// isDeleting returns whether another delete would change nothing. The two
+// finalizers come from an earlier delete with another propagation policy; a
+// delete with background propagation removes them.
+func isDeleting(object *metav1.PartialObjectMetadata) bool {
 	return object.DeletionTimestamp != nil &&
 		!slices.Contains(object.Finalizers, metav1.FinalizerOrphanDependents) &&
 		!slices.Contains(object.Finalizers, metav1.FinalizerDeleteDependents)
 }
 
-// incarnation is one Namespace, told from others of its name by its UID.
-type incarnation struct {
-	name string
-	uid  types.UID
+// isPods returns whether a resource is Pods. Their containers run until they are
+// deleted, and may need the other content to shut down.
+func isPods(r Resource) bool {
+	return r.GroupResource() == v1.Resource("pods") || r.GroupResource() == corev1.Resource("pods")
 }
 
-// errGone means that the incarnation whose content is to be purged is no more,
-// or is not being deleted after all: there is nothing left to do for it.
-var errGone = errors.New("the namespace is gone")
+// split separates Pods from other resources.
+func split(resources []*resourceState) (pods, others []*resourceState) {
+	for _, r := range resources {
+		if isPods(r.Resource) {
+			pods = append(pods, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return pods, others
+}
 
-// look lists a kind. Unless all is set it stops at the first page that has an
-// object to delete.
-func (d *Deleter) look(ctx context.Context, in incarnation, k *kind, all bool) {
-	inv, complete, err := d.list(ctx, in, k.Resource, all)
-	k.inventory, k.read = inv, complete
+func allGone(resources []*resourceState) bool {
+	return !slices.ContainsFunc(resources, func(r *resourceState) bool { return !r.gone() })
+}
+
+// haveWork returns whether some of the resources have objects that still have to
+// be deleted.
+func haveWork(resources []*resourceState) bool {
+	return slices.ContainsFunc(resources, func(r *resourceState) bool { return r.err == nil && r.notDeleting > 0 })
+}
+
+// deleteContent deletes what can be deleted now, and returns what it found. With
+// skipList it purges our own resources without listing them first.
+func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.Time, skipList bool) (*findings, error) {
+	found := &findings{Discovered: d.discover(ctx, since)}
+	var own, foreign []*resourceState
+	for _, r := range found.Resources {
+		state := &resourceState{Resource: r}
+		found.resources = append(found.resources, state)
+		if r.Group == v1.GroupName {
+			own = append(own, state)
+		} else {
+			foreign = append(foreign, state)
+		}
+	}
+	toList := found.resources
+	if skipList {
+		toList = foreign
+	}
+	forEach(toList, func(r *resourceState) { d.listContent(ctx, in, r, false) })
+	d.dropUnserved(ctx, found.resources)
+
+	ownPods, ownOthers := split(own)
+	if skipList || haveWork(ownPods) {
+		if err := d.purge(ctx, in, ownPods, ownOthers); err != nil {
+			return nil, err
+		}
+	}
+	// Also if the last Pod was removed between the purge and the list.
+	if allGone(ownPods) && haveWork(ownOthers) {
+		if err := d.purge(ctx, in, ownPods, ownOthers); err != nil {
+			return nil, err
+		}
+	}
+
+	foreignPods, foreignOthers := split(foreign)
+	if err := d.deleteResources(ctx, in, foreignPods); err != nil {
+		return nil, err
+	}
+	if allGone(ownPods) && allGone(foreignPods) {
+		return found, d.deleteResources(ctx, in, foreignOthers)
+	}
+	found.podsFirst = true
+	// The other resources have to wait. The status reports them all the same.
+	forEach(slices.Concat(ownOthers, foreignOthers), func(r *resourceState) {
+		if !r.read && r.err == nil {
+			d.listContent(ctx, in, r, true)
+		}
+	})
+	return found, nil
+}
+
+// listContent lists a resource. Unless all is set, it stops after the first page
+// that has an object to delete.
+func (d *Deleter) listContent(ctx context.Context, in incarnation, r *resourceState, all bool) {
+	inv, complete, err := d.list(ctx, in, r.Resource, all)
+	r.set(inv, complete)
+	r.unserved = apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 	if err != nil {
-		k.err = utilerrors.NewAggregate([]error{k.err, fmt.Errorf("list %s: %w", k.GroupResource(), err)})
+		r.err = utilerrors.NewAggregate([]error{r.err, fmt.Errorf("list %s: %w", r.GroupResource(), err)})
+	}
+}
+
+// dropUnserved assumes that a resource which its server does not serve is empty,
+// if discovery no longer shows the resource either: the pass may have begun before
+// it was removed. Kubernetes trusts the 404 or 405 alone (kubernetes#22413); if
+// discovery contradicts it, the server may still be starting, and objects would be
+// left behind.
+func (d *Deleter) dropUnserved(ctx context.Context, resources []*resourceState) {
+	if !slices.ContainsFunc(resources, func(r *resourceState) bool { return r.unserved }) {
+		return
+	}
+	now := d.discover(ctx, d.clock.Now())
+	if now.Failure != nil || now.ParseFailure != nil {
+		return
+	}
+	for _, r := range resources {
+		// All versions of a resource have the same objects.
+		served := slices.ContainsFunc(now.Resources, func(other Resource) bool { return other.GroupResource() == r.GroupResource() })
+		if r.unserved && !served {
+			r.set(inventory{}, true)
+			r.unserved, r.err = false, nil
+		}
 	}
 }
 
@@ -116,8 +218,8 @@ func (d *Deleter) list(ctx context.Context, in incarnation, r Resource, all bool
 				name: object.Name, finalizers: object.Finalizers,
 				deletion: object.DeletionTimestamp, grace: object.DeletionGracePeriodSeconds,
 			}
-			if !isAsked(object) {
-				inv.unasked++
+			if !isDeleting(object) {
+				inv.notDeleting++
 			}
 		}
 		inv.resourceVersion = page.ResourceVersion
@@ -125,7 +227,7 @@ func (d *Deleter) list(ctx context.Context, in incarnation, r Resource, all bool
 		if page.Continue == "" {
 			return inv, true, nil
 		}
-		if !all && inv.unasked > 0 {
+		if !all && inv.notDeleting > 0 {
 			inv.total += int(ptr.Deref(page.RemainingItemCount, 0))
 			return inv, false, nil
 		}
@@ -133,152 +235,22 @@ func (d *Deleter) list(ctx context.Context, in incarnation, r Resource, all bool
 	}
 }
 
-// purge deletes the content of some kinds side by side and lists what is left.
-// It returns errGone when the incarnation turns out to be gone.
-func (d *Deleter) purge(ctx context.Context, in incarnation, kinds []*kind) error {
-	forEach(kinds, func(k *kind) {
-		if k.err != nil || !k.straight && k.unasked == 0 {
-			return
-		}
-		var gone bool
-		var found int
-		gone, found, k.err = d.delete(ctx, in, k.Resource)
-		before := max(k.total, found)
-		switch {
-		case errors.Is(k.err, errGone):
-			return
-		case gone:
-			k.inventory, k.read = inventory{}, true
-		default:
-			if d.look(ctx, in, k, true); k.gone() {
-				k.err = nil // whatever it was
-			}
-		}
-		if k.read && before > k.total {
-			d.purged(k.GroupVersionResource, before-k.total)
-		}
-	})
-	for _, k := range kinds {
-		if errors.Is(k.err, errGone) {
-			return errGone
-		}
-	}
-	return nil
-}
-
-// check reads the Namespace live. It returns errGone unless it is still the
-// same and terminating.
+// check reads the Namespace. It returns errGone if the Namespace has another UID
+// or is not Terminating.
 func (d *Deleter) check(ctx context.Context, in incarnation) error {
 	_, err := d.get(ctx, in)
 	return err
 }
 
-// delete asks for all objects of a kind to go. It tells whether the server has
-// said that they are gone, and how many it knows that there were.
-func (d *Deleter) delete(ctx context.Context, in incarnation, r Resource) (gone bool, found int, err error) {
-	if r.Group != v1.GroupName || !r.DeleteCollection {
-		// Other servers may not know what a deletecollection is bound to.
-		if err := d.check(ctx, in); err != nil {
-			return false, 0, err
-		}
-	}
-	if r.DeleteCollection {
-		// Whoever purges a Namespace sees to all that is in it, so the garbage
-		// collector need not keep or follow dependents.
-		opts := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
-		c := &collection{namespaceUID: in.uid}
-		err := d.content.Resource(r.GroupVersionResource).Namespace(in.name).
-			DeleteCollection(withCollection(ctx, c), opts, metav1.ListOptions{})
-		if err == nil {
-			return c.gone, c.found, nil
-		}
-		if apierrors.IsConflict(err) {
-			if err := d.check(ctx, in); err != nil {
-				return false, 0, err
-			}
-		}
-		// Other servers end a deletecollection at objects that may not be
-		// deleted; ours names only the first. One by one, the others still go,
-		// and each is named.
-		if !r.Delete || !isRefused(err) {
-			return false, 0, fmt.Errorf("delete all %s: %w", r.GroupResource(), err)
-		}
-	}
-	found, err = d.deleteEach(ctx, in, r)
-	return false, found, err
-}
-
-// isRefused tells whether the server refused a request for what it asked,
-// rather than being unable to serve it just then.
-func isRefused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) || apierrors.IsInternalError(err)
-}
-
-// deleteEach lists a kind, makes sure that the list was of this incarnation,
-// and deletes each object under the UID that was listed. It returns how many
-// these were.
-func (d *Deleter) deleteEach(ctx context.Context, in incarnation, r Resource) (found int, err error) {
-	inv, _, err := d.list(ctx, in, r, true)
-	if err != nil {
-		return 0, fmt.Errorf("list %s to delete them: %w", r.GroupResource(), err)
-	}
-	if err := d.check(ctx, in); err != nil {
-		return 0, err
-	}
-	var (
-		mu       sync.Mutex
-		failures []error
-		workers  errgroup.Group
-	)
-	tooMany := func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(failures) >= maxDeleteFailures
-	}
-	workers.SetLimit(deleteWorkers)
-	// The order is that of a map: a pass that ends early begins elsewhere the
-	// next time.
-	for uid, it := range inv.items {
-		if ctx.Err() != nil || tooMany() {
-			break
-		}
-		workers.Go(func() error {
-			err := d.content.Resource(r.GroupVersionResource).Namespace(in.name).Delete(ctx, it.name, metav1.DeleteOptions{
-				PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
-				Preconditions:     &metav1.Preconditions{UID: &uid},
-			})
-			// A conflict is another object by the same name.
-			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				mu.Lock()
-				defer mu.Unlock()
-				failures = append(failures, fmt.Errorf("delete %s %q: %w", r.GroupResource(), it.name, err))
-			}
-			return nil
-		})
-	}
-	_ = workers.Wait() // failures has the errors
-	return inv.total, summarize(failures)
-}
-
-// summarize joins errors in a stable order and a bounded number.
-func summarize(errs []error) error {
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	if more := len(errs) - maxReportedFailures; more > 0 {
-		errs = append(errs[:maxReportedFailures:maxReportedFailures], fmt.Errorf("and %d more", more))
-	}
-	return utilerrors.NewAggregate(errs)
-}
-
-// forEach calls f for each kind, side by side.
-func forEach(kinds []*kind, f func(*kind)) {
+// forEach calls f for each resource, concurrently.
+func forEach(resources []*resourceState, f func(*resourceState)) {
 	var workers errgroup.Group
 	workers.SetLimit(deleteWorkers)
-	for _, k := range kinds {
+	for _, r := range resources {
 		workers.Go(func() error {
-			f(k)
+			f(r)
 			return nil
 		})
 	}
-	_ = workers.Wait() // each kind has its own error
+	_ = workers.Wait() // each resource has its own error
 }

@@ -58,8 +58,8 @@ func TestDelete(t *testing.T) {
 		counted    int
 	}{
 		{
-			name:     "an empty namespace takes three requests and no status",
-			requests: []string{"deletecollection pods", "deletecollection limitranges", "update namespaces/finalize"},
+			name:     "an empty namespace takes two requests and no status",
+			requests: []string{"create namespacepurges", "update namespaces/finalize"},
 		},
 		{
 			name: "pods go before the others",
@@ -68,7 +68,7 @@ func TestDelete(t *testing.T) {
 				s.add(limitRanges, object("l"))
 			},
 			requests: []string{
-				"deletecollection pods", "deletecollection limitranges",
+				"create namespacepurges",
 				"update namespaces/finalize",
 			},
 			counted: 3,
@@ -82,30 +82,37 @@ func TestDelete(t *testing.T) {
 			},
 			requests: []string{
 				"list limitranges", "list pods",
-				"deletecollection pods", "deletecollection limitranges",
+				"create namespacepurges",
 				"update namespaces/finalize",
 			},
 			counted: 3,
 		},
 		{
-			name: "without deletecollection each object is deleted under its UID",
+			name: "a purge that is refused is done object by object",
 			server: func(s *server) {
-				s.discovered.Resources[0].DeleteCollection = false
+				s.add(pods, object("a"))
 				s.add(limitRanges, object("l"))
+				s.before = func(verb, resource, what string) error {
+					if verb == "create" {
+						return forbidden(v1.SchemeGroupVersion.WithResource("namespacepurges"))
+					}
+					return nil
+				}
 			},
 			requests: []string{
-				"list limitranges", "deletecollection pods",
-				"get namespaces", "list limitranges", "get namespaces", "delete limitranges l", "list limitranges",
+				"list pods", "get namespaces", "delete pods a", "list pods",
+				"list limitranges", "get namespaces", "delete limitranges l", "list limitranges",
 				"update namespaces/finalize",
 			},
-			counted: 1,
+			counted: 2,
 		},
 		{
-			name: "a deletecollection that is refused is done object by object",
+			name: "of what is refused, each object is named",
 			server: func(s *server) {
 				s.add(pods, object("a"), object("b"), object("c"))
+				s.add(limitRanges, object("l"))
 				s.before = func(verb, resource, what string) error {
-					if verb == "deletecollection" || what == "b" {
+					if verb == "create" || what == "b" {
 						return forbidden(pods)
 					}
 					return nil
@@ -114,40 +121,102 @@ func TestDelete(t *testing.T) {
 			stays:   true,
 			waits:   []string{"pods"},
 			err:     `delete pods.tenancy.borough.io "b": pods.tenancy.borough.io is forbidden: no`,
-			left:    map[schema.GroupVersionResource][]string{pods: {"b"}},
+			left:    map[schema.GroupVersionResource][]string{pods: {"b"}, limitRanges: {"l"}},
 			counted: 2,
 			conditions: []string{
 				discoveryFine, parsingFine,
 				`NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: delete pods.tenancy.borough.io "b": pods.tenancy.borough.io is forbidden: no`,
-				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: pods.tenancy.borough.io has 1 resource instances",
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances, pods.tenancy.borough.io has 1 resource instances",
 				noFinalizers,
 			},
+		},
+		{
+			name: "content of other groups follows by deletecollection, Pods first",
+			server: func(s *server) {
+				s.discoverForeign()
+				s.add(corePods, object("a"))
+				s.add(things, object("x"), object("y"))
+			},
+			requests: []string{
+				"list pods", "list things", "create namespacepurges",
+				"get namespaces", "deletecollection pods", "list pods",
+				"get namespaces", "deletecollection things", "list things",
+				"update namespaces/finalize",
+			},
+			counted: 3,
+		},
+		{
+			name: "a Pod of another group holds up the other content of other groups",
+			server: func(s *server) {
+				s.discoverForeign()
+				s.add(corePods, object("a", waits))
+				s.add(things, object("x"))
+			},
+			stays: true,
+			waits: []string{"pods"},
+			err:   "content remains: 1 pods",
+			left:  map[schema.GroupVersionResource][]string{pods: nil, limitRanges: nil, corePods: {"a"}, things: {"x"}},
+		},
+		{
+			name: "a deletecollection that is refused is done object by object",
+			server: func(s *server) {
+				s.discoverForeign()
+				s.add(things, object("x"), object("y"))
+				s.before = func(verb, resource, what string) error {
+					if verb == "deletecollection" || what == "y" {
+						return forbidden(things)
+					}
+					return nil
+				}
+			},
+			stays:   true,
+			waits:   []string{"things"},
+			err:     `delete things.example.com "y": things.example.com is forbidden: no`,
+			left:    map[schema.GroupVersionResource][]string{things: {"y"}},
+			counted: 1,
+		},
+		{
+			name: "the last Pod goes right after the purge",
+			server: func(s *server) {
+				s.add(pods, object("a", waits))
+				s.add(limitRanges, object("l"))
+				s.before = func(verb, resource, _ string) error {
+					if verb == "list" && resource == "pods" {
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						s.content[pods] = nil
+					}
+					return nil
+				}
+			},
+			requests: []string{"create namespacepurges", "list pods", "list limitranges", "create namespacepurges", "update namespaces/finalize"},
+			counted:  1,
 		},
 		{
 			name: "a server that cannot serve is not asked object by object",
 			server: func(s *server) {
 				s.add(limitRanges, object("l"))
 				s.before = func(verb, resource, what string) error {
-					if verb == "deletecollection" {
+					if verb == "create" {
 						return unavailable()
 					}
 					return nil
 				}
 			},
-			requests: []string{"list limitranges", "list pods", "update namespaces/status"},
+			requests: []string{"list limitranges", "list pods", "update namespaces/status"}, // in any order
 			stays:    true,
 			waits:    []string{"limitranges"},
-			err:      "delete all limitranges.tenancy.borough.io: ",
+			err:      "purge the namespace: ",
 			left:     map[schema.GroupVersionResource][]string{limitRanges: {"l"}},
 			conditions: []string{
 				discoveryFine, parsingFine,
-				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: delete all limitranges.tenancy.borough.io: the server is currently unable to handle the request",
+				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: purge the namespace: the server is currently unable to handle the request",
 				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances",
 				noFinalizers,
 			},
 		},
 		{
-			name: "what remains is told truthfully while pods go first",
+			name: "the status is correct while pods are deleted first",
 			server: func(s *server) {
 				s.add(pods, object("a", waits), object("b", finalizers("example.com/f")), object("c"))
 				s.add(limitRanges, object("l", finalizers("example.com/e")))
@@ -169,18 +238,18 @@ func TestDelete(t *testing.T) {
 			server: func(s *server) {
 				s.add(limitRanges, object("l"))
 				s.before = func(verb, resource, what string) error {
-					if resource == "pods" {
+					if resource == "pods" || verb == "create" {
 						return unavailable()
 					}
 					return nil
 				}
 			},
 			stays: true,
-			err:   "delete all pods.tenancy.borough.io: ",
+			err:   "purge the namespace: ",
 			left:  map[schema.GroupVersionResource][]string{limitRanges: {"l"}},
 			conditions: []string{
 				discoveryFine, parsingFine,
-				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: [delete all pods.tenancy.borough.io: the server is currently unable to handle the request, list pods.tenancy.borough.io: the server is currently unable to handle the request]",
+				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: [purge the namespace: the server is currently unable to handle the request, list pods.tenancy.borough.io: the server is currently unable to handle the request]",
 				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances",
 				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: pods.tenancy.borough.io",
 			},
@@ -230,7 +299,7 @@ func TestDelete(t *testing.T) {
 				}
 			},
 			requests: []string{
-				"deletecollection pods", "list pods", "list pods 500", "list pods 1000",
+				"create namespacepurges", "list pods", "list pods 500", "list pods 1000",
 				"list limitranges", "update namespaces/status",
 			},
 			stays: true,
@@ -242,7 +311,7 @@ func TestDelete(t *testing.T) {
 			namespace: func(ns *v1.Namespace) {
 				ns.Spec.Finalizers = []v1.FinalizerName{"openshift.com/origin", v1.FinalizerKubernetes}
 			},
-			requests:   []string{"deletecollection pods", "deletecollection limitranges", "update namespaces/finalize", "update namespaces/status"},
+			requests:   []string{"create namespacepurges", "update namespaces/finalize", "update namespaces/status"},
 			stays:      true,
 			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
 		},
@@ -251,7 +320,7 @@ func TestDelete(t *testing.T) {
 			namespace: func(ns *v1.Namespace) {
 				ns.Finalizers = []string{"example.com/f"}
 			},
-			requests:   []string{"deletecollection pods", "deletecollection limitranges", "update namespaces/finalize", "update namespaces/status"},
+			requests:   []string{"create namespacepurges", "update namespaces/finalize", "update namespaces/status"},
 			stays:      true,
 			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
 		},
@@ -262,16 +331,16 @@ func TestDelete(t *testing.T) {
 				setConditions(&ns.Status, (&findings{}).conditions(), metav1.NewTime(testTime))
 				setTermination(&ns.Status, (&findings{}).termination(), testTime)
 			},
-			requests:   []string{"deletecollection pods", "deletecollection limitranges"},
+			requests:   []string{"create namespacepurges"},
 			stays:      true,
 			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
 		},
 		{
-			name:      "a namespace that someone else let go of is purged and removed",
+			name:      "a namespace that another client has finalized is purged and removed",
 			namespace: func(ns *v1.Namespace) { ns.Spec.Finalizers = nil },
 			server:    func(s *server) { s.add(limitRanges, object("l")) },
 			requests: []string{
-				"deletecollection pods", "deletecollection limitranges",
+				"create namespacepurges",
 				"delete namespaces",
 			},
 			counted: 1,
@@ -366,7 +435,7 @@ func TestDelete(t *testing.T) {
 				}
 			}
 			if tc.left != nil {
-				for _, gvr := range []schema.GroupVersionResource{pods, limitRanges} {
+				for _, gvr := range []schema.GroupVersionResource{pods, limitRanges, corePods, things} {
 					if diff := cmp.Diff(tc.left[gvr], s.names(gvr)); diff != "" {
 						t.Errorf("%s left (-want +got):\n%s", gvr.Resource, diff)
 					}

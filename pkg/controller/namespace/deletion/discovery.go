@@ -20,52 +20,52 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// AllGroups stands for every API group that the server has, where it is among
-// the groups given to NewDiscoverer.
+// AllGroups means all API groups of the server, as one of the groups of
+// NewDiscoverer.
 const AllGroups = "*"
 
-// Resource is a kind of content that can be purged: it is namespaced, and can
-// be listed and deleted.
+// Resource is a resource that can be content: it is namespaced, and its objects
+// can be listed and deleted.
 type Resource struct {
 	schema.GroupVersionResource
-	// Delete, DeleteCollection and Watch tell whether the server has the verb.
-	// At least one of the first two is true.
+	// Delete, DeleteCollection and Watch are whether the server has the verb. At
+	// least one of the first two is true.
 	Delete, DeleteCollection, Watch bool
 }
 
-// Discovered is what one look at the server's discovery showed.
+// Discovered is the result of discovery.
 type Discovered struct {
-	// Resources are the kinds to purge, as far as they could be discovered.
+	// Resources are the resources to delete, as far as they could be discovered.
 	Resources []Resource
-	// Failure tells which groups could not be discovered. Content of theirs may
-	// be left unseen, so a Namespace must not go while it is set.
+	// Failure names the groups that could not be discovered. They may have
+	// content, so a Namespace must not be finalized while Failure is set.
 	Failure error
-	// ParseFailure tells which group versions could not be parsed; the same
-	// holds for them.
+	// ParseFailure names the group versions that could not be parsed. The same
+	// applies to them.
 	ParseFailure error
 }
 
-// Discoverer finds the kinds to purge and remembers them for as long as that
-// cannot hide a kind from a purge.
+// Discoverer discovers the resources that are content. It caches them for as long
+// as that cannot hide a resource from a pass.
 type Discoverer struct {
 	client discovery.DiscoveryInterfaceWithContext
 	groups sets.Set[string]
 
 	mu      sync.Mutex
 	last    Discovered
-	started time.Time // when the request that led to last was sent
+	started time.Time // when the request that returned last was sent
 }
 
-// NewDiscoverer returns a Discoverer for the kinds of the given API groups; one
-// that is AllGroups stands for all.
+// NewDiscoverer returns a Discoverer for the resources of the given API groups,
+// which may include AllGroups.
 func NewDiscoverer(client discovery.DiscoveryInterfaceWithContext, groups ...string) *Discoverer {
 	return &Discoverer{client: client, groups: sets.New(groups...)}
 }
 
-// Discover returns what discovery shows at some moment after since. A
-// Namespace that was terminating by then gets no new content, hence none of a
-// kind that appears later: so Namespaces that are deleted together share one
-// request. What failed is not remembered.
+// Discover returns what discovery shows at a moment after since. No content is
+// created in a Namespace that was Terminating by then, so it has none of a
+// resource that appears later: Namespaces that are deleted together share one
+// request. A failure is not cached.
 func (d *Discoverer) Discover(ctx context.Context, since time.Time) Discovered {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +97,8 @@ func (d *Discoverer) discover(ctx context.Context) Discovered {
 		lists, err = d.client.ServerPreferredNamespacedResourcesWithContext(ctx)
 		failure = d.failureOfGroups(err)
 		if failure == nil && d.wants(own.Group) && !servesGroup(lists, own.Group) {
-			// A Namespace exists, so its group does; what does not show it is
-			// an aggregator that has not caught up.
+			// There is a Namespace, so its group is served: the aggregator has not
+			// caught up.
 			failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{own: errors.New("not served")}}
 		}
 	}
@@ -129,7 +129,7 @@ func (d *Discoverer) wants(group string) bool {
 	return d.groups.Has(AllGroups) || d.groups.Has(group)
 }
 
-// failureOfGroups leaves out what failed in groups that nobody wants purged.
+// failureOfGroups removes the groups that are not to be purged from an error.
 func (d *Discoverer) failureOfGroups(err error) error {
 	failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err)
 	if !ok {
@@ -153,8 +153,8 @@ func servesGroup(lists []*metav1.APIResourceList, group string) bool {
 	})
 }
 
-// purgeable tells whether a resource holds content of Namespaces, and how it
-// can be deleted. Subresources hold none; neither does what cannot be listed.
+// purgeable returns whether a resource can be content, and how it can be deleted.
+// Subresources and resources that cannot be listed are not content.
 func purgeable(gv schema.GroupVersion, r metav1.APIResource) (Resource, bool) {
 	has := func(verb string) bool { return slices.Contains(r.Verbs, verb) }
 	resource := Resource{

@@ -1,41 +1,44 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletion purges the content of a terminating Namespace and then lets
-// go of the Namespace. It decides and deletes; when to try again is for the
-// caller to know, who reads it from the error that Deleter.Delete returns.
+// Package deletion deletes the content of a Terminating Namespace and then
+// finalizes the Namespace. It makes one pass at a time; its caller schedules the
+// next one from the error that Deleter.Delete returns.
 //
-// One pass goes like this. The kinds of content come from discovery. Pods are
-// deleted first; the other kinds follow, side by side, when no Pod is left. Our
-// own server is asked to delete a kind at once and says whether anything is
-// left; a kind is listed first where an earlier pass has left something, lest
-// the same objects are asked again and again, and where another server has it.
-// When nothing is left, the finalizer "kubernetes" is taken from the Namespace,
-// and others' finalizers are left alone.
+// # A pass
 //
-// # Truth
+// Discovery lists the resources that are content. The controller creates a
+// NamespacePurge, with which our server deletes the content of our own API group:
+// Pods first, and the other resources when no Pod is left. The status of the
+// NamespacePurge reports what is left. The resources of other groups
+// (--purge-api-groups) are then deleted with deletecollection, again Pods first.
+// Where a server refuses either, the objects are deleted one by one.
 //
-// Conditions are decided by lists that were made after the deletes of the same
-// pass, or by the server's word that a deletecollection has left nothing. Where
-// something could not be read, the condition is Unknown rather than
-// a guess. A pass that goes through without a hitch writes no status: the
-// Namespace is gone before anyone could read it.
+// The first pass over a Namespace does not list our resources before it purges
+// them, since usually nothing is left afterwards. A later pass lists them, and
+// skips the purge if all objects are marked for deletion already.
 //
-// # Status
+// When nothing is left, the finalizer "kubernetes" is removed from the Namespace.
+// Other finalizers are not changed.
 //
-// status.termination says the same in a form that is bounded in size, and when
-// something last moved. What has to be remembered for that from pass to pass is
-// a Progress, which also sees to it that a status that goes on changing is
-// written only now and then, save where the old one would say too much.
+// # Conditions and status.termination
+//
+// What the status reports comes from lists that were made after the deletes of
+// the same pass, or from a NamespacePurge that left nothing. If something could
+// not be read, its condition is Unknown. A pass that completes writes no status,
+// since it ends with the removal of the Namespace.
+//
+// Progress remembers between passes when something last changed, and limits how
+// often the status is written. A status that claims too much is always replaced
+// at once.
 //
 // # Incarnations
 //
-// A Namespace may be deleted and created again under its name while a slow
-// request of the old one's purge is still on its way. Every step is therefore
-// bound to a UID: an object that is deleted by name carries its own UID as a
-// precondition, and was listed before the Namespace was read live with the
-// expected UID; a deletecollection carries the Namespace's UID in a header
-// (v1.NamespaceUIDHeader) for the server to compare, and follows such a read
-// where the server may not know the header; an update carries UID and resourceVersion, a delete of the
-// Namespace its UID.
+// A Namespace can be deleted and created again under the same name while a slow
+// request for the old one is still on its way. Every step is therefore bound to a
+// UID: a NamespacePurge carries the UID of the Namespace; a delete of an object
+// carries the UID of the object, which was listed before the Namespace was read
+// with the expected UID; an update of the Namespace carries its UID and
+// resourceVersion, and a delete its UID. Only the deletecollection of another
+// group cannot be bound; the Namespace is read right before it.
 package deletion

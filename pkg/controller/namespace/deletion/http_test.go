@@ -4,7 +4,6 @@
 package deletion
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -15,80 +14,43 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 )
 
-// TestContentConfig shows what goes over the wire: only a deletecollection is
-// marked, and its body has its options.
-func TestContentConfig(t *testing.T) {
+// TestPurgeRequest shows what a purge is on the wire. A server that does not know
+// spec.force has to refuse it, or it would force the purge.
+func TestPurgeRequest(t *testing.T) {
 	var got *http.Request
-	var body, header string
+	var body string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		got, body = r, string(b)
 		w.Header().Set("Content-Type", "application/json")
-		if header != "" {
-			w.Header().Set(v1.RemainingObjectsHeader, header)
-		}
-		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[]}`)
+		_, _ = io.WriteString(w, `{"kind":"NamespacePurge","apiVersion":"tenancy.borough.io/v1","status":{"purged":[{"resource":"pods","removed":2,"held":1}]}}`)
 	}))
 	defer server.Close()
-	config := &rest.Config{Host: server.URL}
-	client, err := metadata.NewForConfig(ContentConfig(config))
+	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	client, err := tenancyv1.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	content := client.Resource(pods).Namespace("ns")
-
-	call := &collection{namespaceUID: "uid-1"}
-	ctx := withCollection(t.Context(), call)
-	opts := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
-	if err := content.DeleteCollection(ctx, opts, metav1.ListOptions{}); err != nil {
+	status, err := New(client, nil, nil, nil).createPurge(t.Context(), incarnation{"ns", "uid-1"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Method != http.MethodDelete || got.URL.String() != "/apis/tenancy.borough.io/v1/namespaces/ns/pods" {
+	if got.Method != http.MethodPost || got.URL.String() != "/apis/tenancy.borough.io/v1/namespaces/ns/namespacepurges?fieldValidation=Strict" {
 		t.Errorf("%s %s", got.Method, got.URL)
 	}
-	if uid := got.Header.Get(v1.NamespaceUIDHeader); uid != "uid-1" {
-		t.Errorf("header %q", uid)
+	if want := `"spec":{"namespaceUID":"uid-1","force":false}`; !strings.Contains(body, want) {
+		t.Errorf("body %s, want %s", body, want)
 	}
-	if call.gone {
-		t.Error("all is gone, although the server did not say so")
-	}
-	for remaining, gone := range map[string]bool{"0": true, "1": false} {
-		header = remaining
-		if err := content.DeleteCollection(ctx, opts, metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if call.gone != gone {
-			t.Errorf("all is gone: %t, when %s remain", call.gone, remaining)
-		}
-	}
-	if accept := got.Header.Get("Accept"); accept != metadataOnly {
-		t.Errorf("accepts %q", accept)
-	}
-	var options metav1.DeleteOptions
-	if err := json.Unmarshal([]byte(body), &options); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(opts.PropagationPolicy, options.PropagationPolicy); diff != "" {
-		t.Errorf("body %s: %s", body, diff)
-	}
-
-	if _, err := content.List(t.Context(), metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if got.Header.Get(v1.NamespaceUIDHeader) != "" {
-		t.Errorf("a list is marked: %v", got.Header)
-	}
-	if config.WrapTransport != nil {
-		t.Error("the given config was changed")
+	want := &v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{{Resource: "pods", Removed: 2, Held: 1}}}
+	if diff := cmp.Diff(want, status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
 
@@ -180,7 +142,7 @@ func TestDiscover(t *testing.T) {
 			want: append([]Resource{wantedThings}, ownWanted...), requests: 4,
 		},
 		{
-			name: "a group that nobody asked for fails", groups: []string{"tenancy.borough.io", "absent.example.com"},
+			name: "a group that is not purged fails", groups: []string{"tenancy.borough.io", "absent.example.com"},
 			byPath: map[string]string{
 				"/api": "", "/apis": groups("broken.example.com", "example.com", "tenancy.borough.io"),
 				"/apis/tenancy.borough.io/v1": ownResources, "/apis/example.com/v1": things,

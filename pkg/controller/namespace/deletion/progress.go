@@ -14,11 +14,11 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// While a status goes on changing, it is written ever more rarely: the least
-// time between two writes starts at minWriteInterval, grows by
-// writeIntervalFactor and ends at maxWriteInterval. That is four writes in the
-// first half minute of a termination and twelve an hour later on. After
-// quietTime without a write it starts anew.
+// A status that keeps changing is written less and less often: the minimum time
+// between two writes starts at minWriteInterval, grows by writeIntervalFactor and
+// ends at maxWriteInterval. That is four writes in the first half minute of a
+// termination, and twelve per hour later on. It starts again after quietTime
+// without a write.
 const (
 	minWriteInterval    = time.Second
 	maxWriteInterval    = 5 * time.Minute
@@ -26,14 +26,14 @@ const (
 	quietTime           = 2 * maxWriteInterval
 )
 
-// Progress is what a Deleter remembers of one Namespace from pass to pass: how
-// the termination has moved, which its status tells, and when the status was
-// written. The zero value is for a Namespace that it has not seen, or not since
-// the process started; the status of the Namespace then stands in for the rest.
+// Progress is what a Deleter remembers of one Namespace between passes: when the
+// termination last made progress, which its status reports, and when the status
+// was written. The zero value is for a Namespace that this process has not seen;
+// the status of the Namespace then replaces what is not remembered.
 type Progress struct {
-	moved      time.Time // when something last moved; zero before the first pass
+	moved      time.Time // the last progress; zero before the first pass
 	tallies    map[schema.GroupVersionResource]tally
-	finalizers []string // of the Namespace, others' only
+	finalizers []string // of the Namespace, without the controller's own
 
 	written  time.Time // when the status was last written
 	interval time.Duration
@@ -41,14 +41,15 @@ type Progress struct {
 	seen atomic.Pointer[time.Time]
 }
 
-// tally is what tells that content of a kind has moved.
-type tally struct{ objects, unasked, finalizers int }
+// tally counts the content of a resource. A tally that differs from the last one
+// is progress.
+type tally struct{ objects, notDeleting, finalizers int }
 
-// Moved tells that an object or a finalizer was seen to go, at a time that is
-// more precise than that of the next pass. It may be called at any time.
+// Moved records that an object or a finalizer was removed, at a time that is more
+// precise than that of the next pass. It is safe for concurrent use.
 func (p *Progress) Moved(at time.Time) { p.seen.Store(&at) }
 
-// observe compares what a pass found with what is remembered.
+// observe compares what a pass found with the last one.
 func (p *Progress) observe(ns *v1.Namespace, found *findings, now time.Time) {
 	stored := ns.Status.Termination
 	first := p.moved.IsZero()
@@ -59,18 +60,18 @@ func (p *Progress) observe(ns *v1.Namespace, found *findings, now time.Time) {
 	moved := first && (stored == nil || !sameRemaining(stored, found.termination())) ||
 		!first && !slices.Equal(finalizers, p.finalizers)
 	p.finalizers = finalizers
-	for _, k := range found.kinds {
-		if !k.read {
-			continue // what it was last time still counts
+	for _, r := range found.resources {
+		if !r.read {
+			continue // the last tally remains valid
 		}
-		t := tally{objects: len(k.items), unasked: k.unasked}
-		for _, it := range k.items {
+		t := tally{objects: len(r.items), notDeleting: r.notDeleting}
+		for _, it := range r.items {
 			t.finalizers += len(it.finalizers)
 		}
-		if before, known := p.tallies[k.GroupVersionResource]; known && before != t {
+		if before, known := p.tallies[r.GroupVersionResource]; known && before != t {
 			moved = true
 		}
-		p.tallies[k.GroupVersionResource] = t
+		p.tallies[r.GroupVersionResource] = t
 	}
 	switch seen := p.seen.Load(); {
 	case moved && seen != nil && seen.After(p.moved):
@@ -82,8 +83,8 @@ func (p *Progress) observe(ns *v1.Namespace, found *findings, now time.Time) {
 	}
 }
 
-// othersFinalizers returns the finalizers of a Namespace save the controller's
-// own.
+// othersFinalizers returns the finalizers of a Namespace without the
+// controller's own.
 func othersFinalizers(ns *v1.Namespace) []string {
 	var finalizers []string
 	for _, f := range ns.Spec.Finalizers {
@@ -94,14 +95,14 @@ func othersFinalizers(ns *v1.Namespace) []string {
 	return append(finalizers, ns.Finalizers...)
 }
 
-// sameRemaining tells whether all content that two terminations know of is the
-// same.
+// sameRemaining returns whether two terminations agree on all content that both
+// report.
 func sameRemaining(a, b *v1.NamespaceTermination) bool {
 	for _, r := range a.Remaining {
 		other := resourceIn(b, r.Group, r.Resource)
 		if other == nil {
 			if b.OmittedResources == 0 && r.Count != nil && *r.Count > 0 {
-				return false // it is gone
+				return false // removed
 			}
 			continue
 		}
@@ -113,12 +114,12 @@ func sameRemaining(a, b *v1.NamespaceTermination) bool {
 	return true
 }
 
-// due tells whether a change of the status should be written now.
+// due returns whether a change of the status should be written now.
 func (p *Progress) due(now time.Time) bool {
 	return p.written.IsZero() || now.Sub(p.written) >= p.interval
 }
 
-// wrote notes a write of the status.
+// wrote records a write of the status.
 func (p *Progress) wrote(now time.Time) {
 	if p.written.IsZero() || now.Sub(p.written) >= quietTime {
 		p.interval = minWriteInterval

@@ -55,7 +55,7 @@ func (l *life) remove(name string) {
 	})
 }
 
-// TestLastProgress follows a termination that moves now and then.
+// TestLastProgress follows a termination with occasional progress.
 func TestLastProgress(t *testing.T) {
 	l := newLife(t, func(ns *v1.Namespace) { ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other") })
 	for i := range 8 {
@@ -80,7 +80,7 @@ func TestLastProgress(t *testing.T) {
 
 	l.progress.Moved(testTime.Add(4500 * time.Second))
 	l.remove("1")
-	expect("an object was seen to go", 5000, 4500, 4)
+	expect("an object was removed", 5000, 4500, 4)
 	l.remove("2")
 	expect("another, unseen", 6000, 6000, 5)
 
@@ -107,7 +107,7 @@ func TestLastProgress(t *testing.T) {
 }
 
 // TestFewWrites has a Namespace drain for hours, something of it in every pass.
-// The passes come by the backoff of the controller.
+// The intervals of the passes are those of the controller's backoff.
 func TestFewWrites(t *testing.T) {
 	l := newLife(t)
 	for i := range 900 {
@@ -132,7 +132,7 @@ func TestFewWrites(t *testing.T) {
 	if writes[30*time.Second] > 4 || writes[time.Hour] > 18 || writes[end] > 80 {
 		t.Errorf("writes within %v", writes)
 	}
-	// Once it stands still, the status comes to tell how it stands.
+	// Without further changes, the status becomes exact.
 	var last int
 	for second := 0; second <= int(maxWriteInterval/time.Second); second += 30 {
 		last = l.pass(int(end/time.Second) + second)
@@ -181,7 +181,7 @@ func TestOverstatement(t *testing.T) {
 }
 
 // TestLastWord shows that what the last pass found is written, however lately
-// the status was: nobody comes back for a Namespace that others hold.
+// the status was, because nothing triggers another pass.
 func TestLastWord(t *testing.T) {
 	l := newLife(t, func(ns *v1.Namespace) { ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other") })
 	l.add(pods, object("a", waits))

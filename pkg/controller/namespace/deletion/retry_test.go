@@ -72,7 +72,7 @@ func TestConflicts(t *testing.T) {
 				err := s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{})
 				stored := s.get("ns")
 				if conflicts == maxConflicts {
-					if err == nil || !strings.Contains(err.Error(), "given up for now after 5 conflicts") {
+					if err == nil || !strings.Contains(err.Error(), "stopped after 5 conflicts") {
 						t.Errorf("got %v", err)
 					}
 					return
@@ -111,7 +111,7 @@ func TestContentUnseen(t *testing.T) {
 	}
 }
 
-// TestListExpires has a list expire between two pages; it begins anew.
+// TestListExpires has a list expire between two pages; it starts again.
 func TestListExpires(t *testing.T) {
 	s := newServer(t)
 	ns := s.terminating()

@@ -28,6 +28,8 @@ import (
 var (
 	pods        = v1.SchemeGroupVersion.WithResource("pods")
 	limitRanges = v1.SchemeGroupVersion.WithResource("limitranges")
+	corePods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	things      = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
 	testTime    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
@@ -75,6 +77,13 @@ func newServer(t testing.TB) *server {
 	}
 }
 
+// discoverForeign adds resources of other groups to discovery.
+func (s *server) discoverForeign() {
+	for _, gvr := range []schema.GroupVersionResource{corePods, things} {
+		s.discovered.Resources = append(s.discovered.Resources, Resource{GroupVersionResource: gvr, Delete: true, DeleteCollection: true, Watch: true})
+	}
+}
+
 func (s *server) deleter() *Deleter {
 	discover := func(context.Context, time.Time) Discovered { return s.discovered }
 	purged := func(_ schema.GroupVersionResource, n int) {
@@ -82,7 +91,7 @@ func (s *server) deleter() *Deleter {
 		defer s.mu.Unlock()
 		s.counted += n
 	}
-	return newDeleter(&namespaceClient{s: s}, &contentClient{s: s}, discover, purged, s.clock)
+	return newDeleter(&client{s}, &contentClient{s: s}, discover, purged, s.clock)
 }
 
 // terminating adds a Namespace "ns" that is being deleted, and returns it.
@@ -179,6 +188,56 @@ func (s *server) remove(ns *v1.Namespace) error {
 	}
 	delete(s.namespaces, ns.Name)
 	return nil
+}
+
+// client is a Client.
+type client struct{ s *server }
+
+func (c *client) Namespaces() tenancyv1.NamespaceInterface { return &namespaceClient{s: c.s} }
+
+func (c *client) NamespacePurges(namespace string) tenancyv1.NamespacePurgeInterface {
+	if namespace != "ns" {
+		c.s.t.Errorf("a purge of namespace %q", namespace)
+	}
+	return &purgeClient{s: c.s}
+}
+
+// purgeClient purges as our server does.
+type purgeClient struct {
+	tenancyv1.NamespacePurgeInterface
+	s *server
+}
+
+func (c *purgeClient) Create(_ context.Context, purge *v1.NamespacePurge, opts metav1.CreateOptions) (*v1.NamespacePurge, error) {
+	if purge.Spec.Force || opts.FieldValidation != metav1.FieldValidationStrict {
+		c.s.t.Errorf("a purge %+v with options %+v", purge, opts)
+	}
+	if err := c.s.serve("create", "namespacepurges", ""); err != nil {
+		return nil, err
+	}
+	defer c.s.mu.Unlock()
+	ns := c.s.namespaces["ns"]
+	if ns == nil {
+		return nil, apierrors.NewNotFound(v1.Resource("namespaces"), "ns")
+	}
+	if ns.UID != purge.Spec.NamespaceUID || ns.DeletionTimestamp == nil {
+		return nil, apierrors.NewConflict(v1.Resource("namespaces"), "ns", fmt.Errorf("not the namespace %s", purge.Spec.NamespaceUID))
+	}
+	purge = purge.DeepCopy()
+	for _, gvr := range []schema.GroupVersionResource{pods, limitRanges} {
+		before := len(c.s.content[gvr])
+		for _, o := range slices.Clone(c.s.content[gvr]) {
+			c.s.mark(gvr, o)
+		}
+		held := len(c.s.content[gvr])
+		purge.Status.Purged = append(purge.Status.Purged, v1.PurgedResource{
+			Group: gvr.Group, Resource: gvr.Resource, Removed: int64(before - held), Held: int64(held),
+		})
+		if held > 0 && gvr == pods {
+			break
+		}
+	}
+	return purge, nil
 }
 
 // namespaceClient has the methods that a Deleter calls.
@@ -308,11 +367,8 @@ func (c *contentOf) List(_ context.Context, opts metav1.ListOptions) (*metav1.Pa
 	return list, nil
 }
 
-// ask deletes an object, or marks it where something holds it.
-func (c *contentOf) ask(o *partial, opts metav1.DeleteOptions) {
-	if opts.PropagationPolicy == nil || *opts.PropagationPolicy != metav1.DeletePropagationBackground {
-		c.s.t.Errorf("%s %s is deleted without background propagation", c.gvr.Resource, o.Name)
-	}
+// mark deletes an object, or marks it if it is held. The lock is held.
+func (s *server) mark(gvr schema.GroupVersionResource, o *partial) {
 	o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool {
 		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 	})
@@ -323,7 +379,15 @@ func (c *contentOf) ask(o *partial, opts metav1.DeleteOptions) {
 		}
 		return
 	}
-	c.s.content[c.gvr] = slices.DeleteFunc(c.s.content[c.gvr], func(other *partial) bool { return other == o })
+	s.content[gvr] = slices.DeleteFunc(s.content[gvr], func(other *partial) bool { return other == o })
+}
+
+// wantBackground fails the test unless an object is deleted with background
+// propagation, which removes the finalizers of the other policies.
+func (c *contentOf) wantBackground(opts metav1.DeleteOptions) {
+	if opts.PropagationPolicy == nil || *opts.PropagationPolicy != metav1.DeletePropagationBackground {
+		c.s.t.Errorf("%s are deleted without background propagation", c.gvr.Resource)
+	}
 }
 
 func (c *contentOf) Delete(_ context.Context, name string, opts metav1.DeleteOptions, _ ...string) error {
@@ -340,28 +404,26 @@ func (c *contentOf) Delete(_ context.Context, name string, opts metav1.DeleteOpt
 		} else if *opts.Preconditions.UID != o.UID {
 			return apierrors.NewConflict(c.gvr.GroupResource(), name, fmt.Errorf("another UID"))
 		}
-		c.ask(o, opts)
+		c.wantBackground(opts)
+		c.s.mark(c.gvr, o)
 		return nil
 	}
 	return apierrors.NewNotFound(c.gvr.GroupResource(), name)
 }
 
-// DeleteCollection compares the UID of the Namespace and tells when nothing is
-// left, as our server does.
-func (c *contentOf) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, _ metav1.ListOptions) error {
+// DeleteCollection is that of another group: it is not bound to a Namespace.
+func (c *contentOf) DeleteCollection(_ context.Context, opts metav1.DeleteOptions, _ metav1.ListOptions) error {
+	if c.gvr.Group == v1.GroupName {
+		c.s.t.Errorf("a deletecollection of our own %s", c.gvr.Resource)
+	}
+	c.wantBackground(opts)
 	if err := c.s.serve("deletecollection", c.gvr.Resource, ""); err != nil {
 		return err
 	}
 	defer c.s.mu.Unlock()
-	call, _ := ctx.Value(collectionKey{}).(*collection)
-	if ns := c.s.namespaces["ns"]; ns == nil || ns.UID != call.namespaceUID {
-		return apierrors.NewConflict(v1.Resource("namespaces"), "ns", fmt.Errorf("not the namespace %s", call.namespaceUID))
-	}
-	call.found = len(c.s.content[c.gvr])
 	for _, o := range slices.Clone(c.s.content[c.gvr]) {
-		c.ask(o, opts)
+		c.s.mark(c.gvr, o)
 	}
-	call.gone = c.gvr.Group == v1.GroupName && len(c.s.content[c.gvr]) == 0
 	return nil
 }
 

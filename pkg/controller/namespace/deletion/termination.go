@@ -20,7 +20,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// What bounds the size of status.termination; its documentation names the same
+// Limits on the size of status.termination. Its API documentation has the same
 // numbers.
 const (
 	maxResources    = 10
@@ -30,59 +30,60 @@ const (
 	maxError        = 512 // bytes
 )
 
-// termination returns what the Namespace waits for, without the time of the
-// last progress and without what the server fills in.
+// termination returns what the Namespace waits for, without the time of the last
+// progress and the fields that the server sets.
 func (f *findings) termination() *v1.NamespaceTermination {
-	var kinds []*kind
-	for _, k := range f.kinds {
-		if !k.gone() || k.err != nil {
-			kinds = append(kinds, k)
+	var resources []*resourceState
+	for _, r := range f.resources {
+		if !r.gone() || r.err != nil {
+			resources = append(resources, r)
 		}
 	}
-	// Otherwise they keep the order of discovery, which is by name.
-	slices.SortStableFunc(kinds, func(a, b *kind) int { return cmp.Compare(rank(a), rank(b)) })
+	// Resources of equal rank keep the order of discovery, which is by name.
+	slices.SortStableFunc(resources, func(a, b *resourceState) int { return cmp.Compare(rank(a), rank(b)) })
 	t := &v1.NamespaceTermination{
-		OmittedResources: int32(max(0, len(kinds)-maxResources)),
+		OmittedResources: int32(max(0, len(resources)-maxResources)),
 		Undiscovered:     f.undiscovered(),
-		LastError:        errorText(f.held),
+		LastError:        errorText(f.finalizeErr),
 	}
-	for _, k := range kinds[:min(len(kinds), maxResources)] {
-		t.Remaining = append(t.Remaining, k.remaining())
+	for _, r := range resources[:min(len(resources), maxResources)] {
+		t.Remaining = append(t.Remaining, r.remaining())
 	}
 	return t
 }
 
-func rank(k *kind) int {
+// rank orders resources: those with an error first, then Pods.
+func rank(r *resourceState) int {
 	switch {
-	case k.err != nil:
+	case r.err != nil:
 		return 0
-	case isPods(k.Resource):
+	case isPods(r.Resource):
 		return 1
 	default:
 		return 2
 	}
 }
 
-func (k *kind) remaining() v1.RemainingResource {
-	r := v1.RemainingResource{Group: k.Group, Resource: k.GroupVersionResource.Resource, LastError: errorText(k.err)}
-	if k.read {
-		r.Count = ptr.To(int64(len(k.items)))
+func (r *resourceState) remaining() v1.RemainingResource {
+	out := v1.RemainingResource{Group: r.Group, Resource: r.GroupVersionResource.Resource, LastError: errorText(r.err)}
+	if r.read {
+		out.Count = ptr.To(int64(len(r.items)))
 	}
-	items := slices.SortedFunc(maps.Values(k.items), func(a, b item) int {
+	items := slices.SortedFunc(maps.Values(r.items), func(a, b item) int {
 		return cmp.Or(compareDeletions(a.deletion, b.deletion), strings.Compare(a.name, b.name))
 	})
 	for _, it := range items[:min(len(items), maxObjects)] {
-		r.Objects = append(r.Objects, v1.RemainingObject{
+		out.Objects = append(out.Objects, v1.RemainingObject{
 			Name:                       it.name,
 			Finalizers:                 slices.Clone(it.finalizers[:min(len(it.finalizers), maxFinalizers)]),
 			DeletionTimestamp:          it.deletion,
 			DeletionGracePeriodSeconds: it.grace,
 		})
 	}
-	return r
+	return out
 }
 
-// compareDeletions orders by time, and no deletion last.
+// compareDeletions orders by time; objects without a time are last.
 func compareDeletions(a, b *metav1.Time) int {
 	switch {
 	case a == nil && b == nil:
@@ -120,7 +121,7 @@ func errorText(err error) string {
 	return shorten(err.Error(), maxError)
 }
 
-// shorten cuts a text to a number of bytes and marks that it did.
+// shorten cuts a text to a number of bytes. A text that was cut ends in dots.
 func shorten(text string, length int) string {
 	const mark = "..."
 	if len(text) <= length {
@@ -133,23 +134,22 @@ func shorten(text string, length int) string {
 	return text[:end] + mark
 }
 
-// setTermination brings status.termination up to date and tells whether that
-// changed it.
+// setTermination updates status.termination and returns whether that changed it.
 func setTermination(status *v1.NamespaceStatus, termination *v1.NamespaceTermination, moved time.Time) bool {
 	old := status.Termination
 	termination = termination.DeepCopy()
 	termination.LastProgressTime = metav1.NewTime(moved).Rfc3339Copy()
 	if old != nil {
-		// The server sees to these.
+		// The server keeps these up to date.
 		termination.SpecFinalizers, termination.MetadataFinalizers = old.SpecFinalizers, old.MetadataFinalizers
 	}
 	status.Termination = termination
 	return !equality.Semantic.DeepEqual(old, termination)
 }
 
-// overstates tells whether a status says that more has been done than another,
-// newer one: such a status has to be replaced at once.
-func overstates(old, now *v1.NamespaceStatus) bool {
+// mustWriteNow returns whether the old status claims that more has been deleted
+// than the new one does. Such a status has to be replaced at once.
+func mustWriteNow(old, now *v1.NamespaceStatus) bool {
 	for _, c := range old.Conditions {
 		i := slices.IndexFunc(now.Conditions, func(n v1.NamespaceCondition) bool { return n.Type == c.Type })
 		if i >= 0 && c.Status == corev1.ConditionFalse && now.Conditions[i].Status != corev1.ConditionFalse {
@@ -170,7 +170,7 @@ func overstates(old, now *v1.NamespaceStatus) bool {
 	return false
 }
 
-// resourceIn returns what is said about a resource; nil if nothing is.
+// resourceIn returns the entry of a resource, or nil if there is none.
 func resourceIn(t *v1.NamespaceTermination, group, resource string) *v1.RemainingResource {
 	i := slices.IndexFunc(t.Remaining, func(r v1.RemainingResource) bool { return r.Group == group && r.Resource == resource })
 	if i < 0 {

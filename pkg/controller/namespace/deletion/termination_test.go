@@ -53,9 +53,8 @@ func TestTermination(t *testing.T) {
 			own("pods", 1, v1.RemainingObject{Name: "a", DeletionTimestamp: at(30), DeletionGracePeriodSeconds: ptr.To[int64](30)}),
 		}}},
 		{"five objects at most, the oldest deletion first", func(s *server) {
-			s.discovered.Resources[1].DeleteCollection = false
 			s.before = func(verb, _, what string) error {
-				if verb == "delete" && what == "h" {
+				if verb == "create" || what == "h" {
 					return forbidden(pods)
 				}
 				return nil
@@ -130,12 +129,12 @@ func TestTermination(t *testing.T) {
 // TestTerminationIsBounded makes everything as large as it gets.
 func TestTerminationIsBounded(t *testing.T) {
 	long := errors.New(strings.Repeat("é", 100_000))
-	f := &findings{held: long, Discovered: Discovered{ParseFailure: long}}
+	f := &findings{finalizeErr: long, Discovered: Discovered{ParseFailure: long}}
 	groups := map[schema.GroupVersion]error{}
 	for i := range 50 {
 		name := fmt.Sprintf("%d-%s", i, strings.Repeat("x", 245))
 		groups[schema.GroupVersion{Group: name, Version: "v1"}] = long
-		k := &kind{Resource: Resource{GroupVersionResource: schema.GroupVersionResource{Group: name, Resource: name}}, err: long, read: true}
+		k := &resourceState{Resource: Resource{GroupVersionResource: schema.GroupVersionResource{Group: name, Resource: name}}, err: long, read: true}
 		k.items = map[types.UID]item{}
 		for j := range 100 {
 			it := item{name: name, deletion: ptr.To(metav1.NewTime(testTime)), grace: ptr.To[int64](30)}
@@ -144,7 +143,7 @@ func TestTerminationIsBounded(t *testing.T) {
 			}
 			k.items[types.UID(fmt.Sprint(j))] = it
 		}
-		f.kinds = append(f.kinds, k)
+		f.resources = append(f.resources, k)
 	}
 	f.Failure = &discovery.ErrGroupDiscoveryFailed{Groups: groups}
 	ns := &v1.Namespace{}

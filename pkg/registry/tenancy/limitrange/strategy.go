@@ -21,12 +21,14 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+	"github.com/borough-io/borough/pkg/registry/errorlimit"
 )
 
 // Strategy holds the rules for LimitRanges.
 type Strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
+	errorlimit.Strategy
 }
 
 var (
@@ -37,7 +39,7 @@ var (
 
 // NewStrategy returns the rules for LimitRanges.
 func NewStrategy(typer runtime.ObjectTyper) Strategy {
-	return Strategy{typer, names.SimpleNameGenerator}
+	return Strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
 }
 
 // NamespaceScoped is true.

@@ -23,12 +23,18 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+	"github.com/borough-io/borough/pkg/registry/errorlimit"
 )
 
 // base is what the strategies of the resource and its subresources share.
 type base struct {
 	runtime.ObjectTyper
 	names.NameGenerator
+	errorlimit.Strategy
+}
+
+func newBase(typer runtime.ObjectTyper) base {
+	return base{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
 }
 
 func (base) NamespaceScoped() bool                                                     { return false }
@@ -41,9 +47,9 @@ func (base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []
 // status.termination names at most.
 const maxTerminationFinalizers = 20
 
-// updateTermination has status.termination name the finalizers that hold the
-// Namespace. Anybody may change those; that the server does this in the same
-// write keeps the status from naming one that is gone.
+// updateTermination writes the remaining finalizers of the Namespace into
+// status.termination. It does so in the write that changes them, so that the status
+// never has a finalizer that was removed.
 func (base) updateTermination(ns *tenancy.Namespace) {
 	if ns.Status.Termination == nil {
 		return
@@ -86,17 +92,17 @@ var (
 
 // NewStrategy returns the rules for Namespaces.
 func NewStrategy(typer runtime.ObjectTyper) Strategy {
-	return Strategy{base{typer, names.SimpleNameGenerator}}
+	return Strategy{newBase(typer)}
 }
 
 // NewStatusStrategy returns the rules for the status subresource.
 func NewStatusStrategy(typer runtime.ObjectTyper) StatusStrategy {
-	return StatusStrategy{base{typer, names.SimpleNameGenerator}}
+	return StatusStrategy{newBase(typer)}
 }
 
 // NewFinalizeStrategy returns the rules for the finalize subresource.
 func NewFinalizeStrategy(typer runtime.ObjectTyper) FinalizeStrategy {
-	return FinalizeStrategy{base{typer, names.SimpleNameGenerator}}
+	return FinalizeStrategy{newBase(typer)}
 }
 
 // PrepareForCreate makes the Namespace Active and gives it the finalizer of the
@@ -129,8 +135,8 @@ func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return append(validation.ValidateNamespace(newNS), validation.ValidateNamespaceUpdate(newNS, oldNS)...)
 }
 
-// GetResetFields names what PrepareForUpdate keeps, so that server-side apply
-// gives nobody the ownership of it.
+// GetResetFields returns the fields that PrepareForUpdate resets, so that
+// server-side apply assigns no owner to them.
 func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields(fieldpath.MakePathOrDie("status"))
 }

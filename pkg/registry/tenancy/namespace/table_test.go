@@ -51,7 +51,7 @@ func TestTable(t *testing.T) {
 		waiting     string
 		details     string
 	}{
-		{"nothing told yet", kube, nil, nil, "finalizer kubernetes", "<none>"},
+		{"no status yet", kube, nil, nil, "finalizer kubernetes", "<none>"},
 		{"finalizers emptied before the content has gone", nil, nil, nil, "content", "<none>"},
 		{"a finalizer", kube, nil, remaining(left("pods", 1, object("web", deleted, "a/f")), left("limitranges", 1, object("l", nil))),
 			"pods/web (finalizer a/f)", "pods: web (a/f); limitranges: l"},
@@ -97,6 +97,11 @@ func TestTable(t *testing.T) {
 			wantRow(t, ns, want)
 		})
 	}
+	// No request can write this, but another writer of etcd can.
+	wantRow(t, &tenancy.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "ns", CreationTimestamp: ago(time.Hour)},
+		Status:     tenancy.NamespaceStatus{Phase: tenancy.NamespaceTerminating},
+	}, []any{"ns", "Terminating", "60m", "content", false, "<unknown>", "<none>"})
 	wantRow(t, &tenancy.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: "ns", CreationTimestamp: ago(time.Hour), Finalizers: []string{"a/f"}},
 		Spec:       tenancy.NamespaceSpec{Finalizers: kube, DeletionProtection: true},

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/table"
 )
@@ -21,8 +24,8 @@ const (
 	maxErrorInCell = 160
 )
 
-// waitingFor tells in a few words what a Terminating Namespace waits for, from
-// what was last read from storage.
+// waitingFor returns a short text with what a Terminating Namespace waits for, as it
+// was last read from storage.
 func waitingFor(ns *tenancy.Namespace) string {
 	if ns.Status.Phase != tenancy.NamespaceTerminating {
 		return none
@@ -100,8 +103,8 @@ func resourceName(r *tenancy.RemainingResource) string {
 	}
 }
 
-// blocker tells why the content of a resource does not go, in a few words. It
-// is empty for content that nobody has asked to go yet.
+// blocker returns a short text with the reason why the objects of a resource remain.
+// It is empty for objects that are not marked for deletion.
 func blocker(r *tenancy.RemainingResource) string {
 	switch {
 	case r.Count == nil:
@@ -119,7 +122,7 @@ func blocker(r *tenancy.RemainingResource) string {
 			}
 		}
 		if waits == "" {
-			waits = patience(o)
+			waits = deletionState(o)
 		}
 	}
 	if len(finalizers) > 0 {
@@ -128,8 +131,9 @@ func blocker(r *tenancy.RemainingResource) string {
 	return waits
 }
 
-// patience tells what an object without finalizers waits for.
-func patience(o *tenancy.RemainingObject) string {
+// deletionState describes in a few words how far the deletion of an object
+// without finalizers is. It is empty before the deletion.
+func deletionState(o *tenancy.RemainingObject) string {
 	switch {
 	case o.DeletionTimestamp == nil:
 		return ""
@@ -142,13 +146,14 @@ func patience(o *tenancy.RemainingObject) string {
 	}
 }
 
-// lastProgress tells how long ago something last moved.
+// lastProgress returns how long ago the last progress was.
 func lastProgress(ns *tenancy.Namespace) string {
 	switch {
 	case ns.Status.Phase != tenancy.NamespaceTerminating:
 		return none
 	case ns.Status.Termination == nil:
-		return table.Age(*ns.DeletionTimestamp)
+		// Nothing that the server writes is Terminating without the time.
+		return table.Age(ptr.Deref(ns.DeletionTimestamp, metav1.Time{}))
 	default:
 		return table.Age(ns.Status.Termination.LastProgressTime)
 	}
@@ -183,7 +188,7 @@ func resourceDetails(r *tenancy.RemainingResource) string {
 	var objects []string
 	for i := range r.Objects {
 		o := &r.Objects[i]
-		switch why := patience(o); {
+		switch why := deletionState(o); {
 		case len(o.Finalizers) > 0:
 			objects = append(objects, fmt.Sprintf("%s (%s)", o.Name, strings.Join(o.Finalizers, ", ")))
 		case why != "":

@@ -4,7 +4,6 @@
 package namespacepurge
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/audit"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/klog/v2"
@@ -25,114 +23,131 @@ import (
 )
 
 const (
-	// maxObjects is how many objects of a resource the answer names.
+	// maxObjects is the number of held objects that the status names, by
+	// resource.
 	maxObjects = 100
-	// maxFinalizers is how many finalizers of an object it names.
+	// maxFinalizers is the number of finalizers that it names, by object.
 	maxFinalizers = 5
-	// annotationPrefix is that of the annotations of the audit event.
+	// annotationPrefix is the prefix of the annotations of the audit event.
 	annotationPrefix = "namespacepurges." + tenancy.GroupName + "/"
 )
 
-// report is what a purge has done.
+// report collects the result of a purge.
 type report struct {
-	namespaceUID types.UID
-	dryRun       bool
+	namespaceUID  types.UID
+	force, dryRun bool
 
-	mu        sync.Mutex
-	resources []*tenancy.PurgedResource
+	mu      sync.Mutex
+	results []*result
 }
 
-func newReport(namespaceUID types.UID, dryRun bool) *report {
-	return &report{namespaceUID: namespaceUID, dryRun: dryRun}
+func newReport(spec tenancy.NamespacePurgeSpec, dryRun bool) *report {
+	return &report{namespaceUID: spec.NamespaceUID, force: spec.Force, dryRun: dryRun}
 }
 
-// of starts the part about the next resource and returns what takes down each of
-// its objects.
-func (r *report) of(resource schema.GroupResource) func(obj metav1.Object, held bool) {
+// add returns the result for the next resource.
+func (r *report) add(resource schema.GroupResource) *result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	purged := &tenancy.PurgedResource{Group: resource.Group, Resource: resource.Resource}
-	r.resources = append(r.resources, purged)
-	return func(obj metav1.Object, held bool) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		purged.Count++
-		if held {
-			purged.Held++
-			purged.Objects = append(purged.Objects, tenancy.RemainingObject{
-				Name:                       obj.GetName(),
-				Finalizers:                 obj.GetFinalizers()[:min(len(obj.GetFinalizers()), maxFinalizers)],
-				DeletionTimestamp:          obj.GetDeletionTimestamp(),
-				DeletionGracePeriodSeconds: obj.GetDeletionGracePeriodSeconds(),
-			})
-		}
-	}
+	result := &result{purged: tenancy.PurgedResource{Group: resource.Group, Resource: resource.Resource}}
+	r.results = append(r.results, result)
+	return result
 }
 
-// purged returns what there was, for the answer.
-func (r *report) purged() []tenancy.PurgedResource {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var purged []tenancy.PurgedResource
-	for _, resource := range r.resources {
-		if resource.Count == 0 {
-			continue
-		}
-		slices.SortFunc(resource.Objects, func(a, b tenancy.RemainingObject) int { return cmp.Compare(a.Name, b.Name) })
-		resource.Objects = resource.Objects[:min(len(resource.Objects), maxObjects)]
-		purged = append(purged, *resource)
-	}
-	return purged
+// result collects the result for one resource, from several workers.
+type result struct {
+	mu     sync.Mutex
+	purged tenancy.PurgedResource
 }
 
-// tell puts what was done into the audit event and the log. It does so also
-// where the purge failed halfway.
-func (r *report) tell(ctx context.Context) {
+// removed counts an object that was removed.
+func (r *result) removed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var counts, holds []string
-	var total int64
-	for _, resource := range r.resources {
-		counts = append(counts, resource.Resource+"="+strconv.FormatInt(resource.Count, 10))
-		holds = append(holds, resource.Resource+"="+strconv.FormatInt(resource.Held, 10))
-		total += resource.Count
-	}
-	purged, held := strings.Join(counts, ","), strings.Join(holds, ",")
-	audit.AddAuditAnnotations(ctx,
-		annotationPrefix+"namespace-uid", string(r.namespaceUID),
-		annotationPrefix+"purged", purged,
-		annotationPrefix+"held", held,
-		annotationPrefix+"dry-run", strconv.FormatBool(r.dryRun))
-	if total > 0 && !r.dryRun {
-		by, _ := request.UserFrom(ctx)
-		klog.FromContext(ctx).Info("Purged a namespace without waiting for what held its content",
-			"namespace", request.NamespaceValue(ctx), "uid", r.namespaceUID, "user", userName(by), "purged", purged, "held", held)
-	}
+	r.purged.Removed++
 }
 
-// warn tells the client, whose kubectl may print nothing else, that something was
-// held.
-func (r *report) warn(ctx context.Context) {
+// held counts an object that has a finalizer or a grace period.
+func (r *result) held(obj metav1.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var total, held int64
-	for _, resource := range r.resources {
-		total += resource.Count
-		held += resource.Held
-	}
-	if held == 0 || ctx.Err() != nil { // then the answer is already being written
+	r.purged.Held++
+	i, _ := slices.BinarySearchFunc(r.purged.Objects, obj.GetName(), func(o tenancy.RemainingObject, name string) int { return strings.Compare(o.Name, name) })
+	if i >= maxObjects {
 		return
 	}
-	done := "removed"
-	if r.dryRun {
-		done = "would remove"
-	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("%s %d objects, %d of them held by finalizers or a grace period: what these stood for may be left behind", done, total, held))
+	finalizers := obj.GetFinalizers()
+	objects := slices.Insert(r.purged.Objects, i, tenancy.RemainingObject{
+		Name:                       obj.GetName(),
+		Finalizers:                 finalizers[:min(len(finalizers), maxFinalizers)],
+		DeletionTimestamp:          obj.GetDeletionTimestamp(),
+		DeletionGracePeriodSeconds: obj.GetDeletionGracePeriodSeconds(),
+	})
+	r.purged.Objects = objects[:min(len(objects), maxObjects)]
 }
 
-func userName(info user.Info) string {
-	if info == nil {
-		return ""
+func (r *result) anyHeld() bool { return r.get().Held > 0 }
+
+func (r *result) get() tenancy.PurgedResource {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.purged
+}
+
+// status returns the results for the status of the NamespacePurge.
+func (r *report) status() []tenancy.PurgedResource {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var status []tenancy.PurgedResource
+	for _, result := range r.results {
+		status = append(status, result.get())
 	}
-	return info.GetName()
+	return status
+}
+
+// total returns the number of objects that were removed, and that were held.
+func (r *report) total() (removed, held int64) {
+	for _, purged := range r.status() {
+		removed += purged.Removed
+		held += purged.Held
+	}
+	return removed, held
+}
+
+// record annotates the audit event with the result, and logs that of a forced
+// purge. It is called for a purge that failed halfway, too.
+func (r *report) record(ctx context.Context) {
+	var removed, held []string
+	for _, purged := range r.status() {
+		removed = append(removed, purged.Resource+"="+strconv.FormatInt(purged.Removed, 10))
+		held = append(held, purged.Resource+"="+strconv.FormatInt(purged.Held, 10))
+	}
+	audit.AddAuditAnnotations(ctx,
+		annotationPrefix+"namespace-uid", string(r.namespaceUID),
+		annotationPrefix+"force", strconv.FormatBool(r.force),
+		annotationPrefix+"removed", strings.Join(removed, ","),
+		annotationPrefix+"held", strings.Join(held, ","),
+		annotationPrefix+"dry-run", strconv.FormatBool(r.dryRun))
+	if total, _ := r.total(); r.force && total > 0 && !r.dryRun {
+		var user string
+		if info, ok := request.UserFrom(ctx); ok {
+			user = info.GetName()
+		}
+		klog.FromContext(ctx).Info("Forced the purge of a namespace", "namespace", request.NamespaceValue(ctx),
+			"uid", r.namespaceUID, "user", user, "removed", removed, "held", held)
+	}
+}
+
+// warn adds a warning to the response about held objects that were removed,
+// since kubectl may print nothing else about them.
+func (r *report) warn(ctx context.Context) {
+	removed, held := r.total()
+	if !r.force || held == 0 || ctx.Err() != nil { // after a timeout, the response is already being written
+		return
+	}
+	verb := "removed"
+	if r.dryRun {
+		verb = "would remove"
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("%s %d objects, %d of them held by finalizers or a grace period: what these protect may be left behind", verb, removed, held))
 }

@@ -1,54 +1,71 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespacepurge serves namespacepurges: a resource that can be created,
-// of which nothing is stored. To create one removes what is left in a
-// Terminating Namespace, whatever it waits for.
+// Package namespacepurge serves namespacepurges. Creating a NamespacePurge
+// deletes the content of a Terminating Namespace; nothing is stored.
 //
-// It is a right of its own, not a way around the rules: admission is asked about
-// the NamespacePurge, and then about the DELETE of each object. Only the
-// finalizers are passed over, without an UPDATE that admission would see. A rule
-// about who may take a finalizer away has to mind namespacepurges too.
+// There are two kinds of purge. The namespace controller creates the ordinary
+// one, which deletes objects as DELETE would: an object with a finalizer, or a
+// Pod that is still shutting down, is marked and stays. With spec.force such
+// objects are removed as well, which requires the verb "force".
+//
+// Both are bound to the UID of the Namespace, and both ask admission about the
+// NamespacePurge and then about the DELETE of each object. A forced purge
+// bypasses finalizers without an UPDATE that admission could see, so a policy
+// that controls the removal of finalizers has to cover namespacepurges.
 package namespacepurge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
-	"github.com/borough-io/borough/pkg/registry/collection"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
 )
 
-// Clearer removes the objects of one resource. Its Clear is that of
-// collection.Deleter.
-type Clearer interface {
-	Clear(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options collection.ClearOptions) error
-}
-
-// Content is a resource whose objects live in Namespaces.
+// Content is a resource whose objects are part of the content of Namespaces.
 type Content struct {
-	Clearer
+	deletecollection.Deleter
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
+	// First means that an ordinary purge continues with the next resource only if
+	// no object of this one is left.
+	First bool
+}
+
+// Config is what a REST needs.
+type Config struct {
+	Scheme *runtime.Scheme
+	// Namespaces reads Namespaces. Its Get has to be a live read if the options
+	// have no resourceVersion, as the Get of a store is.
+	Namespaces rest.Getter
+	// Authorizer decides who may force.
+	Authorizer authorizer.Authorizer
+	// Admission is asked about the DELETE of each object.
+	Admission admission.Interface
+	// Content is purged in this order.
+	Content []Content
 }
 
 // REST serves namespacepurges.
 type REST struct {
-	content   []Content
-	admission admission.Interface
-	objects   admission.ObjectInterfaces
+	Config
+	objects admission.ObjectInterfaces
 }
 
 var (
@@ -57,83 +74,111 @@ var (
 	_ rest.SingularNameProvider = &REST{}
 )
 
-// NewREST returns the REST that purges the content, in this order. Of each
-// object it asks the server's admission, whose plugins know the types of the
-// scheme.
-func NewREST(scheme *runtime.Scheme, admit admission.Interface, content []Content) *REST {
-	return &REST{
-		content:   content,
-		admission: admission.WithAudit(admit),
-		objects:   admission.NewObjectInterfacesFromScheme(scheme),
-	}
+// NewREST returns a REST.
+func NewREST(config Config) *REST {
+	config.Admission = admission.WithAudit(config.Admission)
+	return &REST{Config: config, objects: admission.NewObjectInterfacesFromScheme(config.Scheme)}
 }
 
 // New returns an empty NamespacePurge.
 func (r *REST) New() runtime.Object { return &tenancy.NamespacePurge{} }
 
-// Destroy does nothing: nothing is stored.
+// Destroy does nothing, since nothing is stored.
 func (r *REST) Destroy() {}
 
-// NamespaceScoped is true.
+// NamespaceScoped returns true.
 func (r *REST) NamespaceScoped() bool { return true }
 
-// GetSingularName returns the name that kubectl prints for one of them.
+// GetSingularName returns the singular name of the resource.
 func (r *REST) GetSingularName() string { return "namespacepurge" }
 
-// Create removes all that is in the Namespace, or in a dry run nothing, and
-// returns the NamespacePurge with what that is in its status.
+// Create purges the Namespace and returns the NamespacePurge with its status. In
+// a dry run nothing is deleted.
 //
-// It returns NotFound if there is no such Namespace, and Conflict if it has
-// another UID or is not being deleted. Where admission refuses the DELETE of an
-// object, it returns that error; what it has removed by then is gone.
+// It returns NotFound if the Namespace does not exist, Conflict if it has
+// another UID or is not Terminating, and Forbidden if the user may not force. If
+// admission refuses the DELETE of an object, it returns that error after it has
+// tried the other objects; what it has deleted by then is not restored.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	purge, ok := obj.(*tenancy.NamespacePurge)
 	if !ok {
 		return nil, apierrors.NewInternalError(fmt.Errorf("create a namespace purge: got %T", obj))
 	}
-	purge.ManagedFields = nil // nobody manages what is not stored
+	purge.ManagedFields = nil // they mean nothing on an object that is not stored
 	purge.Status = tenancy.NamespacePurgeStatus{}
 	if purge.Name == "" {
 		purge.Name = purge.Namespace
 	}
+	// After mutating admission, which could have set spec.force.
+	if purge.Spec.Force {
+		if err := r.authorizeForce(ctx, purge.Namespace); err != nil {
+			return nil, err
+		}
+	}
 	if errs := validation.ValidateNamespacePurge(purge); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(tenancy.Kind("NamespacePurge"), purge.Name, errs)
+		return nil, apierrors.NewInvalid(tenancy.Kind("NamespacePurge"), purge.Name, requestlimits.LimitErrors(errs))
 	}
 	if err := createValidation(ctx, purge.DeepCopy()); err != nil {
 		return nil, err
 	}
 
-	report := newReport(purge.Spec.NamespaceUID, dryrun.IsDryRun(options.DryRun))
-	defer report.tell(ctx)
-	for i := range r.content {
-		content := &r.content[i]
-		err := content.Clear(ctx, r.validateDelete(ctx, content, options), collection.ClearOptions{
-			NamespaceUID: purge.Spec.NamespaceUID,
-			DryRun:       report.dryRun,
-			Removed:      report.of(content.Resource.GroupResource()),
-		})
-		if err != nil {
-			return nil, err
-		}
+	report := newReport(purge.Spec, dryrun.IsDryRun(options.DryRun))
+	defer report.record(ctx)
+	if err := r.purge(ctx, report, options); err != nil {
+		return nil, err
 	}
 	report.warn(ctx)
-	purge.Status.Purged = report.purged()
+	purge.Status.Purged = report.status()
 	return purge, nil
 }
 
-// validateDelete returns what asks admission whether an object may be deleted,
-// as it is asked about the DELETE of a single object: its errors name it.
-func (r *REST) validateDelete(ctx context.Context, content *Content, options *metav1.CreateOptions) rest.ValidateObjectFunc {
-	deleteOptions := &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), DryRun: options.DryRun}
-	deleteOptions.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
-	user, _ := request.UserFrom(ctx)
-	return func(ctx context.Context, obj runtime.Object) error {
-		listed, err := meta.Accessor(obj)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		attributes := admission.NewAttributesRecord(nil, nil, content.Kind, listed.GetNamespace(), listed.GetName(), content.Resource, "",
-			admission.Delete, deleteOptions, dryrun.IsDryRun(options.DryRun), user)
-		return rest.AdmissionToValidateObjectDeleteFunc(r.admission, attributes, r.objects)(ctx, obj)
+// authorizeForce returns Forbidden unless the user has the verb force.
+func (r *REST) authorizeForce(ctx context.Context, namespace string) error {
+	user, ok := request.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("authorize a forced purge: the request has no user"))
 	}
+	attributes := authorizer.AttributesRecord{
+		User: user, Verb: v1.ForceVerb, Namespace: namespace,
+		APIGroup: v1.SchemeGroupVersion.Group, APIVersion: v1.SchemeGroupVersion.Version, Resource: "namespacepurges",
+		ResourceRequest: true,
+	}
+	decision, reason, err := r.Authorizer.Authorize(ctx, attributes)
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(fmt.Errorf("authorize a forced purge: %w", err))
+	}
+	return responsewriters.ForbiddenStatusError(attributes, reason)
+}
+
+// purge deletes the content, resource by resource. A resource whose objects may
+// not all be deleted does not stop those that follow, unless it is first; the
+// error is returned at the end.
+func (r *REST) purge(ctx context.Context, report *report, options *metav1.CreateOptions) error {
+	var refused error
+	for i := range r.Content {
+		content := &r.Content[i]
+		deleter := &deleter{
+			Content:      content,
+			namespaces:   r.Namespaces,
+			namespaceUID: report.namespaceUID,
+			force:        report.force,
+			dryRun:       options.DryRun,
+			validate:     r.validateDelete(ctx, content, options, report.force),
+			result:       report.add(content.Resource.GroupResource()),
+		}
+		err := deleter.run(ctx)
+		if err != nil && (content.First || !deletecollection.IsRefused(err)) {
+			return err
+		}
+		if refused == nil {
+			refused = err
+		}
+		if content.First && !report.force && deleter.result.anyHeld() {
+			break
+		}
+	}
+	return refused
 }

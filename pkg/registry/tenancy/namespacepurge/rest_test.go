@@ -5,287 +5,214 @@ package namespacepurge_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
-	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
-	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
-	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
-func TestMain(m *testing.M) { registrytest.Main(m) }
-
-const name = "team-a"
-
-// world is a Namespace that is being deleted, the registry that purges it, and
-// what comes of a request.
-type world struct {
-	purges      *namespacepurge.REST
-	pods        *pod.REST
-	limitRanges *limitrange.REST
-	uid         types.UID
-	ctx         context.Context
-
-	mu       sync.Mutex
-	warnings []string
-	asked    []string // of admission
-	refuse   string   // the Pod that admission refuses to delete
-}
-
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	scheme := registrytest.NewScheme()
-	namespaces, err := namespace.NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("namespaces")), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(namespaces.Namespace.Destroy)
-	pods, err := pod.NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("pods")), namespaces.Namespace, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pods.Pod.Destroy)
-	limitRanges, err := limitrange.NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")), namespaces.Namespace, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limitRanges.LimitRange.Destroy)
-
-	clusterScoped := request.WithNamespace(t.Context(), "")
-	created, err := namespaces.Namespace.Create(clusterScoped, &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := namespaces.Namespace.Delete(clusterScoped, name, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-
-	w := &world{pods: pods.Pod, limitRanges: limitRanges.LimitRange, uid: created.(*tenancy.Namespace).UID}
-	w.ctx = request.WithUser(request.WithNamespace(t.Context(), name), &user.DefaultInfo{Name: "alice"})
-	w.ctx = warning.WithWarningRecorder(w.ctx, w)
-	w.purges = namespacepurge.NewREST(scheme, w, []namespacepurge.Content{
-		{Clearer: pods.Pod, Resource: v1.SchemeGroupVersion.WithResource("pods"), Kind: v1.SchemeGroupVersion.WithKind("Pod")},
-		{Clearer: limitRanges.LimitRange, Resource: v1.SchemeGroupVersion.WithResource("limitranges"), Kind: v1.SchemeGroupVersion.WithKind("LimitRange")},
-	})
-	return w
-}
-
-// AddWarning implements warning.Recorder.
-func (w *world) AddWarning(_, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.warnings = append(w.warnings, text)
-}
-
-// Handles implements admission.Interface.
-func (w *world) Handles(operation admission.Operation) bool { return operation == admission.Delete }
-
-// Validate implements admission.ValidationInterface.
-func (w *world) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	obj := a.GetOldObject().(metav1.Object)
-	options := a.GetOperationOptions().(*metav1.DeleteOptions)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked = append(w.asked, fmt.Sprintf("%s %s %s/%s as %s by %s, grace %d, dry run %t %v", a.GetOperation(), a.GetResource().Resource,
-		a.GetNamespace(), a.GetName(), a.GetKind().Kind, a.GetUserInfo().GetName(), *options.GracePeriodSeconds, a.IsDryRun(), options.DryRun))
-	if obj.GetName() == w.refuse {
-		return admission.NewForbidden(a, errors.New("it is kept"))
-	}
-	return nil
-}
-
-// fill creates a Pod that is held, one that is not, and a LimitRange.
-func (w *world) fill(t *testing.T) {
-	t.Helper()
-	w.createPod(t, "held", "example.com/a", "example.com/b", "example.com/c", "example.com/d", "example.com/e", "example.com/f")
-	w.createPod(t, "free")
-	lr := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "limits", Namespace: name}}
-	if _, err := w.limitRanges.Create(w.ctx, lr, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+// withFinalizers adds so many finalizers to a new Pod.
+func withFinalizers(n int) func(*tenancy.Pod) {
+	return func(p *tenancy.Pod) {
+		for i := range n {
+			p.Finalizers = append(p.Finalizers, fmt.Sprintf("example.com/%d", i))
+		}
 	}
 }
 
-func (w *world) createPod(t *testing.T, podName string, finalizers ...string) {
-	t.Helper()
-	p := &tenancy.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: podName, Namespace: name, Finalizers: finalizers},
-		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{
-				Name: "c", Image: "example.com/image:1",
-				ImagePullPolicy: corev1.PullIfNotPresent, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-			}},
-			RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
-			SecurityContext:               &corev1.PodSecurityContext{},
-			TerminationGracePeriodSeconds: new(int64(30)),
-		},
-	}
-	if _, err := w.pods.Create(w.ctx, p, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// left are the names of what is there.
-func (w *world) left(t *testing.T) []string {
-	t.Helper()
-	pods, err := w.pods.List(w.ctx, &metainternalversion.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limitRanges, err := w.limitRanges.List(w.ctx, &metainternalversion.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := []string{}
-	for _, p := range pods.(*tenancy.PodList).Items {
-		names = append(names, p.Name)
-	}
-	for _, lr := range limitRanges.(*tenancy.LimitRangeList).Items {
-		names = append(names, lr.Name)
-	}
-	return names
-}
-
-func (w *world) create(purge *tenancy.NamespacePurge, options metav1.CreateOptions) (*tenancy.NamespacePurge, error) {
-	obj, err := w.purges.Create(w.ctx, purge, rest.ValidateAllObjectFunc, &options)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*tenancy.NamespacePurge), nil
-}
-
-func newPurge(uid types.UID) *tenancy.NamespacePurge {
-	return &tenancy.NamespacePurge{
-		ObjectMeta: metav1.ObjectMeta{Namespace: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
-		Spec:       tenancy.NamespacePurgeSpec{NamespaceUID: uid},
-		Status:     tenancy.NamespacePurgeStatus{Purged: []tenancy.PurgedResource{{Resource: "sent"}}},
-	}
-}
-
-// TestCreate shows the answer, and what admission is asked.
-func TestCreate(t *testing.T) {
-	w := newWorld(t)
-	w.fill(t)
-	all := []string{"free", "held", "limits"}
-	want := &tenancy.NamespacePurge{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: name},
-		Spec:       tenancy.NamespacePurgeSpec{NamespaceUID: w.uid},
-		Status: tenancy.NamespacePurgeStatus{Purged: []tenancy.PurgedResource{
-			{Group: tenancy.GroupName, Resource: "pods", Count: 2, Held: 1, Objects: []tenancy.RemainingObject{{
-				Name: "held", Finalizers: []string{"example.com/a", "example.com/b", "example.com/c", "example.com/d", "example.com/e"},
-			}}},
-			{Group: tenancy.GroupName, Resource: "limitranges", Count: 1},
-		}},
-	}
+// TestResponse follows a Namespace through both kinds of purge, dry runs first:
+// what is reported, what admission is asked, and what is left.
+func TestResponse(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.CreatePod(t, "free")
+	p.CreatePod(t, "held", withFinalizers(6))
+	p.CreateLimitRange(t, "limits")
+	uid := p.Terminate(t)
+	held := []tenancy.RemainingObject{{Name: "held", Finalizers: []string{"example.com/0", "example.com/1", "example.com/2", "example.com/3", "example.com/4"}}}
 	for _, step := range []struct {
-		options metav1.CreateOptions
-		asked   string
-		warning string
-		left    []string
+		name     string
+		spec     tenancy.NamespacePurgeSpec
+		dryRun   []string
+		want     []tenancy.PurgedResource
+		admitted []string
+		warning  string
+		left     []string
 	}{
-		{metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, "dry run true [All]", "would remove 3 objects, 1 of them held", all},
-		{metav1.CreateOptions{}, "dry run false []", "removed 3 objects, 1 of them held", []string{}},
+		{
+			name: "dry run", spec: ordinary(uid), dryRun: []string{metav1.DryRunAll},
+			want:     []tenancy.PurgedResource{{Group: tenancy.GroupName, Resource: "pods", Removed: 1, Held: 1, Objects: held}},
+			admitted: []string{"pods NS/free as Pod by admin, grace default, dry run true [All]", "pods NS/held as Pod by admin, grace default, dry run true [All]"},
+			left:     []string{"free", "held"},
+		},
+		{
+			name: "ordinary", spec: ordinary(uid),
+			want:     []tenancy.PurgedResource{{Group: tenancy.GroupName, Resource: "pods", Removed: 1, Held: 1, Objects: held}},
+			admitted: []string{"pods NS/free as Pod by admin, grace default, dry run false []", "pods NS/held as Pod by admin, grace default, dry run false []"},
+			left:     []string{"held"},
+		},
+		{
+			name: "forced dry run", spec: forced(uid), dryRun: []string{metav1.DryRunAll},
+			want: []tenancy.PurgedResource{
+				{Group: tenancy.GroupName, Resource: "pods", Removed: 1, Held: 1, Objects: held},
+				{Group: tenancy.GroupName, Resource: "limitranges", Removed: 1},
+			},
+			admitted: []string{"limitranges NS/limits as LimitRange by admin, grace 0, dry run true [All]", "pods NS/held as Pod by admin, grace 0, dry run true [All]"},
+			warning:  "would remove 2 objects, 1 of them held by finalizers or a grace period: what these protect may be left behind",
+			left:     []string{"held"},
+		},
+		{
+			name: "forced", spec: forced(uid),
+			want: []tenancy.PurgedResource{
+				{Group: tenancy.GroupName, Resource: "pods", Removed: 1, Held: 1, Objects: held},
+				{Group: tenancy.GroupName, Resource: "limitranges", Removed: 1},
+			},
+			admitted: []string{"limitranges NS/limits as LimitRange by admin, grace 0, dry run false []", "pods NS/held as Pod by admin, grace 0, dry run false []"},
+			warning:  "removed 2 objects, 1 of them held by finalizers or a grace period: what these protect may be left behind",
+			left:     []string{},
+		},
+		{
+			name: "forced, with nothing left", spec: forced(uid),
+			want: []tenancy.PurgedResource{{Group: tenancy.GroupName, Resource: "pods"}, {Group: tenancy.GroupName, Resource: "limitranges"}},
+			left: []string{},
+		},
+		{
+			name: "ordinary, with nothing left", spec: ordinary(uid),
+			want: []tenancy.PurgedResource{{Group: tenancy.GroupName, Resource: "pods"}, {Group: tenancy.GroupName, Resource: "limitranges"}},
+			left: []string{},
+		},
 	} {
-		w.asked, w.warnings = nil, nil
-		got, err := w.create(newPurge(w.uid), step.options)
+		p.admitted, p.warnings = nil, nil
+		got, err := p.purge(step.spec, step.dryRun...)
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		for i := range got {
+			for j := range got[i].Objects {
+				if o := &got[i].Objects[j]; o.DeletionTimestamp == nil {
+					t.Errorf("%s: %s has no deletionTimestamp", step.name, o.Name)
+				}
+				got[i].Objects[j].DeletionTimestamp, got[i].Objects[j].DeletionGracePeriodSeconds = nil, nil
+			}
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s: status (-want +got):\n%s", step.name, diff)
+		}
+		var admitted []string
+		for _, a := range step.admitted {
+			admitted = append(admitted, "DELETE "+strings.Replace(a, "NS", p.Namespace, 1))
+		}
+		slices.Sort(p.admitted)
+		if diff := cmp.Diff(admitted, p.admitted); diff != "" {
+			t.Errorf("%s: admission was asked (-want +got):\n%s", step.name, diff)
+		}
+		if got := strings.Join(p.warnings, "\n"); got != step.warning {
+			t.Errorf("%s: warnings %q, want %q", step.name, got, step.warning)
+		}
+		if diff := cmp.Diff(step.left, p.PodNames(t)); diff != "" {
+			t.Errorf("%s: left (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// TestForceIsARight shows that create alone is not enough to force, in a dry run
+// neither, and that an ordinary purge needs no more.
+func TestForceIsARight(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.CreatePod(t, "held", contenttest.WithFinalizer)
+	uid := p.Terminate(t)
+	p.as(ordinaryUser)
+	for _, dryRun := range [][]string{nil, {metav1.DryRunAll}} {
+		p.asked = nil
+		_, err := p.purge(forced(uid), dryRun...)
+		want := fmt.Sprintf(`namespacepurges.tenancy.borough.io is forbidden: User "user" cannot force resource "namespacepurges" in API group "tenancy.borough.io" in the namespace %q: no rule`, p.Namespace)
+		if !apierrors.IsForbidden(err) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if diff := cmp.Diff([]string{fmt.Sprintf(`user force namespacepurges.tenancy.borough.io/v1 in %s ""`, p.Namespace)}, p.asked); diff != "" {
+			t.Errorf("the authorizer was asked (-want +got):\n%s", diff)
+		}
+	}
+	if left := p.PodNames(t); len(left) != 1 || len(p.admitted) > 0 {
+		t.Errorf("left %v, admission was asked %q", left, p.admitted)
+	}
+	p.asked = nil
+	if _, err := p.purge(ordinary(uid)); err != nil || len(p.asked) > 0 {
+		t.Errorf("an ordinary purge: %v, the authorizer was asked %q", err, p.asked)
+	}
+	p.as(admin)
+	if _, err := p.purge(forced(uid)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInvalid sends purges that are refused before any object is touched.
+func TestInvalid(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.CreatePods(t, 3)
+	p.CreateLimitRange(t, "limits")
+	uid := p.UID(t)
+	refused := func(what string, spec tenancy.NamespacePurgeSpec, is func(error) bool, text string) {
+		t.Helper()
+		if _, err := p.purge(spec); !is(err) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: got %v, want %q", what, err, text)
+		}
+		if left := p.PodNames(t); len(left) != 3 || len(p.admitted) > 0 {
+			t.Errorf("%s: left %v, admission was asked %q", what, left, p.admitted)
+		}
+	}
+	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
+		refused("an active Namespace", spec(uid), apierrors.IsConflict, "only a namespace that is being deleted can be purged; delete it first")
+		refused("another UID", spec("other"), apierrors.IsConflict, "is for the namespace with UID other, but the UID of this one is "+string(uid))
+	})
+	p.Terminate(t)
+	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
+		refused("another UID", spec("other"), apierrors.IsConflict, "is for the namespace with UID other, but the UID of this one is "+string(uid))
+		refused("no UID", spec(""), apierrors.IsInvalid, "spec.namespaceUID: Required value: must be the metadata.uid of the namespace to purge")
+		bad := &tenancy.NamespacePurge{ObjectMeta: metav1.ObjectMeta{Name: "a/b", Namespace: p.Namespace}, Spec: spec(uid)}
+		if _, err := p.purges.Create(p.ctx, bad, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.name: Invalid value") {
+			t.Errorf("a bad name: got %v", err)
+		}
+		refuse := func(context.Context, runtime.Object) error {
+			return apierrors.NewForbidden(tenancy.Resource("namespacepurges"), "x", nil)
+		}
+		good := &tenancy.NamespacePurge{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec(uid)}
+		if _, err := p.purges.Create(p.ctx, good, refuse, &metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("admission of the purge: got %v", err)
+		}
+		p.ctx = withUser(contenttest.RequestIn(t, "nowhere"), admin)
+		defer p.as(admin)
+		if _, err := p.purge(spec(uid)); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces.tenancy.borough.io "nowhere" not found`) {
+			t.Errorf("a Namespace that does not exist: got %v", err)
+		}
+	})
+}
+
+// TestStatusIsBounded purges more held objects than the status names.
+func TestStatusIsBounded(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	for i := range 103 {
+		p.CreatePod(t, fmt.Sprintf("p%03d", i), contenttest.WithFinalizer)
+	}
+	uid := p.Terminate(t)
+	for _, spec := range []tenancy.NamespacePurgeSpec{ordinary(uid), forced(uid)} {
+		got, err := p.purge(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("the answer (-want +got):\n%s", diff)
+		pods := got[0]
+		if pods.Held != 103 || len(pods.Objects) != 100 || pods.Objects[0].Name != "p000" || pods.Objects[99].Name != "p099" {
+			t.Errorf("force %t: held %d, %d objects", spec.Force, pods.Held, len(pods.Objects))
 		}
-		slices.Sort(w.asked)
-		if diff := cmp.Diff([]string{
-			"DELETE limitranges team-a/limits as LimitRange by alice, grace 0, " + step.asked,
-			"DELETE pods team-a/free as Pod by alice, grace 0, " + step.asked,
-			"DELETE pods team-a/held as Pod by alice, grace 0, " + step.asked,
-		}, w.asked); diff != "" {
-			t.Errorf("admission was asked (-want +got):\n%s", diff)
-		}
-		if len(w.warnings) != 1 || !strings.HasPrefix(w.warnings[0], step.warning) {
-			t.Errorf("warned of %q, want %q", w.warnings, step.warning)
-		}
-		if diff := cmp.Diff(step.left, w.left(t)); diff != "" {
-			t.Errorf("left (-want +got):\n%s", diff)
-		}
-	}
-	// Once more, there is nothing to do and nothing to warn of.
-	w.warnings = nil
-	got, err := w.create(newPurge(w.uid), metav1.CreateOptions{})
-	if err != nil || got.Status.Purged != nil || w.warnings != nil {
-		t.Errorf("got %+v, error %v, warned of %q", got, err, w.warnings)
-	}
-}
-
-// TestCreateIsRefused shows that nothing is touched then.
-func TestCreateIsRefused(t *testing.T) {
-	w := newWorld(t)
-	w.fill(t)
-	for what, test := range map[string]struct {
-		purge *tenancy.NamespacePurge
-		is    func(error) bool
-		text  string
-	}{
-		"no UID":      {newPurge(""), apierrors.IsInvalid, "spec.namespaceUID: Required value: must be the metadata.uid of the namespace to purge"},
-		"another UID": {newPurge("other"), apierrors.IsConflict, "this one has UID " + string(w.uid)},
-		"a bad name": {&tenancy.NamespacePurge{ObjectMeta: metav1.ObjectMeta{Name: "a/b", Namespace: name}, Spec: tenancy.NamespacePurgeSpec{NamespaceUID: w.uid}},
-			apierrors.IsInvalid, "metadata.name: Invalid value"},
-	} {
-		if _, err := w.create(test.purge, metav1.CreateOptions{}); !test.is(err) || !strings.Contains(err.Error(), test.text) {
-			t.Errorf("%s: got %v", what, err)
-		}
-	}
-	forbidden := apierrors.NewForbidden(tenancy.Resource("namespacepurges"), name, nil)
-	refuse := func(context.Context, runtime.Object) error { return forbidden }
-	if _, err := w.purges.Create(w.ctx, newPurge(w.uid), refuse, &metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("admission of the purge: got %v", err)
-	}
-	if left := w.left(t); len(left) != 3 || len(w.asked) > 0 {
-		t.Errorf("left %v, asked %q", left, w.asked)
-	}
-
-	// A rule that keeps one Pod keeps it, and what comes after the Pods.
-	w.refuse = "held"
-	if _, err := w.create(newPurge(w.uid), metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `pods.tenancy.borough.io "held" is forbidden: it is kept`) {
-		t.Errorf("admission of a delete: got %v", err)
-	}
-	if diff := cmp.Diff([]string{"held", "limits"}, w.left(t)); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
-}
-
-// TestAnswerIsBounded purges more than the answer names.
-func TestAnswerIsBounded(t *testing.T) {
-	w := newWorld(t)
-	for i := range 103 {
-		w.createPod(t, fmt.Sprintf("p%03d", i), "example.com/a")
-	}
-	got, err := w.create(newPurge(w.uid), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods := got.Status.Purged[0]
-	if pods.Count != 103 || pods.Held != 103 || len(pods.Objects) != 100 || pods.Objects[0].Name != "p000" || pods.Objects[99].Name != "p099" {
-		t.Errorf("count %d, held %d, %d objects", pods.Count, pods.Held, len(pods.Objects))
 	}
 }

@@ -18,11 +18,11 @@ import (
 )
 
 // resolveLabelKeys writes the values that the Pod's labels have for
-// matchLabelKeys and mismatchLabelKeys into the selectors beside them, so that
-// who schedules the Pod has only selectors to look at.
+// matchLabelKeys and mismatchLabelKeys into the selectors of the same term, so that
+// a scheduler has to read only the selectors.
 func resolveLabelKeys(pod *tenancy.Pod) {
 	add := func(selector *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator) {
-		// A selector that is missing matches nothing, and goes on to.
+		// A missing selector matches nothing, and stays missing.
 		if selector == nil {
 			return
 		}

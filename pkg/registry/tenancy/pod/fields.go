@@ -29,7 +29,7 @@ func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("select a pod: got %T", obj)
 	}
-	// Every event of a watch comes by here: room for all of them at once.
+	// This runs for every watch event, so allocate the map once.
 	selectable := make(fields.Set, 11)
 	selectable[nodeNameField] = pod.Spec.NodeName
 	selectable["spec.restartPolicy"] = string(pod.Spec.RestartPolicy)

@@ -54,6 +54,10 @@ func TestMatch(t *testing.T) {
 			}
 		}
 	}
+	// The name that the field had once.
+	if name, value, err := scheme.ConvertFieldLabel(v1.SchemeGroupVersion.WithKind("Pod"), "spec.host", "node"); err != nil || name != "spec.nodeName" || value != "node" {
+		t.Errorf("spec.host=node is %s=%s, error %v", name, value, err)
+	}
 	_, set, err := pod.GetAttrs(p)
 	if err != nil {
 		t.Fatal(err)

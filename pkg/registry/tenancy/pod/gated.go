@@ -11,9 +11,9 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// dropGated drops the fields of features that are off in Kubernetes 1.36 unless
-// somebody turns them on, or that it does not have yet. Nobody would act on them,
-// and what they mean may change. A feature that the stored Pod uses stays.
+// dropGated drops the fields of features that are off by default in Kubernetes 1.36,
+// or that it does not have. They would have no effect, and their meaning may change.
+// Fields that the stored Pod uses are kept.
 func dropGated(pod, old *tenancy.Pod) {
 	for _, feature := range gated {
 		if old == nil || !used(feature, old) {

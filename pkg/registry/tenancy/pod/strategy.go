@@ -21,6 +21,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/qos"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+	"github.com/borough-io/borough/pkg/registry/errorlimit"
 )
 
 // apiVersion is the version whose fields the strategies reset.
@@ -30,6 +31,11 @@ var apiVersion = fieldpath.APIVersion(v1.SchemeGroupVersion.String())
 type base struct {
 	runtime.ObjectTyper
 	names.NameGenerator
+	errorlimit.Strategy
+}
+
+func newBase(typer runtime.ObjectTyper) base {
+	return base{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
 }
 
 func (base) NamespaceScoped() bool                         { return true }
@@ -68,27 +74,28 @@ var (
 
 // NewStrategy returns the rules for Pods.
 func NewStrategy(typer runtime.ObjectTyper) Strategy {
-	return Strategy{base{typer, names.SimpleNameGenerator}}
+	return Strategy{newBase(typer)}
 }
 
 // NewStatusStrategy returns the rules for the status subresource.
 func NewStatusStrategy(typer runtime.ObjectTyper) StatusStrategy {
-	return StatusStrategy{base{typer, names.SimpleNameGenerator}}
+	return StatusStrategy{newBase(typer)}
 }
 
 // NewResizeStrategy returns the rules for the resize subresource.
 func NewResizeStrategy(typer runtime.ObjectTyper) ResizeStrategy {
-	return ResizeStrategy{base{typer, names.SimpleNameGenerator}}
+	return ResizeStrategy{newBase(typer)}
 }
 
 // NewEphemeralContainersStrategy returns the rules for the ephemeralcontainers
 // subresource.
 func NewEphemeralContainersStrategy(typer runtime.ObjectTyper) EphemeralContainersStrategy {
-	return EphemeralContainersStrategy{base{typer, names.SimpleNameGenerator}}
+	return EphemeralContainersStrategy{newBase(typer)}
 }
 
-// PrepareForCreate gives the Pod its first status, whatever was sent. It runs
-// after mutating admission, so the class counts the defaults of LimitRanges.
+// PrepareForCreate sets the initial status of the Pod and ignores the one in the
+// request. It runs after mutating admission, so the QoS class includes the defaults
+// of LimitRanges.
 func (Strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	pod := obj.(*tenancy.Pod)
 	pod.Generation = 1
@@ -114,7 +121,8 @@ func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 	return validation.ValidatePodCreate(obj.(*tenancy.Pod))
 }
 
-// WarningsOnCreate tells what in a new Pod will not do what it seems to say.
+// WarningsOnCreate returns warnings for fields of a new Pod that are deprecated,
+// ambiguous or without effect.
 func (Strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	return warningsForPod(obj.(*tenancy.Pod))
 }
@@ -132,8 +140,8 @@ func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidatePodUpdate(obj.(*tenancy.Pod), old.(*tenancy.Pod))
 }
 
-// GetResetFields names what PrepareForUpdate keeps, so that server-side apply
-// gives nobody the ownership of it.
+// GetResetFields returns the fields that PrepareForUpdate resets, so that
+// server-side apply assigns no owner to them.
 func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		apiVersion: fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
@@ -171,8 +179,8 @@ func bumpGeneration(newPod, oldPod *tenancy.Pod) {
 	}
 }
 
-// SetCondition adds the condition, or puts it in the place of the one of its
-// type. The time of the last transition moves when the status differs.
+// SetCondition adds the condition, or replaces the one of the same type. The last
+// transition time changes only if the status does.
 func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	condition.LastTransitionTime = metav1.Now()
 	for i := range status.Conditions {

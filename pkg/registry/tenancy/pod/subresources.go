@@ -18,9 +18,9 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 )
 
-// PrepareForUpdate keeps all that is not status, but for labels, annotations and
-// finalizers. A writer that does not know of the QoS class or of observed
-// generations does not erase them.
+// PrepareForUpdate resets everything except the status, labels, annotations and
+// finalizers. It keeps the QoS class and observed generations if a client that does
+// not know them omits them.
 func (StatusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newPod, oldPod := obj.(*tenancy.Pod), old.(*tenancy.Pod)
 	newPod.Spec = oldPod.Spec
@@ -38,18 +38,18 @@ func (StatusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 	return validation.ValidatePodStatusUpdate(obj.(*tenancy.Pod), old.(*tenancy.Pod))
 }
 
-// WarningsOnUpdate tells of addresses that are not in their usual form.
+// WarningsOnUpdate warns of addresses that are not in canonical form.
 func (StatusStrategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
 	status := &obj.(*tenancy.Pod).Status
 	path := field.NewPath("status")
-	var warnings []string
+	var w warnings
 	for i, ip := range status.PodIPs {
-		warnings = append(warnings, utilvalidation.GetWarningsForIP(path.Child("podIPs").Index(i).Child("ip"), ip.IP)...)
+		w.addPlain(utilvalidation.GetWarningsForIP(path.Child("podIPs").Index(i).Child("ip"), ip.IP)...)
 	}
 	for i, ip := range status.HostIPs {
-		warnings = append(warnings, utilvalidation.GetWarningsForIP(path.Child("hostIPs").Index(i).Child("ip"), ip.IP)...)
+		w.addPlain(utilvalidation.GetWarningsForIP(path.Child("hostIPs").Index(i).Child("ip"), ip.IP)...)
 	}
-	return warnings
+	return w
 }
 
 // GetResetFields names what PrepareForUpdate keeps.

@@ -59,8 +59,8 @@ func summarize(pod *tenancy.Pod) summary {
 		}
 	}
 
-	// Once the Pod is initialized, how often its init containers restarted is
-	// no longer of interest; its sidecars go on.
+	// After initialization the restarts of init containers are omitted, but those
+	// of sidecars count.
 	sidecarRestarts, initializing := s.addInitContainers(pod)
 	if !initializing || conditionTrue(&pod.Status, corev1.PodInitialized) {
 		s.restarts = sidecarRestarts

@@ -17,11 +17,28 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// warnings collects what to warn of, each with the path of its field.
+// warnings collects what to warn of, each with the path of its field, up to
+// maxWarnings.
 type warnings []string
 
+const (
+	// maxWarnings is more than an answer has room for: the library shows 4096
+	// characters of them.
+	maxWarnings = 100
+	// maxCompared is how many things of one sort are compared with each other. A
+	// Pod can have so many that comparing all would take seconds.
+	maxCompared = 200
+)
+
 func (w *warnings) add(path *field.Path, format string, args ...any) {
-	*w = append(*w, path.String()+": "+fmt.Sprintf(format, args...))
+	if len(*w) < maxWarnings {
+		*w = append(*w, path.String()+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// addPlain adds warnings that name no field.
+func (w *warnings) addPlain(texts ...string) {
+	*w = append(*w, texts[:min(len(texts), maxWarnings-len(*w))]...)
 }
 
 // warningsForPod returns what is valid in a new Pod, but will not do what it
@@ -68,11 +85,11 @@ func warningsForPod(pod *tenancy.Pod) []string {
 	}
 	if spec.DNSConfig != nil {
 		for i, ip := range spec.DNSConfig.Nameservers {
-			w = append(w, utilvalidation.GetWarningsForIP(path.Child("dnsConfig", "nameservers").Index(i), ip)...)
+			w.addPlain(utilvalidation.GetWarningsForIP(path.Child("dnsConfig", "nameservers").Index(i), ip)...)
 		}
 	}
 	for i, alias := range spec.HostAliases {
-		w = append(w, utilvalidation.GetWarningsForIP(path.Child("hostAliases").Index(i).Child("ip"), alias.IP)...)
+		w.addPlain(utilvalidation.GetWarningsForIP(path.Child("hostAliases").Index(i).Child("ip"), alias.IP)...)
 	}
 	return w
 }
@@ -172,7 +189,8 @@ func (w *warnings) addRepeated(path *field.Path, name string, length int, value 
 // addFractions warns of quantities that count bytes and are not whole.
 func (w *warnings) addFractions(path *field.Path, list corev1.ResourceList, names ...corev1.ResourceName) {
 	for _, name := range names {
-		if quantity := list[name]; quantity.MilliValue()%1000 != 0 {
+		quantity := list[name]
+		if rounded := quantity.DeepCopy(); !rounded.RoundUp(0) {
 			w.add(path.Key(string(name)), "fractional byte value %q is invalid, must be an integer", quantity.String())
 		}
 	}
@@ -194,8 +212,7 @@ func (w *warnings) addHiddenVariables(path *field.Path, env []corev1.EnvVar) {
 	}
 }
 
-// addPorts warns of ports whose numbers can't be told apart, in any two
-// containers.
+// addPorts warns of ports of any two containers with the same number. Each is compared with the first maxCompared of its number.
 func (w *warnings) addPorts(spec *corev1.PodSpec) {
 	type place struct {
 		path *field.Path
@@ -224,7 +241,9 @@ func (w *warnings) addPorts(spec *corev1.PodSpec) {
 					w.add(here.path, "dangerously ambiguous port definition with %s", other.path)
 				}
 			}
-			byNumber[key] = append(byNumber[key], here)
+			if len(byNumber[key]) < maxCompared {
+				byNumber[key] = append(byNumber[key], here)
+			}
 		}
 	}
 }

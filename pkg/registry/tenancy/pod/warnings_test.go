@@ -91,7 +91,7 @@ func TestWarningsOnCreate(t *testing.T) {
 			`metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]` + seccomp,
 			`metadata.annotations[container.seccomp.security.alpha.kubernetes.io/c]` + seccomp,
 		}},
-		{"seccomp annotations beside fields", func(p *tenancy.Pod) {
+		{"seccomp annotations and fields", func(p *tenancy.Pod) {
 			annotated("seccomp.security.alpha.kubernetes.io/pod", "container.seccomp.security.alpha.kubernetes.io/c")(p)
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{}}
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{}}
@@ -131,7 +131,7 @@ func TestWarningsOnCreate(t *testing.T) {
 		{"the same port", ports(corev1.ContainerPort{ContainerPort: 80}, corev1.ContainerPort{ContainerPort: 80}), []string{
 			`spec.containers[0].ports[0]: duplicate port definition with spec.initContainers[0].ports[0]`,
 		}},
-		{"a port on the host and not", ports(corev1.ContainerPort{ContainerPort: 80, HostPort: 80}, corev1.ContainerPort{ContainerPort: 80}), []string{
+		{"a port with and without a host port", ports(corev1.ContainerPort{ContainerPort: 80, HostPort: 80}, corev1.ContainerPort{ContainerPort: 80}), []string{
 			`spec.containers[0].ports[0]: overlapping port definition with spec.initContainers[0].ports[0]`,
 		}},
 		{"a port on one address and on all", ports(corev1.ContainerPort{ContainerPort: 80, HostPort: 80, HostIP: "1.1.1.1"}, corev1.ContainerPort{ContainerPort: 80, HostPort: 80}), []string{

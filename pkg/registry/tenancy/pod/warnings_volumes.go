@@ -58,7 +58,7 @@ func (w *warnings) addOverlaps(volume *corev1.Volume) {
 		for i := range volume.Projected.Sources {
 			source := &volume.Projected.Sources[i]
 			if *source == (corev1.VolumeProjection{}) {
-				*w = append(*w, fmt.Sprintf("volume %q (Projected) has no sources provided", volume.Name))
+				w.addPlain(fmt.Sprintf("volume %q (Projected) has no sources provided", volume.Name))
 			}
 			files = append(files, projectedFiles(source)...)
 		}
@@ -84,12 +84,13 @@ func (f file) overlaps(other file) bool {
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
+// addOverlappingFiles compares the first maxCompared files of a volume.
 func (w *warnings) addOverlappingFiles(volume, description string, files []file) {
-	for i := range files {
+	for i := range min(len(files), maxCompared) {
 		files[i].path = strings.TrimRight(files[i].path, "/")
 		for _, earlier := range files[:i] {
 			if files[i].overlaps(earlier) {
-				*w = append(*w, fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", volume, description, files[i], earlier))
+				w.addPlain(fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", volume, description, files[i], earlier))
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdlog carries what etcd's server and client log to klog.
+// Package etcdlog writes the logs of etcd's server and client to klog.
 package etcdlog
 
 import (
@@ -13,28 +13,26 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// etcd reports at info level what klog's conventions put at the levels for
-// debugging.
+// etcd logs at info level what klog's conventions assign to debugging levels.
 const (
 	infoVerbosity  = 4
 	debugVerbosity = 6
 )
 
-// harmless are the errors that a new member always logs once: it looks for its
-// storage version before the first term has reached the database, and tries
-// again later.
+// harmless are the errors that every new member logs once: it reads its storage
+// version before the first term is written to the database, and retries later.
 var harmless = map[string]bool{
 	"Failed to detect schema version":  true,
 	"failed to update storage version": true,
 }
 
 // New returns a zap logger that writes to logger. Errors and warnings are always
-// logged, all else as verbose information (4 for info, 6 for debug). While quiet
-// holds true, warnings and errors count as info; nil stands for never.
+// logged, info at verbosity 4 and debug at verbosity 6. While quiet is true,
+// warnings and errors are logged like info; nil means never.
 //
-// Entries at panic and fatal level are not logged here: what they end, and who
-// reports it, is decided by the hooks among the options (zap.WithPanicHook,
-// zap.WithFatalHook). Without a hook they panic and exit, as in zap.
+// Entries at panic and fatal level are not logged here. The hooks among the options
+// (zap.WithPanicHook, zap.WithFatalHook) handle them. Without a hook they panic and
+// exit, as in zap.
 func New(logger klog.Logger, quiet *atomic.Bool, options ...zap.Option) *zap.Logger {
 	if quiet == nil {
 		quiet = new(atomic.Bool)
@@ -42,8 +40,8 @@ func New(logger klog.Logger, quiet *atomic.Bool, options ...zap.Option) *zap.Log
 	return zap.New(&core{logger: logger, quiet: quiet}, options...)
 }
 
-// Values turns zap's fields into the alternating keys and values that klog
-// takes. The first error among them is returned on its own.
+// Values converts zap's fields to the alternating keys and values of klog. The
+// first error among them is returned separately.
 func Values(fields []zapcore.Field) (values []any, err error) {
 	for _, f := range fields {
 		if f.Type == zapcore.SkipType {

@@ -10,8 +10,8 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// groupNames takes the group's name away, in the forms in which kubectl and the
-// servers show it: `pods.G "x"`, `pod.G/x`, `apiVersion: G/v1`,
+// groupNames removes the name of the group in the forms in which kubectl and
+// the servers show it: `pods.G "x"`, `pod.G/x`, `apiVersion: G/v1`,
 // `limitrange.G/v1`, `/apis/G/v1`, `G/v1, Kind=Pod`, and a line of `kubectl
 // explain`.
 var groupNames = strings.NewReplacer(
@@ -24,24 +24,24 @@ var groupNames = strings.NewReplacer(
 	"."+v1.GroupName, "",
 )
 
-// folds are made in this order.
+// folds are applied in this order.
 var folds = []struct {
 	pattern *regexp.Regexp
 	by      string
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`(resourceVersion(?:\\*"?: ?\\*"?|=))\d+`), "${1}RV"},
-	// Times, also those with which kubectl diff names its files.
+	// Times, also in the file names of kubectl diff.
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}`), "TIME"},
-	// The age of an object, in a column.
+	// The age of an object in a column.
 	{regexp.MustCompile(`  (?:\d+m\d*s?|\d+s)\b`), "  AGE"},
-	// What has labels is named with a group, be it empty.
+	// Group of an object with labels, which is empty for core.
 	{regexp.MustCompile(`(Listing labels for [A-Za-z]+)\./`), "${1}/"},
-	// Random names of files.
+	// Random file names.
 	{regexp.MustCompile(`kubectl-edit-\d+|(LIVE|MERGED)-\d+`), "${1}FILE"},
 	{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "SERVER"},
-	// Columns are as wide as what was folded.
+	// Column widths depend on the folded values.
 	{regexp.MustCompile(`(\S) {3,}`), "${1}   "},
 	{regexp.MustCompile(`(?m) +$`), ""},
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
-// difference is something that is meant to be otherwise, and why is in
-// docs/reference/differences.md.
+// difference is an intentional difference. docs/reference/differences.md
+// explains it.
 type difference struct {
-	// said is a piece of what that says.
-	said string
-	// steps are those that may differ by this.
+	// text is a part of the explanation.
+	text string
+	// steps matches the steps that may differ by this.
 	steps *regexp.Regexp
-	// fold makes the outputs alike.
+	// fold makes the outputs equal.
 	fold func(kube, borough *output)
-	// sometimes says that chance has a part in it.
-	sometimes bool
-	// met counts the steps whose outputs it changed.
-	met atomic.Int64
+	// random means that it does not occur in every run.
+	random bool
+	// folded counts the steps whose outputs fold has changed.
+	folded atomic.Int64
 }
 
 func (d *difference) apply(step string, kube, borough *output) {
@@ -37,43 +37,43 @@ func (d *difference) apply(step string, kube, borough *output) {
 	before := [2]output{*kube, *borough}
 	d.fold(kube, borough)
 	if before != [2]output{*kube, *borough} {
-		d.met.Add(1)
+		d.folded.Add(1)
 	}
 }
 
-// known are all of them.
-var known = []*difference{
-	// Of the servers.
+// knownDifferences are all intentional differences.
+var knownDifferences = []*difference{
+	// Differences of the servers.
 	{
-		said:  "a column of `kubectl get namespaces`, behind the three of Kubernetes",
+		text:  "an additional column of `kubectl get namespaces`",
 		steps: regexp.MustCompile(`kubectl get (ns|namespaces) `),
 		fold:  foldOwnColumns,
 	},
 	{
-		said:  `<a id="errors-of-clients"></a>`,
+		text:  `<a id="errors-of-clients"></a>`,
 		steps: regexp.MustCompile(`--server-side|kubectl patch`),
 		fold:  foldClientErrors,
 	},
 	{
-		said:  `<a id="diffs-in-messages"></a>`,
+		text:  `<a id="diffs-in-messages"></a>`,
 		steps: regexp.MustCompile(`kubectl (apply|diff|edit|replace)`),
 		fold:  foldDiffs,
 	},
 	{
-		said:      `<a id="random-order"></a>`,
-		steps:     regexp.MustCompile(`greedy\.yaml`),
-		fold:      foldOrder,
-		sometimes: true,
+		text:   `<a id="random-order"></a>`,
+		steps:  regexp.MustCompile(`greedy\.yaml`),
+		fold:   foldOrder,
+		random: true,
 	},
 	{
-		said:  "`invalid JSON patch`",
+		text:  "`invalid JSON patch`",
 		steps: regexp.MustCompile(`kubectl patch`),
 		fold: func(kube, borough *output) {
 			kube.Stderr = strings.Replace(kube.Stderr, "error decoding patch: unexpected end of JSON input", "invalid JSON patch", 1)
 		},
 	},
 	{
-		said:  `<a id="newer-fields"></a>`,
+		text:  `<a id="newer-fields"></a>`,
 		steps: regexp.MustCompile(`kubectl explain pod.*Probe --recursive`),
 		fold: func(_, borough *output) {
 			newer := regexp.MustCompile(`(?m)^ +(mode|protocol)\t<string>\n +enum: .*\n`)
@@ -81,19 +81,19 @@ var known = []*difference{
 		},
 	},
 	{
-		said:  "`kubectl explain` describes Namespaces, LimitRanges and Pods in our words",
+		text:  "`kubectl explain` shows Borough's descriptions of Namespaces, LimitRanges and Pods",
 		steps: regexp.MustCompile(`kubectl explain (ns|namespaces|limits|limitranges|pods$)`),
 		fold:  foldDescriptions,
 	},
 
-	// Of kubectl, which knows the kinds of core by heart.
+	// Differences of kubectl, which has special code for core's kinds.
 	{
-		said:  "`kubectl describe` has a form of its own",
+		text:  "`kubectl describe` has a special format",
 		steps: regexp.MustCompile(`kubectl describe`),
 		fold:  foldDescribed,
 	},
 	{
-		said:  "`kubectl edit` sends merge patches",
+		text:  "`kubectl edit` sends merge patches",
 		steps: regexp.MustCompile(`kubectl edit .*--output-patch`),
 		fold: func(kube, borough *output) {
 			for _, o := range []*output{kube, borough} {
@@ -102,7 +102,7 @@ var known = []*difference{
 		},
 	},
 	{
-		said:  "`kubectl apply --dry-run=client`",
+		text:  "`kubectl apply --dry-run=client`",
 		steps: regexp.MustCompile(`kubectl apply .*--dry-run=client`),
 		fold: func(kube, borough *output) {
 			if strings.Contains(borough.Stderr, "applying patch locally: expected a struct") {
@@ -111,26 +111,26 @@ var known = []*difference{
 		},
 	},
 	{
-		said:  "`kubectl get all`",
+		text:  "`kubectl get all`",
 		steps: regexp.MustCompile(`kubectl get all`),
 		fold:  func(kube, _ *output) { kube.Stdout = strings.ReplaceAll(kube.Stdout, "\npod/", "\n") },
 	},
 }
 
-// TestDocumented finds each difference in the document for users.
+// TestDocumented checks that the documentation has each difference.
 func TestDocumented(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(harness.Root, "docs", "reference", "differences.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, difference := range known {
-		if !strings.Contains(string(data), difference.said) {
-			t.Errorf("the document does not say: %s", difference.said)
+	for _, difference := range knownDifferences {
+		if !strings.Contains(string(data), difference.text) {
+			t.Errorf("docs/reference/differences.md does not have: %s", difference.text)
 		}
 	}
 }
 
-// foldOwnColumns leaves out the columns that only Borough has.
+// foldOwnColumns removes the columns that only Borough has.
 func foldOwnColumns(_, borough *output) {
 	const gap = "   "
 	lines := strings.Split(borough.Stdout, "\n")
@@ -151,8 +151,7 @@ func foldOwnColumns(_, borough *output) {
 	borough.Stdout = strings.Join(lines, "\n")
 }
 
-// foldClientErrors takes what is the client's fault for what Kubernetes says is
-// the server's.
+// foldClientErrors accepts a 4xx of Borough for a 500 of Kubernetes.
 func foldClientErrors(kube, borough *output) {
 	const internal, bad = "Error from server: ", "Error from server (BadRequest): "
 	if message, ok := strings.CutPrefix(kube.Stderr, internal); ok && borough.Stderr == bad+message {
@@ -160,7 +159,7 @@ func foldClientErrors(kube, borough *output) {
 	}
 }
 
-// foldOrder sorts violations. Kubernetes goes through maps in their random order.
+// foldOrder sorts causes. Kubernetes iterates over maps in random order.
 func foldOrder(kube, borough *output) {
 	for _, o := range []*output{kube, borough} {
 		head, violations, found := strings.Cut(o.Stderr, ": [")
@@ -175,8 +174,8 @@ func foldOrder(kube, borough *output) {
 
 var shownDiff = regexp.MustCompile(`(?s)@@ -.*?\n\n`)
 
-// foldDiffs leaves out what an update would have changed, which Kubernetes shows
-// in its internal form.
+// foldDiffs removes the diff of a rejected update, which Kubernetes shows in
+// its internal form.
 func foldDiffs(kube, borough *output) {
 	for _, o := range []*output{kube, borough} {
 		o.Stdout = shownDiff.ReplaceAllString(o.Stdout, "@@\n\n")
@@ -189,7 +188,7 @@ var (
 	ownFields   = regexp.MustCompile(`(?m)^  (deletionProtection|termination)\t.*\n\n?`)
 )
 
-// foldDescriptions keeps the names and the types of the fields.
+// foldDescriptions keeps only the names and types of the fields.
 func foldDescriptions(kube, borough *output) {
 	for _, o := range []*output{kube, borough} {
 		o.Stdout = description.ReplaceAllString(o.Stdout, "")
@@ -199,7 +198,7 @@ func foldDescriptions(kube, borough *output) {
 
 var describedName = regexp.MustCompile(`(?m)^Name: .*\n`)
 
-// foldDescribed keeps which objects are described.
+// foldDescribed keeps only which objects are described.
 func foldDescribed(kube, borough *output) {
 	for _, o := range []*output{kube, borough} {
 		o.Stdout = strings.Join(describedName.FindAllString(o.Stdout, -1), "")

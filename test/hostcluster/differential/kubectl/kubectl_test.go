@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSameOutput runs each script of testdata on both sites.
+// TestSameOutput runs each script in testdata on both sites.
 func TestSameOutput(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "*.sh"))
 	if err != nil || len(paths) == 0 {
@@ -41,18 +41,17 @@ func TestSameOutput(t *testing.T) {
 		}
 	})
 	if t.Failed() || int(scripts.Load()) != len(paths) {
-		return // not everything ran
+		return // not all scripts ran
 	}
 	t.Logf("%d scripts, %d commands on each site", len(paths), commands.Load())
-	for _, difference := range known {
-		if difference.met.Load() == 0 && !difference.sometimes {
-			t.Errorf("nothing differs by this any more: %s", difference.said)
+	for _, difference := range knownDifferences {
+		if difference.folded.Load() == 0 && !difference.random {
+			t.Errorf("this difference no longer occurs: %s", difference.text)
 		}
 	}
 }
 
-// parse returns the steps of a script: its paragraphs that are more than
-// comments.
+// parse returns the steps of a script: its paragraphs without comments.
 func parse(script string) []string {
 	var steps []string
 	for paragraph := range strings.SplitSeq(script, "\n\n") {
@@ -67,8 +66,8 @@ func parse(script string) []string {
 	return steps
 }
 
-// compare runs the steps on both sites, each step on both at once, and fails the
-// test for each that does not end alike. It returns how many there were.
+// compare runs the steps, each on both sites concurrently, and fails the test
+// for each step whose outputs differ. It returns the number of steps.
 func compare(t *testing.T, name string, steps []string) int {
 	kube, err := newShell(t, &pair.Kubernetes, name)
 	if err != nil {
@@ -85,7 +84,7 @@ func compare(t *testing.T, name string, steps []string) int {
 		running.Go(func() { kubeOutput = kube.run(t.Context(), step) })
 		running.Go(func() { boroughOutput = borough.run(t.Context(), step) })
 		running.Wait()
-		for _, difference := range known {
+		for _, difference := range knownDifferences {
 			difference.apply(step, &kubeOutput, &boroughOutput)
 		}
 		if diff := cmp.Diff(kubeOutput, boroughOutput); diff != "" {

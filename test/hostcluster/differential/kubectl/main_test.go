@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubectl runs scripts of kubectl commands against kube-apiserver and
-// against Borough and compares what people and their own scripts see: the
-// standard output, the standard error and the exit code of each command. Only the
-// group's name may differ, and what the list of known differences names.
+// against Borough and compares what users and their scripts see: the standard
+// output, standard error and exit code of each command. Only the name of the
+// group and the known differences may differ.
 package kubectl
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/borough-io/borough/test/hostcluster/differential/sites"
 )
 
-// pair is what the scripts of all tests run against.
+// pair is used by the scripts of all tests.
 var pair *sites.Pair
 
 func TestMain(m *testing.M) { harness.Main(m, run) }

@@ -26,18 +26,17 @@ import (
 	"github.com/borough-io/borough/test/hostcluster/differential/sites"
 )
 
-// patience ends a step that hangs.
-const patience = 2 * time.Minute
+// stepTimeout bounds a step.
+const stepTimeout = 2 * time.Minute
 
-// shell runs the steps of one script at one site: in a directory of its own that
-// holds the manifests of testdata, with a kubeconfig whose Namespace was made for
-// the script.
+// shell runs the steps of a script on one site, in a separate directory with
+// the manifests of testdata and a kubeconfig for the script's Namespace.
 type shell struct {
 	dir, namespace string
 	env            []string
 }
 
-// output is what a step wrote and how it ended.
+// output is the output of a step and its exit code.
 type output struct {
 	Stdout, Stderr string
 	Exit           int
@@ -51,7 +50,7 @@ func (o output) String() string {
 	return s + fmt.Sprintf("[%d]\n", o.Exit)
 }
 
-// newShell sets up a shell; the Namespace of its script is $NS, whose name begins
+// newShell sets up a shell. The Namespace of its script is $NS; its name starts
 // with that of the script.
 func newShell(t *testing.T, site *sites.Site, name string) (*shell, error) {
 	kubectl, err := hostcluster.Binary("kubectl")
@@ -73,7 +72,7 @@ func newShell(t *testing.T, site *sites.Site, name string) (*shell, error) {
 	s.env = append(os.Environ(),
 		"PATH="+filepath.Dir(kubectl)+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"KUBECONFIG="+kubeconfig,
-		"KUBECACHEDIR="+filepath.Join(filepath.Dir(site.Kubeconfig), "kubectl-cache"), // what was discovered
+		"KUBECACHEDIR="+filepath.Join(filepath.Dir(site.Kubeconfig), "kubectl-cache"), // cached discovery
 		"HOME="+s.dir,
 		"TMPDIR="+s.dir,
 		"LC_ALL=C",
@@ -110,7 +109,7 @@ func (s *shell) writeKubeconfig(site *sites.Site, path string) error {
 	return clientcmd.WriteToFile(*config, path)
 }
 
-// writeManifests copies the manifests, which are written for Kubernetes.
+// writeManifests copies the manifests, which have the apiVersion v1.
 func (s *shell) writeManifests(site *sites.Site) error {
 	paths, err := filepath.Glob(filepath.Join("testdata", "manifests", "*"))
 	if err != nil {
@@ -131,13 +130,13 @@ func (s *shell) writeManifests(site *sites.Site) error {
 
 // run runs a step and returns its output, folded.
 func (s *shell) run(ctx context.Context, step string) output {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "sh", "-c", step)
 	cmd.Dir, cmd.Env = s.dir, s.env
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// What the shell has started ends with it.
+	// Kill all processes of the step with the shell.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -148,7 +147,7 @@ func (s *shell) run(ctx context.Context, step string) output {
 	return output{s.fold(stdout.String()), s.fold(stderr.String()), cmd.ProcessState.ExitCode()}
 }
 
-// fold makes alike what differs between two sites, and two runs at one.
+// fold normalizes what differs between two sites, and between two runs on one.
 func (s *shell) fold(text string) string {
 	text = strings.ReplaceAll(text, s.dir, "DIR")
 	text = strings.ReplaceAll(text, s.namespace, "NS")

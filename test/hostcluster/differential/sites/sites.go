@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sites starts a kube-apiserver and a standalone Borough that are alike,
-// to send both the same requests and compare what comes back. No controllers run
-// on either: an object changes by requests alone.
+// Package sites starts a kube-apiserver and a standalone Borough with equal
+// settings, to send the same requests to both and compare the responses. No
+// controllers run on either: only requests change objects.
 package sites
 
 import (
@@ -21,10 +21,9 @@ import (
 	"github.com/borough-io/borough/test/hostcluster"
 )
 
-// Absent are the admission plugins that kube-apiserver runs by default, that
-// have to do with Pods and Namespaces, and that Borough does not have. They look
-// at objects of kinds that Borough does not serve, or write what only a cluster
-// with nodes makes use of.
+// Absent are the default admission plugins of kube-apiserver for Pods and
+// Namespaces that Borough does not have. They use objects of kinds that Borough
+// does not serve, or set fields that only a cluster with nodes uses.
 var Absent = []string{
 	"DefaultTolerationSeconds",
 	"NodeDeclaredFeatureValidator",
@@ -36,22 +35,22 @@ var Absent = []string{
 	"ServiceAccount",
 }
 
-// Site is one of the two.
+// Site is one of the two systems.
 type Site struct {
 	Name string
-	// Group of the kinds; empty is core.
+	// Group is the group of the kinds; empty is core.
 	Group string
-	// Prefix is what the paths of the API begin with.
+	// Prefix is the prefix of the API paths.
 	Prefix string
-	// Config and Kubeconfig, a path, are those of a client with all rights.
+	// Config and Kubeconfig (a path) are those of a client with all rights.
 	Config     *rest.Config
 	Kubeconfig string
 }
 
-// APIVersion is what an object's apiVersion says.
+// APIVersion returns the apiVersion of the objects.
 func (s *Site) APIVersion() string { return strings.TrimPrefix(s.Group+"/v1", "/") }
 
-// Pair is both.
+// Pair is both sites.
 type Pair struct {
 	Kubernetes, Borough Site
 
@@ -59,9 +58,9 @@ type Pair struct {
 	borough *harness.Borough
 }
 
-// Start starts both and returns them when they are ready.
+// Start starts both and returns once they are ready.
 func Start(ctx context.Context) (_ *Pair, err error) {
-	// Whatever has to be built is built before anything waits for a process.
+	// Build all programs before a test waits for a process.
 	if _, err := harness.Binary("borough-apiserver"); err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func (p *Pair) startKubernetes(ctx context.Context) (err error) {
 		NoControllerManager: true,
 		APIServerFlags: []string{
 			"--disable-admission-plugins=" + strings.Join(Absent, ","),
-			"--allow-privileged", // as every cluster's is
+			"--allow-privileged", // as in every cluster
 		},
 	})
 	if err != nil {
@@ -104,7 +103,7 @@ func (p *Pair) startBorough(ctx context.Context) error {
 		return fmt.Errorf("make a directory: %w", err)
 	}
 	p.borough = &harness.Borough{Dir: dir}
-	// As kube-apiserver has it. By itself a standalone server has it off.
+	// As in kube-apiserver. In a standalone server it is off by default.
 	if err := p.borough.StartServer(ctx, "--enable-garbage-collector"); err != nil {
 		return err
 	}
@@ -119,7 +118,8 @@ func (p *Pair) startBorough(ctx context.Context) error {
 	return err
 }
 
-// Stop ends both, removes their state, and says what was wrong with Borough.
+// Stop stops both, removes their state, and returns defects that Borough has
+// reported.
 func (p *Pair) Stop() error {
 	var errs []error
 	if p.borough != nil {
@@ -131,5 +131,5 @@ func (p *Pair) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Logs is the end of what each process wrote.
+// Logs returns the end of each process's log.
 func (p *Pair) Logs() string { return p.cluster.Logs() + "\n" + p.borough.Logs() }

@@ -1,10 +1,10 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// The program limitranger measures what Kubernetes' own LimitRanger costs a Pod:
-// the plugin on an informer of its own. It does what test/limitranger of the
-// product does with Borough's, and is a program apart because the two can't be
-// linked: their libraries are of two releases.
+// The program limitranger measures what Kubernetes' own LimitRanger costs for a
+// Pod, with a filled informer. It does the same as test/limitranger of the
+// product does with Borough's plugin. It is a separate program because the two
+// can't be linked: they need different releases of the libraries.
 package main
 
 import (
@@ -29,16 +29,16 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 )
 
-// work is a Pod that is admitted again and again, and the LimitRanges of its
+// work has a Pod that is admitted repeatedly, and the LimitRanges of its
 // Namespace.
 type work struct {
 	LimitRanges []corev1.LimitRange
 	Pod         corev1.Pod
 }
 
-// outcome is what it costs to admit the Pod once, and what has become of it.
+// outcome is the cost of admitting the Pod once, and the resulting Pod.
 type outcome struct {
-	Seconds     float64 // of CPU time
+	Seconds     float64 // CPU time
 	Allocations float64
 	Pod         corev1.Pod
 }
@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 	flag.Parse()
 	var w work
 	if err := json.NewDecoder(os.Stdin).Decode(&w); err != nil {
-		return fmt.Errorf("read what to do: %w", err)
+		return fmt.Errorf("decode the input: %w", err)
 	}
 	limitRanger, err := newPlugin(ctx, &w)
 	if err != nil {
@@ -87,8 +87,8 @@ func run(ctx context.Context) error {
 		}
 		spent = cpuTime() - began
 	}
-	// A server's heap is so large that garbage is collected seldom, and has grown
-	// before: so does this one in a first run, which does not count.
+	// A server collects garbage seldom, because its heap is large and has already
+	// grown. A first run, which does not count, grows this heap too.
 	debug.SetGCPercent(1000)
 	testing.Benchmark(measure)
 	result := testing.Benchmark(measure)
@@ -103,8 +103,8 @@ func run(ctx context.Context) error {
 	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
-// cpuTime is what this process has spent, the collection of its garbage included.
-// Unlike the time that passes, it does not depend on what else the machine does.
+// cpuTime returns the CPU time of this process, including garbage collection.
+// Unlike elapsed time, it does not depend on other processes.
 func cpuTime() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

@@ -18,8 +18,8 @@ import (
 // LimitRangeApplyConfiguration represents a declarative configuration of the LimitRange type for use
 // with apply.
 //
-// LimitRange gives defaults and bounds for what the Pods of its Namespace
-// request. Several in one Namespace apply in order of their names.
+// LimitRange sets defaults and bounds for the resources of the Pods in its
+// Namespace. Several in one Namespace apply in the order of their names.
 type LimitRangeApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// Standard object's metadata.

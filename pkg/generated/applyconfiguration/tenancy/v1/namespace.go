@@ -17,17 +17,17 @@ import (
 // NamespaceApplyConfiguration represents a declarative configuration of the Namespace type for use
 // with apply.
 //
-// Namespace partitions content: LimitRanges and Pods are created in a
-// Namespace, only while it is Active, and go with it.
+// Namespace is a scope for names: LimitRanges and Pods exist in a Namespace. They
+// can be created only while it is Active, and they are deleted with it.
 type NamespaceApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// Standard object's metadata. The name is a DNS label; the label
 	// kubernetes.io/metadata.name always equals it.
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what is wanted of the Namespace.
+	// Spec defines the desired state of the Namespace.
 	Spec *NamespaceSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what was last observed of the Namespace. It is written by the
-	// server and the namespace controller.
+	// Status is the observed state of the Namespace, written by the server and the
+	// namespace controller.
 	Status *NamespaceStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -14,17 +14,17 @@ import (
 // NamespaceConditionApplyConfiguration represents a declarative configuration of the NamespaceCondition type for use
 // with apply.
 //
-// NamespaceCondition is one observation about the termination of a Namespace.
+// NamespaceCondition is an observation about the termination of a Namespace.
 type NamespaceConditionApplyConfiguration struct {
 	// Type of the condition.
 	Type *tenancyv1.NamespaceConditionType `json:"type,omitempty"`
 	// Status of the condition: True, False or Unknown.
 	Status *corev1.ConditionStatus `json:"status,omitempty"`
-	// LastTransitionTime is when the status last changed.
+	// LastTransitionTime is the last time the status of the condition changed.
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason for the status, one word in CamelCase.
+	// Reason for the last transition, one word in CamelCase.
 	Reason *string `json:"reason,omitempty"`
-	// Message that explains the status to a person.
+	// Message is a human-readable explanation of the status.
 	Message *string `json:"message,omitempty"`
 }
 

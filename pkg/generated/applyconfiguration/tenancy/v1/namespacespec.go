@@ -12,15 +12,16 @@ import (
 // NamespaceSpecApplyConfiguration represents a declarative configuration of the NamespaceSpec type for use
 // with apply.
 //
-// NamespaceSpec is what is wanted of a Namespace.
+// NamespaceSpec defines the desired state of a Namespace.
 type NamespaceSpecApplyConfiguration struct {
-	// Finalizers names the agents that hold the Namespace: it is removed from
-	// storage only when it is deleted and this list is empty. It always starts
-	// out with "kubernetes", the namespace controller, which purges the
-	// content. The list changes only through the finalize subresource.
+	// Finalizers lists the agents that must finalize the Namespace. A deleted
+	// Namespace is removed from storage when the list is empty. Every Namespace is
+	// created with "kubernetes", the finalizer of the namespace controller, which
+	// purges the content. Only the finalize subresource changes the list.
 	Finalizers []tenancyv1.FinalizerName `json:"finalizers,omitempty"`
-	// DeletionProtection has every DELETE of the Namespace refused until it is
-	// set to false. It can't be set on a Namespace that is being deleted.
+	// DeletionProtection, if true, rejects every DELETE of the Namespace until it
+	// is set to false. It cannot be set on a Namespace that is being deleted.
+	// Defaults to false.
 	DeletionProtection *bool `json:"deletionProtection,omitempty"`
 }
 

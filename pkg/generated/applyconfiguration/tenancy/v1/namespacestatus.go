@@ -12,16 +12,14 @@ import (
 // NamespaceStatusApplyConfiguration represents a declarative configuration of the NamespaceStatus type for use
 // with apply.
 //
-// NamespaceStatus is what was last observed of a Namespace.
+// NamespaceStatus is the observed state of a Namespace.
 type NamespaceStatusApplyConfiguration struct {
-	// Phase is Active until the Namespace is deleted, and Terminating from then
-	// on.
+	// Phase is Active until the Namespace is deleted, and then Terminating.
 	Phase *tenancyv1.NamespacePhase `json:"phase,omitempty"`
-	// Conditions tell how the termination of the Namespace goes and what holds
-	// it up.
+	// Conditions describe the termination of the Namespace and what blocks it.
 	Conditions []NamespaceConditionApplyConfiguration `json:"conditions,omitempty"`
-	// Termination tells what a Terminating Namespace waits for. It is not set
-	// while there is nothing to tell.
+	// Termination lists what a Terminating Namespace waits for. It is not set if
+	// there is nothing to report.
 	Termination *NamespaceTerminationApplyConfiguration `json:"termination,omitempty"`
 }
 

@@ -13,34 +13,32 @@ import (
 // NamespaceTerminationApplyConfiguration represents a declarative configuration of the NamespaceTermination type for use
 // with apply.
 //
-// NamespaceTermination tells what a Terminating Namespace waits for, as the
-// namespace controller last read it from storage. Its size is bounded: lists
-// hold the first few of what there is.
+// NamespaceTermination lists what a Terminating Namespace waits for, as the
+// namespace controller last read it from storage. Its size is bounded: lists have
+// a maximum length.
 type NamespaceTerminationApplyConfiguration struct {
-	// LastProgressTime is when something last moved, as far as the namespace
-	// controller could see: an object or a finalizer went, or content was asked
-	// to go. Nothing has moved since.
+	// LastProgressTime is when the namespace controller last observed progress: an
+	// object or a finalizer was removed, or content was marked for deletion.
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
-	// SpecFinalizers are the finalizers in the spec of the Namespace that are
-	// still held, up to twenty of them. "kubernetes" stays until no content is
-	// left. The server keeps this list up to date.
+	// SpecFinalizers are the remaining finalizers in spec.finalizers, at most
+	// twenty. "kubernetes" remains until no content is left. The server keeps this
+	// list up to date.
 	SpecFinalizers []tenancyv1.FinalizerName `json:"specFinalizers,omitempty"`
-	// MetadataFinalizers are the finalizers in the metadata of the Namespace
-	// that are still held, up to twenty of them. The server keeps this list up
-	// to date.
+	// MetadataFinalizers are the remaining finalizers in metadata.finalizers, at
+	// most twenty. The server keeps this list up to date.
 	MetadataFinalizers []string `json:"metadataFinalizers,omitempty"`
-	// Remaining tells what is left, by resource, up to ten of them. Resources
-	// with an error come first, then Pods, which go before all else.
+	// Remaining is the content that remains, by resource, at most ten resources.
+	// Resources with an error come first, then Pods, which are deleted before all
+	// other resources.
 	Remaining []RemainingResourceApplyConfiguration `json:"remaining,omitempty"`
-	// OmittedResources is the number of resources that have something left, or
-	// an error, and are not in the list of what is remaining.
+	// OmittedResources is the number of resources with remaining objects or an
+	// error that are not in the list remaining.
 	OmittedResources *int32 `json:"omittedResources,omitempty"`
-	// Undiscovered are the API groups whose resources could not be discovered,
-	// up to ten of them. They may have content that nobody has seen, so the
-	// Namespace waits for them.
+	// Undiscovered are the API groups whose resources could not be discovered, at
+	// most ten. The Namespace waits for them, because they may have content in it.
 	Undiscovered []UndiscoveredGroupApplyConfiguration `json:"undiscovered,omitempty"`
-	// LastError is why the last attempt to let go of the Namespace, after all
-	// content that could be found had gone, has failed.
+	// LastError is the error of the last attempt to finalize the Namespace after
+	// all content had been deleted.
 	LastError *string `json:"lastError,omitempty"`
 }
 

@@ -24,10 +24,10 @@ type PodApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// Standard object's metadata.
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what is wanted of the Pod.
+	// Spec defines the desired state of the Pod.
 	Spec *corev1.PodSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what was last observed of the Pod, written by the server and by
-	// whoever runs the Pod.
+	// Status is the observed state of the Pod, written by the server and by the
+	// agent that runs the Pod.
 	Status *corev1.PodStatusApplyConfiguration `json:"status,omitempty"`
 }
 

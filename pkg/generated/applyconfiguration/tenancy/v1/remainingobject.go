@@ -12,18 +12,18 @@ import (
 // RemainingObjectApplyConfiguration represents a declarative configuration of the RemainingObject type for use
 // with apply.
 //
-// RemainingObject is an object that is left in a Terminating Namespace.
+// RemainingObject is an object that remains in a Terminating Namespace.
 type RemainingObjectApplyConfiguration struct {
 	// Name of the object.
 	Name *string `json:"name,omitempty"`
-	// Finalizers of the object, up to five of them.
+	// Finalizers of the object, at most five.
 	Finalizers []string `json:"finalizers,omitempty"`
-	// DeletionTimestamp is that of the object: when it was deleted or, for a
-	// Pod with a grace period, when that ends. It is not set for an object that
-	// has not been asked to go.
+	// DeletionTimestamp is the deletionTimestamp of the object: when it was deleted
+	// or, for a Pod, when its grace period ends. It is not set for an object that
+	// is not marked for deletion.
 	DeletionTimestamp *metav1.Time `json:"deletionTimestamp,omitempty"`
-	// DeletionGracePeriodSeconds is that of the object: how long after the
-	// deletion its deletionTimestamp is.
+	// DeletionGracePeriodSeconds is the deletionGracePeriodSeconds of the object:
+	// the time, in seconds, between its deletion and its deletionTimestamp.
 	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty"`
 }
 

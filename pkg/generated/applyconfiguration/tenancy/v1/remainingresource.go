@@ -8,20 +8,20 @@ package v1
 // RemainingResourceApplyConfiguration represents a declarative configuration of the RemainingResource type for use
 // with apply.
 //
-// RemainingResource is what is left of one resource in a Terminating Namespace.
+// RemainingResource has the objects of one resource that remain in a Terminating
+// Namespace.
 type RemainingResourceApplyConfiguration struct {
 	// Group is the API group of the resource, empty for the core group.
 	Group *string `json:"group,omitempty"`
 	// Resource is the name of the resource, such as "pods".
 	Resource *string `json:"resource,omitempty"`
-	// Count is the number of objects that are left. It is not set when not all
-	// of them could be listed.
+	// Count is the number of remaining objects. It is not set if they could not all
+	// be listed.
 	Count *int64 `json:"count,omitempty"`
-	// Objects are up to five of the objects that are left: first those that
-	// were asked to go, in the order of their deletionTimestamp.
+	// Objects are at most five of the remaining objects. Those that are marked for
+	// deletion come first, in the order of their deletionTimestamp.
 	Objects []RemainingObjectApplyConfiguration `json:"objects,omitempty"`
-	// LastError is what went wrong in the last attempt to list and delete the
-	// objects.
+	// LastError is the error of the last attempt to list and delete the objects.
 	LastError *string `json:"lastError,omitempty"`
 }
 

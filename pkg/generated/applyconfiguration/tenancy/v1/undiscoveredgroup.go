@@ -10,10 +10,10 @@ package v1
 //
 // UndiscoveredGroup is an API group whose resources could not be discovered.
 type UndiscoveredGroupApplyConfiguration struct {
-	// GroupVersion is the group and version, such as "example.com/v1". It is
-	// empty when it is not known which groups there are.
+	// GroupVersion is the group and version, such as "example.com/v1". It is empty
+	// if the list of groups could not be read.
 	GroupVersion *string `json:"groupVersion,omitempty"`
-	// LastError is what went wrong in the last attempt to discover it.
+	// LastError is the error of the last attempt to discover it.
 	LastError *string `json:"lastError,omitempty"`
 }
 

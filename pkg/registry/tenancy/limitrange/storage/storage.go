@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/collection"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 )
@@ -26,10 +26,9 @@ type Storage struct {
 	LimitRange *REST
 }
 
-// NewStorage returns the storage, which reads the Namespaces of its objects from
-// namespaces. The short name is given only where shortNames says so: in a host
-// cluster it is core's.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, namespaces rest.Getter, shortNames bool) (Storage, error) {
+// NewStorage returns the storage. The short name conflicts with core's, so it is
+// served only if shortNames is true: on a standalone server.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
 	strategy := limitrange.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
@@ -48,7 +47,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, na
 		return Storage{}, fmt.Errorf("complete the limit range store: %w", err)
 	}
 
-	limitRange := &REST{Store: store, collection: collection.New(store, namespaces)}
+	limitRange := &REST{Store: store, collection: deletecollection.Deleter{Store: store}}
 	if shortNames {
 		limitRange.shortNames = []string{"limits"}
 	}
@@ -58,7 +57,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, na
 // REST serves limitranges.
 type REST struct {
 	*genericregistry.Store
-	collection *collection.Deleter
+	collection deletecollection.Deleter
 	shortNames []string
 }
 
@@ -72,16 +71,10 @@ func (r *REST) ShortNames() []string { return r.shortNames }
 
 // Update changes a LimitRange, or creates it.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, forceAllowCreate, options)
+	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // DeleteCollection deletes the LimitRanges that the list options select.
 func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
 	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
-}
-
-// Clear removes all LimitRanges of the Namespace of the request, whatever they wait
-// for.
-func (r *REST) Clear(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options collection.ClearOptions) error {
-	return r.collection.Clear(ctx, deleteValidation, options)
 }

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { registrytest.Main(m) }
 func newStorage(t *testing.T, shortNames bool) *REST {
 	t.Helper()
 	scheme := registrytest.NewScheme()
-	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")), nil, shortNames)
+	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")), shortNames)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestDeleteCollection(t *testing.T) {
 
 func TestShortNames(t *testing.T) {
 	if got := newStorage(t, false).ShortNames(); len(got) > 0 {
-		t.Errorf("got %v beside core's own", got)
+		t.Errorf("got %v in a cluster, where core has them", got)
 	}
 	if got := newStorage(t, true).ShortNames(); !slices.Equal(got, []string{"limits"}) {
 		t.Errorf("got %v", got)

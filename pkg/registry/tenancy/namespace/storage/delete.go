@@ -41,7 +41,7 @@ func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.Va
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
-	if options, err = boundTo(ns, options); err != nil {
+	if options, err = withUIDPrecondition(ns, options); err != nil {
 		return nil, false, err
 	}
 
@@ -67,9 +67,15 @@ func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.Va
 	return r.store.Delete(ctx, name, deleteValidation, options)
 }
 
-// boundTo returns a copy of options that is bound to the incarnation of ns, or
-// Conflict when the options ask for another one.
-func boundTo(ns *tenancy.Namespace, options *metav1.DeleteOptions) (*metav1.DeleteOptions, error) {
+// GetCorruptObjDeleter returns what deletes a Namespace that cannot be read from
+// storage: in one step, because neither finalizers nor a phase can be read. The
+// fence still keeps it while there is content in it: Conflict with the cause
+// NamespaceNotEmptyCause.
+func (r *REST) GetCorruptObjDeleter() rest.GracefulDeleter { return r.store.GetCorruptObjDeleter() }
+
+// withUIDPrecondition returns a copy of options with the UID of ns as a
+// precondition, or Conflict if ns does not meet the preconditions of options.
+func withUIDPrecondition(ns *tenancy.Namespace, options *metav1.DeleteOptions) (*metav1.DeleteOptions, error) {
 	options = options.DeepCopy()
 	if options.Preconditions == nil {
 		options.Preconditions = &metav1.Preconditions{}
@@ -100,7 +106,8 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 	preconditions := &storage.Preconditions{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}
 	mark := func(existing runtime.Object) (runtime.Object, error) {
 		ns := existing.(*tenancy.Namespace)
-		// Here, where nobody can change it any more before the mark is set.
+		// Check it in the write that marks the Namespace, so that it cannot change
+		// in between.
 		if ns.Spec.DeletionProtection && ns.DeletionTimestamp.IsZero() {
 			return nil, newProtected(name)
 		}

@@ -32,7 +32,7 @@ type Storage struct {
 }
 
 // NewStorage returns the storages, which share one store. The short name is
-// given only where shortNames says so: in a host cluster it is core's.
+// served only if shortNames is set: in a cluster it is that of the core group.
 func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
 	strategy := namespace.NewStrategy(scheme)
 	store := &genericregistry.Store{
@@ -48,7 +48,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 		ResetFieldsStrategy: strategy,
 
 		ReturnDeletedObject:      true,
-		ShouldDeleteDuringUpdate: nothingHolds,
+		ShouldDeleteDuringUpdate: shouldDeleteDuringUpdate,
 
 		TableConvertor: namespace.NewTableConvertor(),
 	}
@@ -77,9 +77,9 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 	}, nil
 }
 
-// nothingHolds tells whether an update leaves a terminating Namespace with
-// nothing that holds it, so that it is removed instead of written.
-func nothingHolds(ctx context.Context, key string, obj, existing runtime.Object) bool {
+// shouldDeleteDuringUpdate returns whether an update leaves a Terminating
+// Namespace without finalizers, so that it is removed instead of updated.
+func shouldDeleteDuringUpdate(ctx context.Context, key string, obj, existing runtime.Object) bool {
 	return len(obj.(*tenancy.Namespace).Spec.Finalizers) == 0 &&
 		genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
 }
@@ -88,7 +88,7 @@ func nothingHolds(ctx context.Context, key string, obj, existing runtime.Object)
 // to hold a terminating Namespace removes it, or, while there is content in it,
 // is written like anything else: the Namespace then goes with its content.
 func updateOrRemove(ctx context.Context, store *genericregistry.Store, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	objInfo = objectinfo.Checked(objInfo)
+	objInfo = objectinfo.BadRequestOnInvalidPatch(objInfo)
 	obj, created, err := store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 	if !apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
 		return obj, created, err
@@ -117,6 +117,8 @@ var (
 	_ rest.ShortNamesProvider     = &REST{}
 	_ rest.StorageVersionProvider = &REST{}
 	_ rest.ResetFieldsStrategy    = &REST{}
+
+	_ rest.CorruptObjectDeleterProvider = &REST{}
 )
 
 // New returns an empty Namespace.

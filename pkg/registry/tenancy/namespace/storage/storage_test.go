@@ -233,8 +233,8 @@ func TestLifeCycle(t *testing.T) {
 	}
 }
 
-// TestProtectionRaces protects a Namespace while it is being deleted. One of the
-// two loses, whichever comes second.
+// TestProtectionRaces protects a Namespace while it is being deleted. The second of
+// the two requests fails.
 func TestProtectionRaces(t *testing.T) {
 	storage, ctx := newStorage(t), newContext()
 	var deletes, updates int
@@ -271,8 +271,8 @@ func TestProtectionRaces(t *testing.T) {
 	t.Logf("the delete came first %d times, the protection %d times", deletes, updates)
 }
 
-// TestTerminationNamesFinalizers shows that status.termination names the
-// finalizers that are held, through whatever they change, and nobody else can.
+// TestTerminationNamesFinalizers checks that the server updates the finalizers in
+// status.termination with every change of them, and that clients cannot.
 func TestTerminationNamesFinalizers(t *testing.T) {
 	const kube, other = tenancy.FinalizerKubernetes, tenancy.FinalizerName("openshift.com/origin")
 	storage, ctx := newStorage(t), newContext()

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
@@ -58,7 +59,7 @@ func (r *BindingREST) Create(ctx context.Context, name string, obj runtime.Objec
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
 	if errs := validation.ValidatePodBinding(binding); len(errs) != 0 {
-		return nil, apierrors.NewInvalid(tenancy.Kind("Binding"), name, errs)
+		return nil, apierrors.NewInvalid(tenancy.Kind("Binding"), name, requestlimits.LimitErrors(errs))
 	}
 	if createValidation != nil {
 		if err := createValidation(ctx, binding.DeepCopyObject()); err != nil {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/collection"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
@@ -30,10 +30,10 @@ type Storage struct {
 	EphemeralContainers *EphemeralContainersREST
 }
 
-// NewStorage returns the storages, which share one store and read the Namespaces
-// of its objects from namespaces. The short name and the category are given only
-// where shortNames says so: in a host cluster they are core's.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, namespaces rest.Getter, shortNames bool) (Storage, error) {
+// NewStorage returns the storages, which share one store. The short name and the
+// category conflict with core's, so they are served only if shortNames is true:
+// on a standalone server.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
 	strategy := pod.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Pod{} },
@@ -73,7 +73,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, na
 	ephemeralContainers.UpdateStrategy = pod.NewEphemeralContainersStrategy(scheme)
 
 	return Storage{
-		Pod:                 &REST{Store: store, collection: collection.New(store, namespaces), shortNames: shortNames},
+		Pod:                 &REST{Store: store, collection: deletecollection.Deleter{Store: store}, shortNames: shortNames},
 		Status:              &StatusREST{subresource{&status}},
 		Binding:             &BindingREST{store},
 		Resize:              &ResizeREST{subresource{&resize}},
@@ -84,7 +84,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, na
 // REST serves pods.
 type REST struct {
 	*genericregistry.Store
-	collection *collection.Deleter
+	collection deletecollection.Deleter
 	shortNames bool
 }
 
@@ -113,16 +113,10 @@ func (r *REST) Categories() []string {
 
 // Update changes a Pod.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, forceAllowCreate, options)
+	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // DeleteCollection deletes the Pods that the list options select.
 func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
 	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
-}
-
-// Clear removes all Pods of the Namespace of the request, whatever they wait
-// for.
-func (r *REST) Clear(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options collection.ClearOptions) error {
-	return r.collection.Clear(ctx, deleteValidation, options)
 }

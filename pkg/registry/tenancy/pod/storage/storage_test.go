@@ -37,7 +37,7 @@ func newStorage(t *testing.T, configure ...func(*generic.RESTOptions)) Storage {
 	for _, c := range configure {
 		c(&options)
 	}
-	storage, err := NewStorage(scheme, options, nil, true)
+	storage, err := NewStorage(scheme, options, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestSubresourcesDoNotCreate(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for _, given := range []bool{true, false} {
-		storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("pods")), nil, given)
+		storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("pods")), given)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,7 +51,7 @@ func (r *subresource) Get(ctx context.Context, name string, options *metav1.GetO
 // Update changes the part of a Pod that the subresource is for. It never
 // creates.
 func (r *subresource) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, objectinfo.Checked(objInfo), createValidation, updateValidation, false, options)
+	return r.store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), createValidation, updateValidation, false, options)
 }
 
 // ConvertToTable prints Pods.

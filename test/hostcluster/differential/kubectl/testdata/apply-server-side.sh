@@ -1,4 +1,4 @@
-# Declarative changes by the server.
+# Server-side apply.
 
 kubectl apply --server-side -f pod.yaml --dry-run=server
 
@@ -15,7 +15,7 @@ kubectl get pod web -o yaml --show-managed-fields
 
 kubectl apply --server-side -f pod.yaml
 
-# To the client's way and back.
+# To client-side apply and back.
 
 kubectl apply -f changed.yaml
 

@@ -1,4 +1,4 @@
-# Declarative changes by the client.
+# Client-side apply.
 
 kubectl apply -f pod.yaml --dry-run=client
 
@@ -23,7 +23,7 @@ kubectl apply view-last-applied pod web
 
 kubectl apply -f pod.yaml -f limitrange.yaml
 
-# A list within the LimitRange is replaced as a whole.
+# A list in the LimitRange is replaced as a whole.
 
 sed 's/"2"/"1"/; /type: Pod/,$d' limitrange.yaml | kubectl apply -f -
 
@@ -59,7 +59,7 @@ kubectl apply -f pod.yaml -l app=other
 
 kubectl apply -f pod.yaml -o name
 
-# What is no longer in the files goes.
+# Objects that are no longer in the files are pruned.
 
 case $API in v1) kind=core/v1/Pod ;; *) kind=$API/Pod ;; esac
 kubectl apply -f pods.yaml --prune -l app=web --prune-allowlist="$kind"

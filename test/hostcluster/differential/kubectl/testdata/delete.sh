@@ -1,4 +1,4 @@
-# Ways to delete.
+# Deleting in all ways.
 
 kubectl apply -f pods.yaml -f pod.yaml -f limitrange.yaml
 
@@ -16,7 +16,7 @@ kubectl delete pod web db-1
 
 kubectl delete limits limits -o name
 
-# This one is on a node, so it is waited for.
+# This Pod is bound to a node, so its termination must be confirmed.
 
 kubectl delete pod web-1 --wait=false
 
@@ -32,7 +32,7 @@ kubectl delete pod web-1 --now --wait=false
 
 kubectl delete pod web-1 --grace-period=0 --force
 
-# The one who deletes waits for the one who runs the Pod.
+# The delete waits for the kubelet to confirm the termination.
 
 kubectl create -f pods.yaml
 

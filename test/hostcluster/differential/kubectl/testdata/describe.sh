@@ -1,4 +1,4 @@
-# What describe is used for in scripts.
+# The uses of describe in scripts.
 
 kubectl create -f pods.yaml -f limitrange.yaml
 

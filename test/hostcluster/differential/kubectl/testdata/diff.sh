@@ -1,4 +1,4 @@
-# What an apply would change.
+# The changes that an apply would make.
 
 kubectl diff -f pod.yaml
 

@@ -2,15 +2,15 @@
 
 kubectl create -f pod.yaml
 
-KUBE_EDITOR="sed -i s/1.29/1.30/" kubectl edit pod web
+KUBE_EDITOR="sed -i s/nginx:1.29/nginx:1.30/" kubectl edit pod web
 
 KUBE_EDITOR=true kubectl edit pod web
 
-KUBE_EDITOR="sed -i s/1.30/1.31/" kubectl edit pod web -o yaml
+KUBE_EDITOR="sed -i s/nginx:1.30/nginx:1.31/" kubectl edit pod web -o yaml
 
-KUBE_EDITOR="sed -i s/1.31/1.32/" kubectl edit pod web -o json --save-config --output-patch
+KUBE_EDITOR="sed -i s/nginx:1.31/nginx:1.32/" kubectl edit pod web -o json --save-config --output-patch
 
-# What cannot be is shown again, with why; the second time nothing changes.
+# An invalid edit is shown again with the error; the second time nothing changes.
 
 cat >editor <<'END'
 #!/bin/sh

@@ -1,4 +1,4 @@
-# Reading Pods in all forms that scripts and people use.
+# Reading Pods in the output formats that scripts and users need.
 
 kubectl get pods
 

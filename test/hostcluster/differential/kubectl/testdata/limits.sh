@@ -1,4 +1,4 @@
-# LimitRanges, and the Pods that they let in and keep out.
+# LimitRanges, and the Pods that they admit and reject.
 
 kubectl create -f limitrange.yaml
 
@@ -12,7 +12,7 @@ kubectl describe limits nothing
 
 sed 's/cpu: 500m/cpu: "3"/; s/type: Pod/type: Pod\n    default: {cpu: 1}/' limitrange.yaml | sed 's/name: limits/name: bad/' | kubectl create -f -
 
-# Kubernetes' admission sees a new LimitRange a little late.
+# Kubernetes' admission has a short delay until a new LimitRange applies.
 
 until kubectl create -f pod.yaml --dry-run=server -o yaml | grep -q limit-ranger; do :; done
 

@@ -1,4 +1,4 @@
-# Many objects in one file, as kubectl writes and reads them.
+# Lists of objects in one file.
 
 kubectl create -f - <<END
 apiVersion: v1

@@ -1,4 +1,4 @@
-# Namespaces, from one that is new to one that is gone.
+# Namespaces, from creation to removal.
 
 cat >other.yaml <<END
 apiVersion: $API

@@ -1,4 +1,4 @@
-# The three kinds of a patch.
+# The three types of patches.
 
 kubectl create -f pod.yaml
 

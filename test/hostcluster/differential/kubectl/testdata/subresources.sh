@@ -1,4 +1,4 @@
-# What is written through a part of an object.
+# Writes through subresources.
 
 kubectl create -f pod.yaml
 

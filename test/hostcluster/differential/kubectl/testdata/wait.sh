@@ -1,4 +1,4 @@
-# Waiting for what comes, and for what does not.
+# Waiting for conditions that are met, and for others.
 
 kubectl create -f pods.yaml
 

@@ -1,4 +1,4 @@
-# Warnings, which kubectl shows beside what it did.
+# Warnings, which kubectl prints in addition to its output.
 
 kubectl create -f - <<END
 apiVersion: $API

@@ -1,4 +1,4 @@
-# What a watch prints, from the list to the end of the object.
+# The output of a watch, from the list to the deletion of the object.
 
 kubectl create -f pod.yaml
 

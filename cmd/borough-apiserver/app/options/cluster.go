@@ -1,0 +1,161 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/apiserver"
+	"github.com/borough-io/borough/pkg/certificates/rotation"
+)
+
+// minCertLifetime is the shortest lifetime of a certificate that leaves time to
+// distribute the next one.
+const minCertLifetime = 30 * time.Second
+
+// ClusterOptions are the options of a server behind a cluster's kube-apiserver.
+type ClusterOptions struct {
+	// Namespaces is the rule for the cluster's namespace controller.
+	Namespaces apiserver.ClusterNamespaces
+	// CertSecret is the Secret, NAMESPACE/NAME, in which the server keeps a
+	// serving certificate that it creates. If empty, it creates none.
+	CertSecret string
+	// CertService is the Service, NAMESPACE/NAME, that the certificate is for.
+	CertService string
+	// CertLifetime is how long a certificate is valid.
+	CertLifetime time.Duration
+}
+
+func newClusterOptions() *ClusterOptions {
+	return &ClusterOptions{
+		Namespaces:   apiserver.ClusterNamespaces{Controllers: apiserver.DefaultClusterNamespaceControllers()},
+		CertService:  "borough-system/borough-apiserver",
+		CertLifetime: 90 * 24 * time.Hour,
+	}
+}
+
+// AddFlags adds the flags.
+func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.Namespaces.Couple, "couple-cluster-namespaces", o.Namespaces.Couple, ""+
+		"Delete a Namespace when the namespace of the cluster with the same name is deleted. "+
+		"Otherwise, the two are independent.")
+	fs.StringSliceVar(&o.Namespaces.Controllers, "cluster-namespace-controllers", o.Namespaces.Controllers, ""+
+		"Users that the cluster's namespace controller authenticates as. When it deletes the content of a namespace of the cluster, "+
+		"it finds nothing in the Namespace with the same name, unless --couple-cluster-namespaces is set. "+
+		"If it authenticates as another user, the server recognizes its user agent and returns 403 to a deletecollection in a Namespace that is not being deleted. "+
+		"A listed user gets an empty list of the objects of a Namespace, so list only users that do nothing else.")
+	fs.StringVar(&o.CertSecret, "serving-cert-secret", o.CertSecret, ""+
+		"Secret of the cluster, NAMESPACE/NAME, in which the server keeps a serving certificate that it creates, renews and "+
+		"shares with its replicas. The server writes its CA into caBundle of the APIService "+apiServiceName+". "+
+		"Cannot be used with --tls-cert-file.")
+	fs.StringVar(&o.CertService, "serving-cert-service", o.CertService, ""+
+		"Service of the cluster, NAMESPACE/NAME, that the certificate in --serving-cert-secret is for.")
+	fs.DurationVar(&o.CertLifetime, "serving-cert-lifetime", o.CertLifetime, ""+
+		"Validity of a certificate in --serving-cert-secret. The server creates the next one after 60% of it.")
+}
+
+const apiServiceName = "v1." + v1.GroupName
+
+func (o *Options) validateInCluster() []error {
+	if o.CoreAPI.CoreAPIKubeconfigPath == "" {
+		if _, err := rest.InClusterConfig(); err != nil {
+			// Other errors would distract from this one.
+			return []error{fmt.Errorf("pass --standalone to run without a cluster, or --kubeconfig=FILE to run behind a cluster's kube-apiserver (%w)", err)}
+		}
+	}
+	if o.Cluster.CertSecret == "" {
+		return nil
+	}
+	var errs []error
+	if _, err := namespacedName("serving-cert-secret", o.Cluster.CertSecret); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := namespacedName("serving-cert-service", o.Cluster.CertService); err != nil {
+		errs = append(errs, err)
+	}
+	if o.Cluster.CertLifetime < minCertLifetime {
+		errs = append(errs, fmt.Errorf("--serving-cert-lifetime must be at least %s, not %s", minCertLifetime, o.Cluster.CertLifetime))
+	}
+	if o.SecureServing.ServerCert.CertKey.CertFile != "" {
+		errs = append(errs, fmt.Errorf("--serving-cert-secret and --tls-cert-file cannot be used together"))
+	}
+	return errs
+}
+
+func namespacedName(flag, value string) (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(value, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, fmt.Errorf("--%s must be NAMESPACE/NAME, not %q", flag, value)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+// applyInCluster configures serving, authentication and authorization of a server
+// behind a cluster's kube-apiserver. It delegates both to kube-apiserver.
+func (o *Options) applyInCluster(ctx context.Context, generic *genericapiserver.RecommendedConfig) error {
+	if err := o.CoreAPI.ApplyTo(generic); err != nil {
+		return err
+	}
+	if o.Cluster.CertSecret != "" {
+		rotator, err := o.rotateCert(ctx, generic.ClientConfig)
+		if err != nil {
+			return err
+		}
+		o.SecureServing.ServerCert.GeneratedCert = rotator
+	} else if err := o.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		return fmt.Errorf("create a serving certificate: %w", err)
+	}
+	if err := o.SecureServing.ApplyToConfig(&generic.Config); err != nil {
+		return err
+	}
+	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
+		return err
+	}
+	applyFrontProxy(generic)
+	return o.Authorization.ApplyTo(&generic.Authorization)
+}
+
+// rotateCert ensures that the serving certificate exists. It returns the rotator,
+// which the server runs.
+func (o *Options) rotateCert(ctx context.Context, cluster *rest.Config) (*rotation.Rotator, error) {
+	secret, err := namespacedName("serving-cert-secret", o.Cluster.CertSecret)
+	if err != nil {
+		return nil, err
+	}
+	service, err := namespacedName("serving-cert-service", o.Cluster.CertService)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("create the client for the cluster: %w", err)
+	}
+	dynamic, err := dynamic.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("create the dynamic client for the cluster: %w", err)
+	}
+	name := service.Name + "." + service.Namespace + ".svc"
+	rotator, err := rotation.NewRotator(rotation.Config{
+		Secret:     secret,
+		APIService: apiServiceName,
+		Hosts:      []string{name, name + ".cluster.local"},
+		Lifetime:   o.Cluster.CertLifetime,
+	}, client, dynamic)
+	if err != nil {
+		return nil, err
+	}
+	return rotator, rotator.RunOnce(ctx)
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Runs the tests that need a real Kubernetes control plane, which is built first
+# if it has not been. RACE=1 turns the race detector on; arguments are passed to
+# go test.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+race=()
+[[ ${RACE:-0} == 0 ]] || race=(-race)
+BOROUGH_HOSTCLUSTER_BIN=$(hack/hostcluster.sh)
+export BOROUGH_HOSTCLUSTER_BIN
+exec go -C test/hostcluster test -vet=off -timeout 20m "${race[@]}" "$@" ./...

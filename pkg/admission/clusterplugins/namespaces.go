@@ -1,0 +1,146 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterplugins
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	tenancyinformers "github.com/borough-io/borough/pkg/generated/informers/externalversions/tenancy/v1"
+)
+
+// WithNamespaces returns a client and informers for the cluster that read our
+// Namespaces instead of those of the cluster. They cover what the plugins use: to get
+// single Namespaces, and the lister.
+func WithNamespaces(cluster kubernetes.Interface, clusterInformers informers.SharedInformerFactory, client versioned.Interface, namespaces tenancyinformers.NamespaceInformer) (kubernetes.Interface, informers.SharedInformerFactory) {
+	return &clientset{cluster, client}, &factory{clusterInformers, namespaces}
+}
+
+func asCore(ns *v1.Namespace) *corev1.Namespace {
+	core := &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: ns.ObjectMeta,
+		Status:     corev1.NamespaceStatus{Phase: corev1.NamespacePhase(ns.Status.Phase)},
+	}
+	for _, finalizer := range ns.Spec.Finalizers {
+		core.Spec.Finalizers = append(core.Spec.Finalizers, corev1.FinalizerName(finalizer))
+	}
+	for _, c := range ns.Status.Conditions {
+		core.Status.Conditions = append(core.Status.Conditions, corev1.NamespaceCondition{
+			Type:               corev1.NamespaceConditionType(c.Type),
+			Status:             c.Status,
+			LastTransitionTime: c.LastTransitionTime,
+			Reason:             c.Reason,
+			Message:            c.Message,
+		})
+	}
+	return core
+}
+
+type clientset struct {
+	kubernetes.Interface
+	client versioned.Interface
+}
+
+func (c *clientset) CoreV1() corev1client.CoreV1Interface {
+	return &coreV1{c.Interface.CoreV1(), c.client}
+}
+
+type coreV1 struct {
+	corev1client.CoreV1Interface
+	client versioned.Interface
+}
+
+func (c *coreV1) Namespaces() corev1client.NamespaceInterface {
+	return &namespaceClient{c.CoreV1Interface.Namespaces(), c.client}
+}
+
+type namespaceClient struct {
+	corev1client.NamespaceInterface
+	client versioned.Interface
+}
+
+func (c *namespaceClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error) {
+	ns, err := c.client.TenancyV1().Namespaces().Get(ctx, name, options)
+	if err != nil {
+		return nil, err
+	}
+	return asCore(ns), nil
+}
+
+type factory struct {
+	informers.SharedInformerFactory
+	namespaces tenancyinformers.NamespaceInformer
+}
+
+func (f *factory) Core() coreinformers.Interface {
+	return &coreGroup{f.SharedInformerFactory.Core(), f.namespaces}
+}
+
+type coreGroup struct {
+	coreinformers.Interface
+	namespaces tenancyinformers.NamespaceInformer
+}
+
+func (g *coreGroup) V1() corev1informers.Interface {
+	return &coreVersion{g.Interface.V1(), g.namespaces}
+}
+
+type coreVersion struct {
+	corev1informers.Interface
+	namespaces tenancyinformers.NamespaceInformer
+}
+
+func (v *coreVersion) Namespaces() corev1informers.TypedNamespaceInformer {
+	return &namespaceInformer{v.Interface.Namespaces(), v.namespaces}
+}
+
+// namespaceInformer has an Informer with our type. The plugins only check whether it
+// has synced.
+type namespaceInformer struct {
+	corev1informers.TypedNamespaceInformer
+	namespaces tenancyinformers.NamespaceInformer
+}
+
+func (i *namespaceInformer) Informer() cache.SharedIndexInformer { return i.namespaces.Informer() }
+
+func (i *namespaceInformer) Lister() corev1listers.NamespaceLister {
+	return &namespaceLister{i.namespaces}
+}
+
+type namespaceLister struct {
+	namespaces tenancyinformers.NamespaceInformer
+}
+
+func (l *namespaceLister) Get(name string) (*corev1.Namespace, error) {
+	ns, err := l.namespaces.Lister().Get(name)
+	if err != nil {
+		return nil, err
+	}
+	return asCore(ns), nil
+}
+
+func (l *namespaceLister) List(selector labels.Selector) ([]*corev1.Namespace, error) {
+	list, err := l.namespaces.Lister().List(selector)
+	if err != nil {
+		return nil, err
+	}
+	core := make([]*corev1.Namespace, 0, len(list))
+	for _, ns := range list {
+		core = append(core, asCore(ns))
+	}
+	return core, nil
+}

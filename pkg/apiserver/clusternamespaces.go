@@ -1,0 +1,149 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+)
+
+// ClusterNamespaces configures what the deletion of a namespace of the cluster means
+// for our Namespace of the same name. The cluster's namespace controller discovers
+// our resources, and deletes the objects in every namespace of that name, also
+// here.
+type ClusterNamespaces struct {
+	// Controllers are the user names of the cluster's namespace controller. If it
+	// runs as another user, it is recognized by its user agent, and its
+	// deletecollection requests are rejected for Namespaces that are not being
+	// deleted. If empty, requests of the controller are not treated specially.
+	Controllers []string
+	// Couple deletes our Namespace with the cluster's. Otherwise the two are
+	// independent: the cluster's controller finds no objects here and deletes
+	// none. Our own controller purges our Namespaces.
+	Couple bool
+}
+
+// DefaultClusterNamespaceControllers are the user names of the cluster's namespace
+// controller, with --use-service-account-credentials and without.
+func DefaultClusterNamespaceControllers() []string {
+	return []string{"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"}
+}
+
+// selectNothing is a label selector that no object matches.
+const selectNothing = "tenancy.borough.io/none,!tenancy.borough.io/none"
+
+// withFilter filters the two requests with which a namespace controller purges: a
+// deletecollection of a resource in a namespace, and a list of what is left. Other
+// requests of the same user, such as those of the garbage collector, name an object
+// or span all namespaces.
+func (c ClusterNamespaces) withFilter(next http.Handler, client versioned.Interface, serializer runtime.NegotiatedSerializer) http.Handler {
+	if len(c.Controllers) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		nothing, err := c.findsNothing(req, client)
+		if err != nil {
+			responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
+			return
+		}
+		if nothing {
+			req = req.Clone(req.Context())
+			query := req.URL.Query()
+			query.Set("labelSelector", selectNothing)
+			// Read from the cache, so that the cluster does not depend on our etcd.
+			query.Set("resourceVersion", "0")
+			req.URL.RawQuery = query.Encode()
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// findsNothing reports whether the request is one with which the cluster purges a
+// namespace, and must find nothing. It returns Forbidden if the purge must be
+// rejected.
+func (c ClusterNamespaces) findsNothing(req *http.Request, client versioned.Interface) (bool, error) {
+	ctx := req.Context()
+	info, ok := request.RequestInfoFrom(ctx)
+	if !ok || info.APIGroup != tenancy.GroupName || info.Namespace == "" || info.Name != "" ||
+		info.Verb != "list" && info.Verb != "deletecollection" {
+		return false, nil
+	}
+	user, ok := request.UserFrom(ctx)
+	switch {
+	case !ok:
+		return false, nil
+	case !slices.Contains(c.Controllers, user.GetName()):
+		if info.Verb == "deletecollection" && isNamespaceController(req.UserAgent()) {
+			return true, checkUnlisted(ctx, client, info, user.GetName())
+		}
+		return false, nil
+	case c.Couple:
+		ours, err := terminate(ctx, client, info.Namespace)
+		return !ours, err
+	}
+	return true, nil
+}
+
+// isNamespaceController reports whether a user agent is that of the namespace
+// controller of Kubernetes. Regardless of the user and of the program, client-go
+// ends the user agent with the name of the controller or of its service account.
+func isNamespaceController(agent string) bool {
+	return agent[strings.LastIndexAny(agent, "/:")+1:] == "namespace-controller"
+}
+
+// checkUnlisted returns Forbidden if our Namespace is not being deleted. The caller
+// is the cluster's namespace controller as a user that is not in Controllers. The
+// namespace of the cluster shows the message in its conditions.
+func checkUnlisted(ctx context.Context, client versioned.Interface, info *request.RequestInfo, user string) error {
+	ns, err := client.TenancyV1().Namespaces().Get(ctx, info.Namespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look up the Namespace that the namespace controller of the cluster purges: %w", err)
+	case !ns.DeletionTimestamp.IsZero():
+		return nil
+	}
+	klog.FromContext(ctx).Info("Rejected a purge by the namespace controller of the cluster, whose user is not in --cluster-namespace-controllers",
+		"user", user, "namespace", info.Namespace, "resource", info.Resource)
+	return apierrors.NewForbidden(tenancy.Resource(info.Resource), "", fmt.Errorf(
+		"the namespace controller of the cluster, as user %q, may not purge the %s Namespace %q, which is not being deleted: --cluster-namespace-controllers of borough-apiserver does not name this user. "+
+			"Run kube-controller-manager with --use-service-account-credentials, or as a separate user that the flag names",
+		user, tenancy.GroupName, info.Namespace))
+}
+
+// terminate deletes our Namespace and reports whether it is being deleted. It reads
+// from storage, because a cache may have an earlier Namespace of that name.
+func terminate(ctx context.Context, client versioned.Interface, name string) (bool, error) {
+	ns, err := client.TenancyV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up the Namespace that the namespace controller of the cluster purges: %w", err)
+	}
+	if !ns.DeletionTimestamp.IsZero() {
+		return true, nil
+	}
+	// Conflict: it was replaced by another Namespace, or is protected.
+	err = client.TenancyV1().Namespaces().Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(ns.UID)))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return false, fmt.Errorf("delete the Namespace with that of the cluster: %w", err)
+	}
+	return err == nil, nil
+}

@@ -1,0 +1,178 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// Directory keeps pairs as NAME.crt and NAME.key. A file that exists but cannot
+// be used is an error that names it; the file is not overwritten, because clients
+// may trust it.
+type Directory struct {
+	path string
+	now  time.Time
+}
+
+// NewDirectory returns the directory at path, which it creates with mode 0700 if
+// it does not exist. It judges and creates certificates by the time now.
+func NewDirectory(path string, now time.Time) (*Directory, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("create the directory for certificates: %w", err)
+	}
+	return &Directory{path: path, now: now}, nil
+}
+
+// CertFile returns the path of a certificate.
+func (d *Directory) CertFile(name string) string { return filepath.Join(d.path, name+".crt") }
+
+// KeyFile returns the path of a key.
+func (d *Directory) KeyFile(name string) string { return filepath.Join(d.path, name+".key") }
+
+// EnsureCA returns the CA of that name, and creates one that is valid for lifetime
+// if there is none. A CA that is not valid now is an error: it cannot be replaced
+// without invalidating what clients have copied.
+func (d *Directory) EnsureCA(name string, lifetime time.Duration) (Pair, error) {
+	ca, err := d.read(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		ca, err = NewCA(fmt.Sprintf("borough-%s@%d", name, d.now.Unix()), d.now, d.now.Add(lifetime))
+		if err != nil {
+			return Pair{}, err
+		}
+		return ca, d.write(name, ca)
+	}
+	if err != nil {
+		return Pair{}, err
+	}
+	if err := d.checkCA(ca.Cert); err != nil {
+		return Pair{}, fmt.Errorf("read the CA: %s %w", d.CertFile(name), err)
+	}
+	return ca, nil
+}
+
+// checkCA returns the second half of a sentence that begins with the file name.
+func (d *Directory) checkCA(ca *x509.Certificate) error {
+	now := d.now.UTC().Format(time.RFC3339)
+	newOne := fmt.Sprintf("delete %s to create a new one, which invalidates all copies of its kubeconfigs", d.path)
+	switch {
+	case !ca.IsCA:
+		return errors.New("is not the certificate of a CA")
+	case d.now.Before(ca.NotBefore):
+		return fmt.Errorf("is not valid before %s, and the time of this machine is %s: set the clock if it is wrong; if it was ahead when the CA was created, %s", ca.NotBefore.Format(time.RFC3339), now, newOne)
+	case d.now.After(ca.NotAfter):
+		return fmt.Errorf("expired at %s, and the time of this machine is %s: set the clock if it is wrong, or %s", ca.NotAfter.Format(time.RFC3339), now, newOne)
+	}
+	return nil
+}
+
+// Ensure returns the pair of that name if the CA has signed it, it is valid now,
+// and it has the subject, the names and the usages of the template. Otherwise it
+// creates another.
+func (d *Directory) Ensure(name string, ca Pair, template *x509.Certificate) (Pair, error) {
+	existing, err := d.read(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Pair{}, err
+	}
+	if err == nil && covers(existing.Cert, ca.Cert, template, d.now) {
+		return existing, nil
+	}
+	issued, err := ca.Issue(template, d.now)
+	if err != nil {
+		return Pair{}, err
+	}
+	return issued, d.write(name, issued)
+}
+
+// covers reports whether the CA has signed cert, it is valid, and it has all that
+// the template has.
+func covers(cert, ca, template *x509.Certificate, now time.Time) bool {
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: template.ExtKeyUsage})
+	if err != nil || cert.Subject.String() != template.Subject.String() {
+		return false
+	}
+	for _, ip := range template.IPAddresses {
+		if !slices.ContainsFunc(cert.IPAddresses, ip.Equal) {
+			return false
+		}
+	}
+	for _, name := range template.DNSNames {
+		if !slices.Contains(cert.DNSNames, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// read returns fs.ErrNotExist if there is no certificate of that name. The
+// certificate is written last, so a key without one is from a start that was
+// interrupted, and is written again.
+func (d *Directory) read(name string) (Pair, error) {
+	certPEM, err := os.ReadFile(d.CertFile(name))
+	if err != nil {
+		return Pair{}, fmt.Errorf("read a certificate: %w", err)
+	}
+	keyPEM, err := os.ReadFile(d.KeyFile(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Pair{}, fmt.Errorf("read a key: %s is missing, but its certificate exists; restore it, or delete %s to create new ones", d.KeyFile(name), d.path)
+	}
+	if err != nil {
+		return Pair{}, fmt.Errorf("read a key: %w", err)
+	}
+
+	damaged := func(file string, err error) error {
+		return fmt.Errorf("read %s: %w; restore it, or delete %s to create new ones", file, err, d.path)
+	}
+	certs, err := certutil.ParseCertsPEM(certPEM)
+	if err != nil {
+		return Pair{}, damaged(d.CertFile(name), err)
+	}
+	key, err := parseKey(keyPEM, certs[0])
+	if err != nil {
+		return Pair{}, damaged(d.KeyFile(name), err)
+	}
+	return Pair{certs[0], key}, nil
+}
+
+func (d *Directory) write(name string, pair Pair) error {
+	certPEM, keyPEM, err := pair.EncodePEM()
+	if err != nil {
+		return err
+	}
+	if err := WriteFile(d.KeyFile(name), keyPEM, 0o600); err != nil {
+		return err
+	}
+	return WriteFile(d.CertFile(name), certPEM, 0o644)
+}
+
+// WriteFile replaces a file atomically: a reader, or a start after a crash, sees
+// the old content or the new.
+func WriteFile(path string, content []byte, mode fs.FileMode) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails after the rename, as it should
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,78 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletion
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestUnservedKinds purges a Namespace where a kind that discovery showed is not
+// listed by its server: it is empty only if discovery no longer shows it.
+func TestUnservedKinds(t *testing.T) {
+	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1beta1", Resource: "widgets"}
+	notFound := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", widgets.GroupResource(), "", "404 page not found", 0, true)
+	notSupported := apierrors.NewMethodNotSupported(widgets.GroupResource(), "list")
+	kinds := func(versions ...string) Discovered {
+		found := newServer(t).discovered
+		for _, version := range versions {
+			found.Resources = append(found.Resources, Resource{GroupVersionResource: widgets.GroupResource().WithVersion(version), Delete: true, DeleteCollection: true})
+		}
+		return found
+	}
+	failed := kinds()
+	failed.Failure = errors.New("the aggregator is down")
+	unparsed := kinds()
+	unparsed.ParseFailure = errors.New("a/b/c")
+	for _, tc := range []struct {
+		name string
+		list error
+		// again is what discovery shows when it is asked again.
+		again Discovered
+		goes  bool
+	}{
+		{"404, and no longer discovered", notFound, kinds(), true},
+		{"405, and no longer discovered", notSupported, kinds(), true},
+		{"404, but discovered", notFound, kinds("v1beta1"), false},
+		{"405, but discovered", notSupported, kinds("v1beta1"), false},
+		{"404, and discovered in another version", notFound, kinds("v1"), false},
+		{"404, and discovery fails", notFound, failed, false},
+		{"404, and discovery is unreadable", notFound, unparsed, false},
+		{"403", forbidden(widgets), kinds(), false},
+		{"503", unavailable(), kinds(), false},
+		{"no answer", errors.New("connection refused"), kinds(), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newServer(t)
+			s.add(limitRanges, object("l"))
+			s.before = func(_, resource, _ string) error {
+				if resource == "widgets" {
+					return tc.list
+				}
+				return nil
+			}
+			d := s.deleter()
+			d.discover = func(_ context.Context, since time.Time) Discovered {
+				if since.IsZero() {
+					return kinds("v1beta1")
+				}
+				return tc.again
+			}
+			err := d.Delete(t.Context(), s.terminating(), time.Time{}, &Progress{})
+			ns := s.get("ns")
+			if (err == nil) != tc.goes || (ns == nil) != tc.goes {
+				t.Fatalf("got the error %v, and the Namespace %v", err, ns)
+			}
+			if !tc.goes && resourceIn(ns.Status.Termination, widgets.Group, widgets.Resource) == nil {
+				t.Errorf("the termination does not name the kind: %+v", ns.Status.Termination)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletecollection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ForEach calls f for each object, with as many workers as the store has for
+// collections, and returns the error of the first object that failed, in the
+// order of the slice. An error that concerns only its object does not stop the
+// others. Any other error stops the worker that got it, so that ForEach makes no
+// more than one call per worker to a storage or a webhook that does not answer.
+func (d *Deleter) ForEach(ctx context.Context, objects []runtime.Object, f func(context.Context, runtime.Object) error) error {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		first error
+		index int // of the object that first belongs to
+		next  atomic.Int64
+		// panicked is the reason and stack of the first panic. The server
+		// survives a panic only in the goroutine that serves the request, so it
+		// is repeated there.
+		panicked atomic.Pointer[string]
+	)
+	fail := func(i int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if first == nil || i < index {
+			first, index = err, i
+		}
+	}
+	for range max(1, min(d.Store.DeleteCollectionWorkers, len(objects))) {
+		wg.Go(func() {
+			defer func() {
+				if reason := recover(); reason != nil {
+					panicked.CompareAndSwap(nil, new(fmt.Sprintf("%v\n%s", reason, debug.Stack())))
+				}
+			}()
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(objects) {
+					return
+				}
+				err := ctx.Err()
+				if err == nil {
+					err = f(ctx, objects[i])
+				}
+				if err != nil {
+					fail(i, err)
+				}
+				if err != nil && !IsRefused(err) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if reason := panicked.Load(); reason != nil {
+		panic(*reason)
+	}
+	return first
+}
+
+// IsRefused returns whether the error says that one request was not acceptable,
+// and not that the server was unable to handle requests at that moment.
+func IsRefused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}

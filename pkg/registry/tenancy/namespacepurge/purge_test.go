@@ -1,0 +1,309 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package namespacepurge_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+)
+
+// caches are the stores with and without the watch cache.
+var caches = map[string]func(*storage.Options){
+	"with watch cache":    func(*storage.Options) {},
+	"without watch cache": func(o *storage.Options) { o.Etcd.EnableWatchCache = false },
+}
+
+// names returns the names of the held objects, by resource.
+func names(purged []tenancy.PurgedResource) map[string][]string {
+	held := map[string][]string{}
+	for _, r := range purged {
+		held[r.Resource] = []string{}
+		for _, o := range r.Objects {
+			held[r.Resource] = append(held[r.Resource], o.Name)
+		}
+	}
+	return held
+}
+
+// TestOrdinary shows that an object with nothing to wait for is removed in one
+// write, that the others are deleted as by DELETE, and that other resources have
+// to wait until all Pods are gone.
+func TestOrdinary(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	for name, change := range caches {
+		t.Run(name, func(t *testing.T) {
+			p := newPurger(t, member, change)
+			p.CreatePods(t, 5)
+			p.CreatePod(t, "running", contenttest.OnNode)
+			p.CreatePod(t, "held", contenttest.WithFinalizer)
+			p.CreatePod(t, "held-and-running", contenttest.OnNode, contenttest.WithFinalizer)
+			p.CreateLimitRange(t, "a")
+			events := p.WatchPods(t)
+			uid := p.Terminate(t)
+			waiting := []string{"held", "held-and-running", "running"}
+
+			for _, removed := range []int64{5, 0} { // a second purge changes nothing
+				got, err := p.purge(ordinary(uid))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(map[string][]string{"pods": waiting}, names(got)); diff != "" || got[0].Removed != removed || got[0].Held != 3 {
+					t.Errorf("removed %d, held %d, want %d and 3 (-want +got):\n%s", got[0].Removed, got[0].Held, removed, diff)
+				}
+				if diff := cmp.Diff(waiting, p.PodNames(t)); diff != "" {
+					t.Fatalf("left (-want +got):\n%s", diff)
+				}
+			}
+			for name, grace := range map[string]int64{"running": 30, "held": 0, "held-and-running": 30} {
+				if p := p.GetPod(t, name); p.DeletionTimestamp == nil || ptr.Deref(p.DeletionGracePeriodSeconds, -1) != grace {
+					t.Errorf("%s is deleted at %v, with a grace period of %v, want %d s", name, p.DeletionTimestamp, p.DeletionGracePeriodSeconds, grace)
+				}
+			}
+			if _, err := p.LimitRanges.Get(p.Context, "a", &metav1.GetOptions{}); err != nil {
+				t.Errorf("the LimitRange, while Pods are left: %v", err)
+			}
+
+			byName := map[string][]watch.EventType{}
+			revisions := map[string]bool{}
+			for _, event := range events(5) {
+				p := event.Object.(*tenancy.Pod)
+				if byName[p.Name] = append(byName[p.Name], event.Type); revisions[p.ResourceVersion] {
+					t.Errorf("two events have the resourceVersion %s", p.ResourceVersion)
+				}
+				revisions[p.ResourceVersion] = true
+			}
+			for i := range 5 {
+				name := fmt.Sprintf("p%02d", i)
+				if diff := cmp.Diff([]watch.EventType{watch.Deleted}, byName[name]); diff != "" {
+					t.Errorf("events of %s (-want +got):\n%s", name, diff)
+				}
+			}
+
+			for _, name := range waiting {
+				p.Update(t, name, func(p *tenancy.Pod) { p.Finalizers, p.Spec.NodeName = nil, "" })
+				if _, _, err := p.Pods.Delete(p.Context, name, rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil && !apierrors.IsNotFound(err) {
+					t.Fatal(err)
+				}
+			}
+			got, err := p.purge(ordinary(uid))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []tenancy.PurgedResource{{Group: tenancy.GroupName, Resource: "pods"}, {Group: tenancy.GroupName, Resource: "limitranges", Removed: 1}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("with no Pod left (-want +got):\n%s", diff)
+			}
+			if _, err := p.LimitRanges.Get(p.Context, "a", &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				t.Errorf("the LimitRange: %v, want it gone", err)
+			}
+		})
+	}
+}
+
+// TestForced shows that everything is removed, each object in one write.
+func TestForced(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	all := []string{"ended", "held", "held-and-running", "marked", "p00", "p01", "running"}
+	held := map[string][]string{"pods": {"held", "held-and-running", "marked", "running"}, "limitranges": {}}
+	for name, change := range caches {
+		t.Run(name, func(t *testing.T) {
+			p := newPurger(t, member, change)
+			p.CreatePods(t, 2)
+			p.CreatePod(t, "held", contenttest.WithFinalizer)
+			p.CreatePod(t, "running", contenttest.OnNode)
+			p.CreatePod(t, "ended", contenttest.OnNode)
+			p.Update(t, "ended", func(p *tenancy.Pod) { p.Status.Phase = "Succeeded" })
+			p.CreatePod(t, "held-and-running", contenttest.OnNode, contenttest.WithFinalizer)
+			p.CreatePod(t, "marked", contenttest.OnNode)
+			if _, _, err := p.Pods.Delete(p.Context, "marked", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			p.CreateLimitRange(t, "limits")
+			events := p.WatchPods(t)
+			uid := p.Terminate(t)
+
+			for _, dryRun := range [][]string{{metav1.DryRunAll}, nil} {
+				got, err := p.purge(forced(uid), dryRun...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(held, names(got)); diff != "" || got[0].Removed != 7 || got[0].Held != 4 || got[1].Removed != 1 {
+					t.Errorf("dry run %v: got %+v (-want +got):\n%s", dryRun, got, diff)
+				}
+				want := []string{}
+				if dryRun != nil {
+					want = all
+				}
+				if diff := cmp.Diff(want, p.PodNames(t)); diff != "" {
+					t.Errorf("dry run %v: left (-want +got):\n%s", dryRun, diff)
+				}
+			}
+			for _, event := range events(len(all)) {
+				if event.Type != watch.Deleted {
+					t.Errorf("%s of %s, want only its removal", event.Type, event.Object.(*tenancy.Pod).Name)
+				}
+			}
+			list, err := p.LimitRanges.List(p.Context, &metainternalversion.ListOptions{})
+			if err != nil || len(list.(*tenancy.LimitRangeList).Items) > 0 {
+				t.Errorf("the LimitRanges that are left: %v, error %v", list, err)
+			}
+		})
+	}
+}
+
+// TestOvertaken changes a Pod between the list and its delete.
+func TestOvertaken(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	for name, test := range map[string]struct {
+		change  func(t *testing.T, p *purger)
+		stays   bool // in an ordinary purge
+		removed int64
+	}{
+		"assigned to a node": {func(t *testing.T, p *purger) { p.Update(t, "p01", contenttest.OnNode) }, true, 3},
+		"finalizer added":    {func(t *testing.T, p *purger) { p.Update(t, "p01", contenttest.WithFinalizer) }, true, 3},
+		"label added": {func(t *testing.T, p *purger) {
+			p.Update(t, "p01", func(p *tenancy.Pod) { p.Labels["new"] = "label" })
+		}, false, 3},
+		"gone": {func(t *testing.T, p *purger) {
+			if _, _, err := p.Pods.Delete(p.Context, "p01", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
+				t.Error(err)
+			}
+		}, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
+				p := newPurger(t, member)
+				p.CreatePods(t, 3)
+				uid := p.Terminate(t)
+				var once sync.Once
+				p.admit = func(name string) error {
+					if name == "p01" {
+						once.Do(func() { test.change(t, p) })
+					}
+					return nil
+				}
+				got, err := p.purge(spec(uid))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, removed := []string{}, test.removed
+				if test.stays && !spec(uid).Force {
+					want, removed = []string{"p01"}, removed-1
+				}
+				if diff := cmp.Diff(want, p.PodNames(t)); diff != "" || got[0].Removed != removed {
+					t.Errorf("removed %d, want %d; left (-want +got):\n%s", got[0].Removed, removed, diff)
+				}
+				if len(want) > 0 && p.GetPod(t, "p01").DeletionTimestamp == nil {
+					t.Error("the Pod that is left is not marked for deletion")
+				}
+			})
+		})
+	}
+}
+
+// TestIncarnation replaces the Namespace and its Pod between the list and the
+// delete: the new Pod stays.
+func TestIncarnation(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
+		p := newPurger(t, member)
+		p.CreatePods(t, 1)
+		uid := p.Terminate(t)
+		var replacement *tenancy.Pod
+		var once sync.Once
+		p.admit = func(string) error {
+			once.Do(func() {
+				if _, _, err := p.Pods.Delete(p.Context, "p00", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
+					t.Error(err)
+				}
+				p.RemoveNamespace(t)
+				p.CreateNamespace(t)
+				replacement = p.CreatePod(t, "p00", contenttest.WithFinalizer)
+			})
+			return nil
+		}
+		// The purge continues with the LimitRanges, and finds another Namespace.
+		if _, err := p.purge(spec(uid)); !apierrors.IsConflict(err) {
+			t.Errorf("got %v", err)
+		}
+		if pod := p.GetPod(t, "p00"); pod == nil || pod.UID != replacement.UID || pod.DeletionTimestamp != nil {
+			t.Errorf("the Pod of the next Namespace: %v", pod)
+		}
+	})
+}
+
+// TestErrors shows which errors stop a purge.
+func TestErrors(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
+		t.Run("pods that may not be deleted", func(t *testing.T) {
+			p := newPurger(t, member)
+			p.CreatePods(t, 20)
+			p.CreateLimitRange(t, "limits")
+			kept := []string{"p00", "p01", "p02", "p03", "p04", "p15"} // more than there are workers
+			uid := p.Terminate(t)
+			p.admit = func(name string) error {
+				if slices.Contains(kept, name) {
+					return apierrors.NewForbidden(tenancy.Resource("pods"), name, errors.New("it is kept"))
+				}
+				return nil
+			}
+			p.purges.Content[0].PageSize = 20
+			if _, err := p.purge(spec(uid)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"p00" is forbidden: it is kept`) {
+				t.Errorf("got %v, want the error of the first Pod", err)
+			}
+			if diff := cmp.Diff(kept, p.PodNames(t)); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+			if _, err := p.LimitRanges.Get(p.Context, "limits", &metav1.GetOptions{}); err != nil {
+				t.Errorf("the LimitRange, while Pods are left: %v", err)
+			}
+		})
+		for name, failure := range map[string]error{
+			"no status":  errors.New("away"),
+			"internal":   apierrors.NewInternalError(errors.New("away")),
+			"overloaded": apierrors.NewTooManyRequests("away", 1),
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := newPurger(t, member)
+				p.purges.Content[0].PageSize = 20
+				p.CreatePods(t, 20)
+				uid := p.Terminate(t)
+				var calls atomic.Int64
+				p.admit = func(string) error {
+					calls.Add(1)
+					return failure
+				}
+				if _, err := p.purge(spec(uid)); err == nil || !strings.Contains(err.Error(), "away") {
+					t.Errorf("got %v", err)
+				}
+				if workers := int64(p.Pods.DeleteCollectionWorkers); calls.Load() > workers {
+					t.Errorf("%d objects were tried, want at most one for each of the %d workers", calls.Load(), workers)
+				}
+				if left := p.PodNames(t); len(left) != 20 {
+					t.Errorf("%d are left", len(left))
+				}
+			})
+		}
+	})
+}

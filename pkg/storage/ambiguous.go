@@ -1,0 +1,134 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
+)
+
+// retryTimeout is how long a write that etcd did not answer is retried. It is
+// enough to elect another leader, and to close the connection to a member that
+// hangs.
+const retryTimeout = 20 * time.Second
+
+// ambiguousWriteRetrier is a client that determines the outcome of writes that etcd
+// did not answer, and ensures that each is carried out at most once. etcd's own
+// client does not retry a write that a member has received, because it may have been
+// carried out. This happens to writes in flight when the member stops or the leader
+// changes.
+//
+// An update or a delete compares the revision that it changes, so at most one try
+// can succeed, and a read of the key shows whether one did. A create compares no
+// revision, so it is retried only after ResolveCreate has determined that no earlier
+// try was, or will be, carried out.
+type ambiguousWriteRetrier struct {
+	kubernetes.Interface
+	creates createResolver
+}
+
+// createResolver determines the outcome of creates.
+type createResolver interface {
+	// Revision returns a revision that etcd had reached before the call.
+	Revision() int64
+	// ResolveCreate has the contract of the method of fence.Fence.
+	ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error)
+}
+
+// OptimisticPut puts a value, with retries.
+func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	opts.GetOnFailure = true
+	if expectedRevision == 0 {
+		return r.create(ctx, key, value, opts)
+	}
+	response, unanswered, err := retryUnanswered(ctx, key, func(bool) (kubernetes.PutResponse, error) {
+		return r.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
+	})
+	if err != nil || unanswered == nil || response.Succeeded {
+		return response, err
+	}
+	// If etcd has this value, an earlier try succeeded.
+	if kv := response.KV; kv != nil && bytes.Equal(kv.Value, value) {
+		return kubernetes.PutResponse{Succeeded: true, Revision: kv.ModRevision}, nil
+	}
+	// Another client has changed the value, before this write or after it.
+	return kubernetes.PutResponse{}, unanswered
+}
+
+func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	since := r.creates.Revision()
+	response, _, err := retryUnanswered(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
+		if retry {
+			written, until, err := r.creates.ResolveCreate(ctx, key, value, since)
+			if err != nil {
+				return kubernetes.PutResponse{}, fmt.Errorf("etcd did not answer a create, and its outcome cannot be determined: %w", err)
+			}
+			if written != 0 {
+				return kubernetes.PutResponse{Succeeded: true, Revision: written}, nil
+			}
+			since = until
+		}
+		return r.Interface.OptimisticPut(ctx, key, value, 0, opts)
+	})
+	return response, err
+}
+
+// OptimisticDelete deletes a key, with retries. If a retry finds no key, an earlier
+// try or another client has deleted it, which are treated alike. The returned
+// revision may then be later than that of the deletion.
+func (r ambiguousWriteRetrier) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
+	opts.GetOnFailure = true
+	response, unanswered, err := retryUnanswered(ctx, key, func(bool) (kubernetes.DeleteResponse, error) {
+		return r.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
+	})
+	if err == nil && unanswered != nil && response.KV == nil {
+		response.Succeeded = true
+	}
+	return response, err
+}
+
+// retryUnanswered calls write until etcd answers. With the response it returns the
+// error of the last call that etcd did not answer, or nil if it answered the first.
+func retryUnanswered[R any](ctx context.Context, key string, write func(retry bool) (R, error)) (response R, unanswered, err error) {
+	began := time.Now()
+	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: time.Second}
+	for {
+		response, err = write(unanswered != nil)
+		if !isUnavailable(err) || time.Since(began) > retryTimeout {
+			return response, unanswered, err
+		}
+		if unanswered == nil {
+			klog.FromContext(ctx).V(2).Info("Etcd did not answer a write, retrying", "key", key, "err", err)
+		}
+		unanswered = err
+		timer := time.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return response, unanswered, err
+		case <-timer.C:
+		}
+	}
+}
+
+// isUnavailable reports whether the error means that a member or the etcd cluster
+// cannot answer at present, and not that the request is invalid.
+func isUnavailable(err error) bool {
+	var fromEtcd rpctypes.EtcdError
+	if errors.As(err, &fromEtcd) {
+		return fromEtcd.Code() == codes.Unavailable
+	}
+	return status.Code(err) == codes.Unavailable
+}

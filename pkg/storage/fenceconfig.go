@@ -1,0 +1,57 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+
+	"github.com/borough-io/borough/pkg/storage/fence"
+)
+
+// newFence returns the fence for the resources of the config. The options of the
+// getter define where and how these are stored.
+func newFence(getter generic.RESTOptionsGetter, config Config) (*fence.Fence, error) {
+	namespaces, storageConfig, err := fenceResource(getter, config.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	fenceConfig := fence.Config{
+		Namespaces:    namespaces,
+		Decoder:       storageConfig.Codec,
+		Transformer:   transformerOf(storageConfig),
+		GenerationKey: path.Join("/", storageConfig.Prefix, "borough-create-generation"),
+	}
+	servers := storageConfig.Transport.ServerList
+	for _, gr := range config.Namespaced {
+		resource, storageConfig, err := fenceResource(getter, gr)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(servers)), slices.Sorted(slices.Values(storageConfig.Transport.ServerList))) {
+			return nil, fmt.Errorf("--etcd-servers-overrides: %s and %s must be on the same etcd servers, because they are written in the same transactions", gr, config.Namespaces)
+		}
+		fenceConfig.Namespaced = append(fenceConfig.Namespaced, resource)
+	}
+	f, err := fence.New(fenceConfig)
+	if err != nil {
+		return nil, fmt.Errorf("creating the fence: %w", err)
+	}
+	return f, nil
+}
+
+// fenceResource returns a resource with its key prefix, and its storage config.
+func fenceResource(getter generic.RESTOptionsGetter, gr schema.GroupResource) (fence.Resource, *storagebackend.ConfigForResource, error) {
+	options, err := getter.GetRESTOptions(gr, nil)
+	if err != nil {
+		return fence.Resource{}, nil, err
+	}
+	prefix := path.Join("/", options.StorageConfig.Prefix, options.ResourcePrefix) + "/"
+	return fence.Resource{GroupResource: gr, Prefix: prefix}, options.StorageConfig, nil
+}

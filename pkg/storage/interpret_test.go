@@ -1,0 +1,72 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage"
+)
+
+// TestTooLarge writes objects that etcd does not take: below the limit of gRPC,
+// where etcd refuses them, and above it, where the client does.
+func TestTooLarge(t *testing.T) {
+	onBoth(t, nil, func(t *testing.T, s server) {
+		s.createNamespace(t, "town")
+		ctx := in(t.Context(), "town")
+		s.createPod(t, "town", "small")
+		for _, size := range []int{1600 << 10, 2200 << 10, 2900 << 10} {
+			big := strings.Repeat("x", size)
+			pod := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Name: "big", Namespace: "town"}, Status: corev1.PodStatus{Message: big}}
+			namespace := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Status: tenancy.NamespaceStatus{Phase: tenancy.NamespacePhase(big)}}
+			_, createPod := s.Pods.Create(ctx, pod, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+			_, createNamespace := s.Namespaces.Create(in(t.Context(), ""), namespace, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+			small, err := s.Pods.Get(ctx, "small", &metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			grown := small.DeepCopyObject().(*tenancy.Pod)
+			grown.Status.Message = big
+			_, _, update := s.Pods.Update(ctx, "small", rest.DefaultUpdatedObjectInfo(grown), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+			for what, err := range map[string]error{"create a Pod": createPod, "create a Namespace": createNamespace, "update": update} {
+				if !apierrors.IsRequestEntityTooLargeError(err) || !strings.Contains(err.Error(), "etcd") {
+					t.Errorf("%s of %d bytes: got %v, want 413", what, size, err)
+				}
+			}
+		}
+	})
+}
+
+func TestResourceVersionIsNoNumber(t *testing.T) {
+	for name, change := range map[string]func(*storage.Options){
+		"with a watch cache": nil,
+		"without":            func(o *storage.Options) { o.Etcd.EnableWatchCache = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, change, func(t *testing.T, s server) {
+				s.createNamespace(t, "town")
+				s.createPod(t, "town", "p")
+				ctx := in(t.Context(), "town")
+				for _, version := range []string{"abc", "-1", "1.5", "99999999999999999999999"} {
+					_, get := s.Pods.Get(ctx, "p", &metav1.GetOptions{ResourceVersion: version})
+					_, list := s.Pods.List(ctx, &metainternal.ListOptions{ResourceVersion: version})
+					_, watch := s.Pods.Watch(ctx, &metainternal.ListOptions{ResourceVersion: version})
+					for what, err := range map[string]error{"get": get, "list": list, "watch": watch} {
+						if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "invalid resource version") {
+							t.Errorf("%s at %q: got %v, want 400", what, version, err)
+						}
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,105 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package unreadable
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/client/v3/kubernetes"
+
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// examineInterval is the interval at which objects that cannot be read are read
+	// again. When a reloaded configuration contains the key again, or a key service
+	// has recovered, there is no event in etcd.
+	examineInterval = 5 * time.Second
+	// maxExamined is the maximum number of objects that are read at each interval.
+	// After a missing key is restored, any object that needs it shows this.
+	maxExamined = 100
+	// maxSuspects is the size of the queue of objects to examine. Those that do not
+	// fit are found by the next list.
+	maxSuspects = 100
+)
+
+// suspect queues the object with the key for examine.
+func (s *Store) suspect(key string) {
+	select {
+	case s.suspects <- key:
+	default:
+	}
+}
+
+// examine reads the suspects, and periodically the objects that could not be read,
+// until ctx ends.
+func (s *Store) examine(ctx context.Context) {
+	ticker := time.NewTicker(examineInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case key := <-s.suspects:
+			s.examineKey(ctx, key)
+		case <-ticker.C:
+			recovered := false
+			for _, object := range s.config.Objects.Some(s.config.Resource, maxExamined) {
+				recovered = s.examineKey(ctx, object.Key) || recovered
+			}
+			if recovered {
+				s.expireWatches(ctx)
+			}
+		}
+	}
+}
+
+// examineKey reads the object with the key, and records the result. It reports
+// whether an object that could not be read before can be read now, although it was
+// not written in between.
+func (s *Store) examineKey(ctx context.Context, key string) (recovered bool) {
+	response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{})
+	if err != nil {
+		return false // retried at the next interval
+	}
+	if response.KV == nil {
+		s.forget(ctx, key)
+		return false
+	}
+	if err := s.read(ctx, response.KV); err != nil {
+		if !isOutage(err) {
+			s.note(ctx, key, response.KV.ModRevision, err)
+		}
+		return false
+	}
+	namespace, name := s.split(key)
+	recorded, ok := s.config.Objects.get(s.config.Resource, namespace, name)
+	s.forget(ctx, key)
+	return ok && (recorded.revision == 0 || recorded.revision == response.KV.ModRevision)
+}
+
+// read returns an error if a value cannot be read.
+func (s *Store) read(ctx context.Context, kv *mvccpb.KeyValue) error {
+	data, _, err := s.config.Transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
+	if err != nil {
+		return err
+	}
+	_, err = s.decode(data, kv.Key)
+	return err
+}
+
+// expireWatches ends the watches with the error 410. The clients, mainly watch
+// caches, then list again, which includes the objects that can be read now. An event
+// would not do: its resourceVersion would be an old one.
+func (s *Store) expireWatches(ctx context.Context) {
+	klog.FromContext(ctx).Info("Objects that could not be read from storage can be read again, ending watches so that clients list again", "resource", s.config.Resource)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.watches {
+		w.expire()
+	}
+}

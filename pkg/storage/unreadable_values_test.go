@@ -1,0 +1,130 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
+
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+)
+
+// TestUnreadableKeyReturns takes a key out of the encryption config and puts it
+// back: the objects are gone and there again, without a restart.
+func TestUnreadableKeyReturns(t *testing.T) {
+	poll := controller.EncryptionConfigFileChangePollDuration
+	controller.EncryptionConfigFileChangePollDuration = 20 * time.Millisecond
+	t.Cleanup(func() { controller.EncryptionConfigFileChangePollDuration = poll })
+	file := filepath.Join(t.TempDir(), "encryption.yaml")
+	for mode, change := range cacheModes {
+		t.Run(mode, func(t *testing.T) {
+			encrypted := func(o *storage.Options) {
+				writeEncryption(t, file, "one")
+				change(o)
+				o.Etcd.EncryptionProviderConfigFilepath = file
+				o.Etcd.EncryptionProviderConfigAutomaticReload = true
+			}
+			onBoth(t, encrypted, func(t *testing.T, s server) {
+				s.createNamespace(t, "town")
+				for _, k := range kinds {
+					k.create(t, s, k.new("o"))
+				}
+				writeEncryption(t, file, "two")
+				s = s.reopened(t)
+				run(t, s.Config)
+				for _, k := range kinds {
+					if got := k.list(t, s, metainternal.ListOptions{}); len(got) > 0 {
+						t.Errorf("list of %s without the key: %v", k.resource, got)
+					}
+				}
+				writeEncryption(t, file, "two", "one")
+				for _, k := range kinds {
+					storagetest.Eventually(t, func() error {
+						list, err := k.store(s).List(k.in(t.Context()), &metainternal.ListOptions{})
+						if err != nil {
+							return err // the watch cache starts again
+						}
+						if n := meta.LenList(list); n == 0 || len(k.unread(s)) > 0 {
+							return fmt.Errorf("%s with the key: %d, unreadable: %v", k.resource, n, k.unread(s))
+						}
+						return nil
+					})
+				}
+			})
+		})
+	}
+}
+
+// TestUnreadableEveryByte flips a bit in each byte of an object of each kind, one
+// at a time. Regardless of the effect on the object, the other objects are unchanged,
+// and all servers return the same: one whose watch cache is older than the change, one
+// whose watch cache is newer, and one that has none.
+func TestUnreadableEveryByte(t *testing.T) {
+	config := storagetest.NewConfig(storagetest.StartEmbedded(t))
+	open := func(mode string) server {
+		s := server{client: config.Embedded.Client(), options: storage.NewOptions(), config: config}
+		cacheModes[mode](s.options)
+		return s.reopened(t)
+	}
+	before := open("watch cache")
+	before.createNamespace(t, "town")
+	for _, k := range kinds {
+		t.Run(k.resource, func(t *testing.T) {
+			k.create(t, before, k.new("good"))
+			var names []string
+			damaged := map[string][]byte{}
+			for i := 0; ; i++ {
+				name := fmt.Sprintf("o%04d", i)
+				k.create(t, before, k.new(name))
+				value := bytes.Clone(before.raw(t, k.key(name)))
+				if i == len(value) {
+					break
+				}
+				value[i] ^= 1 << (i % 8)
+				names, damaged[name] = append(names, name), value
+			}
+			for _, name := range names {
+				before.put(t, k.key(name), damaged[name])
+			}
+			without := open("no watch cache")
+			want := k.list(t, without, metainternal.ListOptions{})
+			for _, name := range append(names, "good") {
+				_, err := k.store(without).Get(k.in(t.Context()), name, &metav1.GetOptions{})
+				if slices.Contains(want, name) != (err == nil) || err != nil && !apierrors.IsStoreReadError(err) {
+					t.Errorf("%s is listed: %t, got: %v", name, slices.Contains(want, name), err)
+				}
+			}
+			if want[0] != "good" || len(want) != len(slices.Compact(slices.Clone(want))) {
+				t.Errorf("listed: %v", want)
+			}
+			for when, s := range map[string]server{"before": before, "after": open("watch cache")} {
+				if diff := cmp.Diff(want, k.list(t, s, metainternal.ListOptions{})); diff != "" {
+					t.Errorf("the watch cache from %s (-want +got):\n%s", when, diff)
+				}
+			}
+			t.Logf("of %d damaged objects, %d can be read", len(names), len(want)-2)
+			for _, name := range names {
+				if slices.Contains(want, name) {
+					continue
+				}
+				if err := k.deleteUnsafely(t.Context(), before, name); err != nil {
+					t.Errorf("delete %s: %v", name, err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	bodies = flag.Int("bodies", 25, "how many generated bodies to send, -1 for all")
+	seed   = flag.Uint64("seed", 0, "chooses them; 0 is a random seed")
+)
+
+// counted are the packages whose basic blocks are counted: all that handles a body,
+// but for generated code and the standard library.
+var counted = []string{
+	"github.com/borough-io/borough/pkg/admission/...",
+	"github.com/borough-io/borough/pkg/apis/tenancy",
+	"github.com/borough-io/borough/pkg/apis/tenancy/qos",
+	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits",
+	"github.com/borough-io/borough/pkg/apis/tenancy/v1",
+	"github.com/borough-io/borough/pkg/apis/tenancy/validation",
+	"github.com/borough-io/borough/pkg/apiserver",
+	"github.com/borough-io/borough/pkg/registry/...",
+	"github.com/pmezard/go-difflib/difflib",
+	"go.yaml.in/yaml/v2",
+	"go.yaml.in/yaml/v3",
+	"gopkg.in/evanphx/json-patch.v4",
+	"gopkg.in/inf.v0",
+	"k8s.io/apimachinery/pkg/api/resource",
+	"k8s.io/apimachinery/pkg/api/validation",
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation",
+	"k8s.io/apimachinery/pkg/runtime",
+	"k8s.io/apimachinery/pkg/runtime/serializer/...",
+	"k8s.io/apimachinery/pkg/util/errors",
+	"k8s.io/apimachinery/pkg/util/managedfields/...",
+	"k8s.io/apimachinery/pkg/util/strategicpatch",
+	"k8s.io/apimachinery/pkg/util/validation/...",
+	"k8s.io/apiserver/pkg/endpoints/handlers/...",
+	"k8s.io/apiserver/pkg/registry/rest",
+	"k8s.io/component-helpers/resource",
+	"sigs.k8s.io/json/...",
+	"sigs.k8s.io/structured-merge-diff/v6/...",
+	"sigs.k8s.io/yaml",
+	"github.com/borough-io/borough/test/cost", // counts only if it is counted itself
+}
+
+// What a request of N bytes may cost. docs/reference/request-limits.md has the
+// figures.
+const (
+	baseBytes, bytesPerByte   = 32 << 20, 2500
+	baseBlocks, blocksPerByte = 50_000_000, 1000
+	// A request that is four times as large may cost growth times as much.
+	growth = 6
+)
+
+// TestCost sends bodies that have one list or map as long as it may be, and a
+// quarter of that. What they cost is at most a multiple of their size, and grows no
+// faster than it.
+func TestCost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a server with counters")
+	}
+	if *seed == 0 {
+		*seed = rand.Uint64()
+	}
+	t.Logf("-seed=%d", *seed)
+	program := filepath.Join(t.TempDir(), "cost")
+	build := exec.Command("go", "build", "-cover", "-covermode=atomic", "-coverpkg="+strings.Join(counted, ","), "-o", program, ".")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, output)
+	}
+	run := exec.Command(program, "-bodies="+strconv.Itoa(*bodies), "-seed="+strconv.FormatUint(*seed, 10))
+	run.Env = append(run.Environ(), "GOCOVERDIR="+t.TempDir()) // it writes the counters there when it ends
+	var errorOutput bytes.Buffer
+	run.Stderr = &errorOutput
+	output, err := run.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", run, err, errorOutput.String())
+	}
+	results := json.NewDecoder(bytes.NewReader(output))
+	for {
+		var r Result
+		if err := results.Decode(&r); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(r.Name, func(t *testing.T) {
+			t.Logf("%+v, then %+v", r.Quarter, r.Whole)
+			size := uint64(r.Whole.Size + r.Stored)
+			if r.Whole.Code >= 500 {
+				t.Errorf("answered with %d", r.Whole.Code)
+			}
+			check(t, "bytes", r.Quarter.Bytes, r.Whole.Bytes, baseBytes, baseBytes+bytesPerByte*size)
+			check(t, "blocks", r.Quarter.Blocks, r.Whole.Blocks, baseBlocks, baseBlocks+blocksPerByte*size)
+		})
+	}
+}
+
+func check(t *testing.T, what string, quarter, whole, base, limit uint64) {
+	t.Helper()
+	if whole == 0 {
+		t.Errorf("no %s were counted", what)
+	}
+	if whole > limit {
+		t.Errorf("%d %s, at most %d are allowed", whole, what, limit)
+	}
+	if whole > base && whole > growth*quarter {
+		t.Errorf("%d %s for a request that takes %d at a quarter of its size", whole, what, quarter)
+	}
+}

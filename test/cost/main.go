@@ -1,0 +1,170 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command cost runs a server, sends it requests that could cost much, and prints
+// what each has cost, as lines of JSON. Nothing is timed: it counts the memory that
+// is allocated and the basic blocks of code that are executed, for which it has to
+// be built with -cover -covermode=atomic.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"runtime/coverage"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/cmd/borough-apiserver/app"
+	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+func main() {
+	bodies := flag.Int("bodies", 25, "how many generated bodies to send, -1 for all")
+	seed := flag.Uint64("seed", 0, "chooses them")
+	flag.Parse()
+	klog.SetOutput(io.Discard)
+	klog.LogToStderr(false)
+	if err := run(*bodies, *seed); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Result is what a request cost with a quarter of the elements that it may have,
+// and with all of them.
+type Result struct {
+	Name           string
+	Stored         int // the size of the object that is changed, where that is large
+	Quarter, Whole Cost
+}
+
+// Cost is what a request of so many bytes has cost.
+type Cost struct {
+	Size, Code    int
+	Bytes, Blocks uint64
+}
+
+func run(bodies int, seed uint64) (err error) {
+	dir, err := os.MkdirTemp("", "cost-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s, stop, err := start(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	for _, object := range setup {
+		if answer := s.do(target{"POST", object.path, "application/json"}, object.body); answer.Code != http.StatusCreated {
+			return fmt.Errorf("create %.80s: %.500s", object.body, answer.Body)
+		}
+	}
+	output := json.NewEncoder(os.Stdout)
+	for _, r := range append(hostileRequests(), generatedRequests(rand.New(rand.NewPCG(seed, 0)), bodies)...) {
+		result := Result{Name: r.name + " (" + r.contentType + ")", Stored: r.stored}
+		s.do(r.target, r.body(1)) // what is made once is not the cost of a request
+		if result.Quarter, err = s.cost(r.target, r.body(r.max/4)); err != nil {
+			return err
+		}
+		if result.Whole, err = s.cost(r.target, r.body(r.max)); err != nil {
+			return err
+		}
+		if err := output.Encode(result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// server is called without a network between.
+type server struct {
+	handler http.Handler
+	token   string
+}
+
+func start(dir string) (_ *server, stop func() error, err error) {
+	port, err := harness.FreePort()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var o *options.Options
+	command := app.NewCommand(func(_ context.Context, parsed *options.Options) error { o = parsed; return nil })
+	command.SetArgs([]string{"--standalone", "--data-dir=" + dir, "--secure-port=" + strconv.Itoa(port)})
+	if err := command.ExecuteContext(ctx); err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	etcd, err := o.StartEtcd(ctx)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	done := make(chan error, 1)
+	stop = func() error {
+		cancel()
+		return errors.Join(<-done, etcd.Close())
+	}
+	config, err := o.Config(ctx, etcd)
+	if err != nil {
+		done <- err
+		return nil, nil, stop()
+	}
+	generic, err := config.Complete().New()
+	if err != nil {
+		done <- err
+		return nil, nil, stop()
+	}
+	prepared := generic.PrepareRun()
+	go func() { done <- prepared.RunWithContext(ctx) }()
+	s := &server{generic.Handler, config.Generic.LoopbackClientConfig.BearerToken}
+	for range 1200 {
+		answer := s.do(target{"GET", "/readyz", ""}, "")
+		if answer.Code == http.StatusOK {
+			return s, stop, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil, nil, errors.Join(errors.New("the server is not ready within a minute"), stop())
+}
+
+func (s *server) do(to target, body string) *httptest.ResponseRecorder {
+	if to.method == "POST" { // the name of an object that is not there yet
+		body = strings.Replace(strings.Replace(body, `"metadata":{"name":"o"`, `"metadata":{"name":"n"`, 1), "  name: o\n", "  name: n\n", 1)
+	}
+	req := httptest.NewRequest(to.method, "https://localhost"+to.path, bytes.NewReader([]byte(body)))
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	if to.contentType != "" {
+		req.Header.Set("Content-Type", to.contentType)
+	}
+	answer := httptest.NewRecorder()
+	s.handler.ServeHTTP(answer, req)
+	return answer
+}
+
+func (s *server) cost(to target, body string) (Cost, error) {
+	if err := coverage.ClearCounters(); err != nil {
+		return Cost{}, err
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	answer := s.do(to, body)
+	runtime.ReadMemStats(&after)
+	executed, err := blocks()
+	return Cost{len(body), answer.Code, after.TotalAlloc - before.TotalAlloc, executed}, err
+}

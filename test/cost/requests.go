@@ -1,0 +1,254 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// request is a body that can be of any size, up to max elements, and where it
+// goes.
+type request struct {
+	name string
+	target
+	max  int
+	body func(n int) string
+	// stored is the size of the object that it changes, where that is large.
+	stored int
+}
+
+type target struct{ method, path, contentType string }
+
+const (
+	group     = "/apis/tenancy.borough.io/v1"
+	namespace = group + "/namespaces/ns"
+)
+
+// setup are the objects that the requests change.
+var setup = []struct{ path, body string }{
+	{group + "/namespaces", `{"metadata":{"name":"ns"}}`},
+	{namespace + "/pods", `{"metadata": {"name":"o"},"spec":{"containers":[{"name":"c","image":"i"}]}}`},
+	{namespace + "/limitranges", `{"metadata": {"name":"o"},"spec":{"limits":[{"type":"PersistentVolumeClaim","max":{"storage":"1"}}]}}`},
+	// As much as a strategic merge patch can be merged into.
+	{namespace + "/pods", largePod},
+}
+
+var largePod = `{"metadata":{"name":"large","finalizers":[` + items(1000, `"a/f%d"`) + `]},"spec":{"containers":[{"name":"c","image":"i","env":[` + items(1600, `{"name":"e%d"}`) + `]}]}}`
+
+// targets are the paths that take an object of the resource.
+func targets(resource string) []target {
+	collection, object := namespace+"/"+resource+"?dryRun=All", namespace+"/"+resource+"/o?dryRun=All&fieldManager=m"
+	targets := []target{
+		{"POST", collection, "application/json"},
+		{"POST", collection, "application/yaml"},
+		{"PUT", object, "application/json"},
+		{"PATCH", object, "application/merge-patch+json"},
+		{"PATCH", object, "application/strategic-merge-patch+json"},
+		{"PATCH", object + "&force=true", "application/apply-patch+yaml"},
+	}
+	if resource == "pods" {
+		for _, subresource := range []string{"status", "resize", "ephemeralcontainers"} {
+			targets = append(targets, target{"PATCH", namespace + "/pods/o/" + subresource + "?dryRun=All", "application/merge-patch+json"})
+		}
+	}
+	return targets
+}
+
+// items returns n items of a list, or entries of a map, each with its number.
+func items(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strings.ReplaceAll(format, "%d", strconv.Itoa(i)))
+	}
+	return b.String()
+}
+
+// hostileRequests are those that have once cost too much, or could.
+func hostileRequests() (requests []request) {
+	pods := targets("pods")
+	add := func(name string, target target, max int, body func(n int) string) {
+		r := request{name: name, target: target, max: max, body: body}
+		if strings.Contains(target.path, "/large") {
+			r.stored = len(largePod)
+		}
+		requests = append(requests, r)
+	}
+	pod := func(meta, spec string) string {
+		return `{"apiVersion":"tenancy.borough.io/v1","kind":"Pod","metadata":{"name":"o"` + meta + `},"spec":{` + spec + `}}`
+	}
+	container := func(fields string) string { return `"containers":[{"name":"c","image":"i",` + fields + `}]` }
+	const plain = `"containers":[{"name":"c","image":"i"}]`
+	for name, format := range map[string]string{
+		"ports":          `"ports":[%s],"x":0|{"containerPort":80}`,
+		"host ports":     `"ports":[%s]|{"containerPort":80,"hostPort":%d}`,
+		"variables":      `"env":[%s]|{"name":"e","value":"v"}`,
+		"other names":    `"env":[%s]|{"name":"e%d"}`,
+		"unknown fields": `"x":{%s}|"y%d":1`,
+	} {
+		list, item, _ := strings.Cut(format, "|")
+		add(name, pods[0], 10000, func(n int) string {
+			return pod("", container(strings.Replace(list, "%s", items(n, item), 1)))
+		})
+	}
+	add("containers", pods[0], 1000, func(n int) string {
+		return pod("", `"containers":[`+items(n, `{"name":"c%d","image":"i","env":[{"name":"a"},{"name":"b"}],"ports":[{"containerPort":1%d}]}`)+`]`)
+	})
+	add("invalid containers", pods[0], 1000, func(n int) string { return pod("", `"containers":[`+items(n, `{}`)+`]`) })
+	add("files", pods[0], 10000, func(n int) string {
+		return pod("", plain+`,"volumes":[{"name":"v","configMap":{"name":"m","items":[`+items(n, `{"key":"k","path":"p"}`)+`]}}]`)
+	})
+	add("mounts and devices", pods[0], 5000, func(n int) string {
+		return pod("", container(`"volumeMounts":[`+items(n, `{"name":"v%d","mountPath":"/v%d"}`)+`],"volumeDevices":[`+items(n, `{"name":"d%d","devicePath":"/d%d"}`)+`]`))
+	})
+	add("claims", pods[0], 5000, func(n int) string {
+		return pod("", container(`"resources":{"claims":[`+items(n, `{"name":"x%d"}`)+`]}`)+`,"resourceClaims":[`+items(n, `{"name":"c%d","resourceClaimName":"c"}`)+`]`)
+	})
+	add("spread constraints", pods[0], 10000, func(n int) string {
+		return pod("", plain+`,"topologySpreadConstraints":[`+items(n, `{"maxSkew":1,"topologyKey":"k%d","whenUnsatisfiable":"DoNotSchedule","labelSelector":{}}`)+`]`)
+	})
+	add("invalid labels", pods[2], 10000, func(n int) string { return pod(`,"labels":{`+items(n, `"a b%d":""`)+`}`, plain) })
+	add("managers", pods[2], requestlimits.MaxManagers, func(n int) string {
+		return pod(`,"labels":{`+items(50*n, `"l%d":""`)+`},"managedFields":[`+items(n, `{"manager":"m%d","operation":"Apply","apiVersion":"tenancy.borough.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:x%d":{}}}}}`)+`]`, plain)
+	})
+	add("owned fields", pods[2], 10000, func(n int) string {
+		return pod(`,"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"tenancy.borough.io/v1","fieldsType":"FieldsV1","fieldsV1":{`+items(n, `"f:x%d":{}`)+`}}]`, plain)
+	})
+	add("a difference", target{"PUT", namespace + "/pods/large?dryRun=All", "application/json"}, 10000, func(n int) string {
+		return strings.Replace(pod("", container(`"env":[`+items(n, `{"name":"f%d"}`)+`]`)), `"name":"o"`, `"name":"large"`, 1)
+	})
+	large := namespace + "/pods/large?dryRun=All"
+	add("operations", target{"PATCH", large, "application/json-patch+json"}, 1000, func(n int) string {
+		return `[` + items(n, `{"op":"add","path":"/metadata/finalizers/0","value":"b/f%d"}`) + `]`
+	})
+	add("elements of a strategic merge patch", target{"PATCH", large, "application/strategic-merge-patch+json"}, 900, func(n int) string {
+		return `{"spec":{"containers":[{"name":"c","env":[` + items(n, `{"name":"g%d"}`) + `]}]}}`
+	})
+	add("YAML", pods[1], 10000, func(n int) string {
+		return "metadata:\n  name: o\n  labels:\n" + strings.ReplaceAll(items(n, "    l%d: a\n"), ",", "") + "spec: {" + plain + "}\n"
+	})
+	return requests
+}
+
+// generatedRequests are n bodies, each with one long list or map of the types that
+// are served, of elements that are empty, all the same, or all different.
+func generatedRequests(random *rand.Rand, n int) (requests []request) {
+	for resource, object := range map[string]reflect.Type{"pods": reflect.TypeFor[v1.Pod](), "limitranges": reflect.TypeFor[v1.LimitRange]()} {
+		var lists []list
+		findLists(object, "", "{", "}", &lists)
+		for _, l := range lists {
+			for style := range 3 {
+				for _, target := range targets(resource) {
+					requests = append(requests, request{
+						name:   fmt.Sprintf("%s%s %s %s", resource, l.path, []string{"empty", "same", "different"}[style], target.method),
+						target: target,
+						max:    l.max,
+						body: func(n int) string {
+							body := l.prefix + items(n, l.item(style)) + l.suffix
+							if strings.HasPrefix(body, `{"metadata":{`) {
+								return strings.Replace(body, `{"metadata":{`, `{"apiVersion":"tenancy.borough.io/v1","kind":"`+object.Name()+`","metadata":{"name":"o",`, 1)
+							}
+							return `{"apiVersion":"tenancy.borough.io/v1","kind":"` + object.Name() + `","metadata":{"name":"o"},` + body[1:]
+						},
+					})
+				}
+			}
+		}
+	}
+	if n < 0 {
+		return requests
+	}
+	random.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
+	return requests[:min(n, len(requests))]
+}
+
+// list is a list or map in an object, with what comes before and after its
+// elements in JSON.
+type list struct {
+	path, prefix, suffix string
+	dict                 bool
+	elem                 reflect.Type
+	max                  int
+}
+
+// findLists finds all lists and maps below the fields of a struct.
+func findLists(t reflect.Type, path, prefix, suffix string, lists *[]list) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" {
+			if f.Anonymous && f.Type.Kind() == reflect.Struct {
+				findLists(f.Type, path, prefix, suffix, lists)
+			}
+			continue
+		}
+		findListsOf(f.Type, path+"."+name, prefix+`"`+name+`":`, suffix, lists)
+	}
+}
+
+func findListsOf(t reflect.Type, path, prefix, suffix string, lists *[]list) {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		findListsOf(t.Elem(), path, prefix, suffix, lists)
+	case t == reflect.TypeFor[resource.Quantity](), t == reflect.TypeFor[metav1.Time](), t == reflect.TypeFor[metav1.FieldsV1]():
+	case t.Kind() == reflect.Struct:
+		findLists(t, path, prefix+"{", "}"+suffix, lists)
+	case t.Kind() == reflect.Map:
+		*lists = append(*lists, list{path, prefix + "{", "}" + suffix, true, t.Elem(), 10000})
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		l := list{path, prefix + "[", "]" + suffix, false, t.Elem(), requestlimits.MaxElements}
+		switch t.Elem() {
+		case reflect.TypeFor[corev1.Container](), reflect.TypeFor[corev1.EphemeralContainer](), reflect.TypeFor[corev1.ContainerStatus]():
+			l.max = requestlimits.MaxContainers
+		case reflect.TypeFor[corev1.LimitRangeItem]():
+			l.max = requestlimits.MaxLimitRangeItems
+		case reflect.TypeFor[metav1.ManagedFieldsEntry]():
+			l.max = requestlimits.MaxManagers
+		case reflect.TypeFor[metav1.OwnerReference]():
+			l.max = requestlimits.MaxOwners
+		}
+		*lists = append(*lists, l)
+		if t.Elem().Kind() == reflect.Struct {
+			findLists(t.Elem(), path+"[]", prefix+"[{", "}]"+suffix, lists)
+		}
+	}
+}
+
+// item returns the format of an element in one of three styles.
+func (l list) item(style int) string {
+	text := []string{`""`, `"a/b"`, `"x%d"`}[style]
+	value := text
+	switch {
+	case l.elem == reflect.TypeFor[resource.Quantity]():
+		value = `"1"`
+	case l.elem.Kind() == reflect.Int32, l.elem.Kind() == reflect.Int64:
+		value = []string{"0", "1", "%d"}[style]
+	case l.elem.Kind() == reflect.Struct:
+		var fields []string
+		for i := range l.elem.NumField() {
+			f := l.elem.Field(i)
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); style > 0 && name != "" && f.Type.Kind() == reflect.String {
+				fields = append(fields, `"`+name+`":`+text)
+			}
+		}
+		value = "{" + strings.Join(fields, ",") + "}"
+	}
+	if l.dict {
+		return `"x%d":` + value
+	}
+	return value
+}

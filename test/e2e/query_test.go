@@ -1,0 +1,36 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestMalformedQuery checks that a query that cannot be parsed completely is
+// rejected: the part that is lost could be the selector of a DELETE.
+func TestMalformedQuery(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("there"))
+	http := borough.HTTP(t)
+	pods := api + "/namespaces/" + ns + "/pods"
+	for _, test := range []struct{ name, query, message string }{
+		{"escape", "labelSelector=a%zz", `invalid URL escape "%zz"`},
+		{"escape in a name", "label%Selector=a", `invalid URL escape "%Se"`},
+		{"semicolon", "labelSelector=a;dryRun=All", "invalid semicolon separator in query"},
+		{"number of parameters", strings.Repeat("a=b&", 20_000) + "labelSelector=a", "number of URL query parameters exceeded limit"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, method := range []string{"DELETE", "GET"} {
+				wantStatus(t, http.Do(t, method, pods+"?"+test.query, nil), 400, "the query of the request cannot be parsed: ")
+				wantStatus(t, http.Do(t, method, pods+"?"+test.query, nil), 400, test.message)
+			}
+			wantAnswer(t, http.Do(t, "GET", pods+"/there", nil), 200)
+		})
+	}
+	// Empty parameters are harmless.
+	wantAnswer(t, http.Do(t, "DELETE", pods+"?&&labelSelector=a&", nil), 200)
+	wantAnswer(t, http.Do(t, "GET", pods+"/there", nil), 200)
+}

@@ -1,0 +1,192 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/e2e/harness"
+)
+
+// inEtcd is the prefix of all keys.
+const inEtcd = "/registry/tenancy.borough.io/"
+
+// flipKeys flips a byte in the value of each key.
+func flipKeys(t *testing.T, client *clientv3.Client, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		response, err := client.Get(t.Context(), inEtcd+key)
+		if err != nil || len(response.Kvs) != 1 {
+			t.Fatalf("read %s: %v", key, err)
+		}
+		value := response.Kvs[0].Value
+		value[0] ^= 0x40
+		if _, err := client.Put(t.Context(), inEtcd+key, string(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUnreadable corrupts a Namespace, and a Pod and a LimitRange in two other
+// Namespaces: in the embedded etcd before the server starts, and in an external
+// etcd while the server runs.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, cache := range []bool{true, false} {
+		flag := fmt.Sprintf("--watch-cache=%t", cache)
+		t.Run("before start "+flag, func(t *testing.T) {
+			b := harness.New(t)
+			testUnreadable(t, b, []string{flag}, func(keys ...string) {
+				if err := b.Stop(); err != nil {
+					t.Fatal(err)
+				}
+				etcd, err := embedded.Start(t.Context(), embedded.Config{Dir: filepath.Join(b.Dir, "etcd")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				flipKeys(t, etcd.Client(), keys...)
+				if err := etcd.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.StartServer(t.Context(), flag); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.StartController(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+		t.Run("while running "+flag, func(t *testing.T) {
+			url := storagetest.StartGRPC(t)
+			client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			testUnreadable(t, harness.New(t), []string{flag, "--etcd-servers=" + url}, func(keys ...string) { flipKeys(t, client, keys...) })
+		})
+	}
+}
+
+func testUnreadable(t *testing.T, b *harness.Borough, flags []string, flip func(keys ...string)) {
+	if err := b.StartServer(t.Context(), flags...); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	create := func(name string) {
+		t.Helper()
+		if _, err := b.Client(t).TenancyV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ns := range []string{"bad", "pods", "limits", "sound"} {
+		create(ns)
+		createPod(t, b, ns, newPod("old"))
+	}
+	createPod(t, b, "pods", newPod("bad"))
+	createLimitRange(t, b, "limits", newLimitRange("bad", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: quantities("cpu=1")}))
+	flip("namespaces/bad", "pods/pods/bad", "limitranges/limits/bad")
+	h := b.HTTP(t)
+
+	// Metrics, health checks and the log report the unreadable objects.
+	metric := func(resource string, n int) string {
+		return fmt.Sprintf("borough_storage_unreadable_objects{group=%q,resource=%q} %d\n", "tenancy.borough.io", resource, n)
+	}
+	b.Kubectl(t, "get", "pods,limits", "-A") // without a watch cache, the server has read no object yet
+	harness.Eventually(t, func() string {
+		metrics := string(wantAnswer(t, h.Do(t, "GET", "/metrics", nil), 200).Body)
+		for _, resource := range []string{"namespaces", "pods", "limitranges"} {
+			if !strings.Contains(metrics, metric(resource, 1)) {
+				return "missing: " + metric(resource, 1)
+			}
+		}
+		return ""
+	})
+	wantContains(t, b.Kubectl(t, "get", "--raw", "/readyz?verbose"), "readyz check passed",
+		"[!]unreadable-objects pods.tenancy.borough.io: 1\n   "+inEtcd+"pods/pods/bad: ",
+		"[!]unreadable-objects namespaces.tenancy.borough.io: 1\n   "+inEtcd+"namespaces/bad: ")
+	wantContains(t, b.Kubectl(t, "get", "--raw", "/readyz/unreadable-objects"), inEtcd+"limitranges/limits/bad: ")
+	// Only authorized users can read the keys.
+	anonymous := harness.NewHTTP(t, rest.AnonymousClientConfig(b.Config(t, "admin")))
+	answer := wantAnswer(t, anonymous.Do(t, "GET", "/readyz?verbose", nil), 200)
+	if body := string(answer.Body); !strings.Contains(body, "[!]unreadable-objects pods.tenancy.borough.io: 1\n") || strings.Contains(body, inEtcd) {
+		t.Errorf("/readyz?verbose without credentials: got\n%s", body)
+	}
+	wantAnswer(t, anonymous.Do(t, "GET", "/readyz/unreadable-objects", nil), 401)
+	for _, key := range []string{"namespaces/bad", "pods/pods/bad", "limitranges/limits/bad"} {
+		if n := strings.Count(b.Server.Output(), `left out of lists and watches" resource="`+strings.Split(key, "/")[0]+`.tenancy.borough.io" key="`+inEtcd+key+`"`); n != 1 {
+			t.Errorf("%s was logged %d times", key, n)
+		}
+	}
+
+	// Other objects can be read and written.
+	wantEqual(t, "Namespaces", rows(b.Kubectl(t, "get", "ns", "-o", "name")), []string{
+		"namespace.tenancy.borough.io/default", "namespace.tenancy.borough.io/limits", "namespace.tenancy.borough.io/pods", "namespace.tenancy.borough.io/sound"})
+	wantEqual(t, "Pods", rows(b.Kubectl(t, "get", "pods", "-n", "pods", "-o", "name")), []string{"pod.tenancy.borough.io/old"})
+	wantEqual(t, "Pods of the bad Namespace", rows(b.Kubectl(t, "get", "pods", "-n", "bad", "-o", "name")), []string{"pod.tenancy.borough.io/old"})
+	for _, ns := range []string{"pods", "sound"} {
+		createPod(t, b, ns, newPod("new"))
+	}
+	for path, key := range map[string]string{
+		"/namespaces/bad":                    "namespaces/bad",
+		"/namespaces/pods/pods/bad":          "pods/pods/bad",
+		"/namespaces/limits/limitranges/bad": "limitranges/limits/bad",
+	} {
+		for _, method := range []string{"GET", "DELETE"} {
+			answer := h.Do(t, method, api+path, nil)
+			wantStatus(t, answer, 500, "cannot be read from storage, where its key is "+inEtcd+key)
+			wantEqual(t, "reason", answer.Status().Reason, metav1.StatusReasonStoreReadError)
+		}
+		patch := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
+		wantStatus(t, h.Do(t, "PATCH", api+path, patch, "Content-Type", "application/merge-patch+json"), 500, inEtcd+key)
+	}
+	wantStatus(t, h.Do(t, "POST", api+"/namespaces", toJSON(t, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bad"}})), 409, "already exists")
+	pod := toJSON(t, newPod("new"))
+	wantStatus(t, h.Do(t, "POST", api+"/namespaces/bad/pods", pod), 500, `namespaces.tenancy.borough.io "bad" cannot be read from storage`)
+	wantStatus(t, h.Do(t, "POST", api+"/namespaces/limits/pods", pod), 500, `limit range "bad" of namespace "limits" applies to the pod, but cannot be read`)
+	status := []byte(`{"status":{"message":"still here"}}`)
+	wantAnswer(t, h.Do(t, "PATCH", api+"/namespaces/bad/pods/old/status", status, "Content-Type", "application/merge-patch+json"), 200)
+
+	// Other Namespaces are deleted. One with an unreadable object stays
+	// Terminating, and its conditions say so.
+	b.Kubectl(t, "delete", "ns", "sound")
+	b.Kubectl(t, "delete", "ns", "pods", "--wait=false")
+	harness.Eventually(t, func() string {
+		if got := b.Kubectl(t, "get", "ns", "pods", "-o", "jsonpath={.status.conditions}"); !strings.Contains(got, "ContentUnknown") {
+			return "conditions: " + got
+		}
+		return ""
+	})
+
+	// An unreadable object can be deleted.
+	unsafely := []byte(`{"ignoreStoreReadErrorWithClusterBreakingPotential":true}`)
+	answer = h.Do(t, "DELETE", api+"/namespaces/bad", unsafely)
+	wantStatus(t, answer, 409, "there is content left in it: pods.tenancy.borough.io")
+	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/bad/pods", nil), 200)
+	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/bad", unsafely), 200)
+	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/pods/pods/bad", unsafely), 200)
+	wantContains(t, b.Kubectl(t, "delete", "--raw", api+"/namespaces/limits/limitranges/bad?ignoreStoreReadErrorWithClusterBreakingPotential=true"), "Success")
+	harness.Eventually(t, gone(t, b, "pods"))
+	create("bad")
+	for _, ns := range []string{"bad", "limits"} {
+		createPod(t, b, ns, newPod("new"))
+	}
+	wantContains(t, b.Kubectl(t, "get", "--raw", "/readyz?verbose"), "[+]unreadable-objects none")
+	metrics := string(wantAnswer(t, h.Do(t, "GET", "/metrics", nil), 200).Body)
+	wantContains(t, metrics, metric("namespaces", 0), metric("pods", 0), metric("limitranges", 0))
+}
