@@ -10,12 +10,12 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 hack/build.sh
-BOROUGH_HOSTCLUSTER_BIN=$(hack/hostcluster.sh)
-export BOROUGH_HOSTCLUSTER_BIN BOROUGH_BIN=$PWD/bin
+BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
+export BOROUGH_KUBERNETES_BIN BOROUGH_BIN=$PWD/bin
 mkdir -p .cache/tools
-go -C test/hostcluster build -o "$PWD/.cache/tools/bench" ./bench
+go -C test/kubernetes build -o "$PWD/.cache/tools/bench" ./bench
 # Programs that measure each LimitRanger alone. The one of Kubernetes has the same
 # build flags as the control plane, so most of it is in the build cache.
 go build -o .cache/tools/limitranger-borough ./test/limitranger
-CGO_ENABLED=0 go -C test/hostcluster/kube build -trimpath -o "$PWD/.cache/tools/limitranger-kubernetes" ./limitranger
+CGO_ENABLED=0 go -C test/kubernetes/kube build -trimpath -o "$PWD/.cache/tools/limitranger-kubernetes" ./limitranger
 exec .cache/tools/bench "$@"

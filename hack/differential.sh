@@ -4,12 +4,12 @@
 
 # Sends the same thousands of requests to a kube-apiserver and to Borough and
 # compares the responses. Scenarios that show a difference are minimized and added
-# to test/hostcluster/differential/testdata/found.yaml, which make test-kubernetes
+# to test/kubernetes/differential/testdata/found.yaml, which make test-kubernetes
 # runs. Arguments are passed to the test: -seed repeats a run, -cases sets the
 # number of scenarios in each area.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-BOROUGH_HOSTCLUSTER_BIN=$(hack/hostcluster.sh)
-export BOROUGH_HOSTCLUSTER_BIN
-exec go -C test/hostcluster test -count=1 -timeout 60m ./differential -cases=1500 -keep=testdata/found.yaml -v "$@"
+BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
+export BOROUGH_KUBERNETES_BIN
+exec go -C test/kubernetes test -count=1 -timeout 60m ./differential -cases=1500 -keep=testdata/found.yaml -v "$@"

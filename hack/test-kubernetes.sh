@@ -10,6 +10,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 race=()
 [[ ${RACE:-0} == 0 ]] || race=(-race)
-BOROUGH_HOSTCLUSTER_BIN=$(hack/hostcluster.sh)
-export BOROUGH_HOSTCLUSTER_BIN
-exec go -C test/hostcluster test -vet=off -timeout 20m "${race[@]}" "$@" ./...
+BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
+export BOROUGH_KUBERNETES_BIN
+exec go -C test/kubernetes test -vet=off -timeout 20m "${race[@]}" "$@" ./...

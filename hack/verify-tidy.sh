@@ -4,7 +4,7 @@
 
 # Checks that the go.mod of every module is tidy, that all of them require the same
 # version of the k8s.io libraries, and that none requires k8s.io/kubernetes. The
-# last two do not apply to test/hostcluster/kube, which builds the control plane of
+# last two do not apply to test/kubernetes/kube, which builds the control plane of
 # another release.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,8 +17,8 @@ for mod in $mods; do
         failed=1
     fi
 done
-product=$(grep -v '^test/hostcluster/' <<<"$mods")
-mods=$(grep -v '^test/hostcluster/kube/' <<<"$mods")
+product=$(grep -v '^test/kubernetes/' <<<"$mods")
+mods=$(grep -v '^test/kubernetes/kube/' <<<"$mods")
 # The staging libraries are released together, as v0.N.P.
 versions=$(grep -hoE 'k8s.io/(api|apimachinery|apiserver|cli-runtime|client-go|code-generator|component-base|component-helpers|kms|kubectl|metrics|streaming) v[0-9.]+' $product | awk '{ print $2 }' | sort -u)
 if [[ $(wc -l <<<"$versions") != 1 ]]; then

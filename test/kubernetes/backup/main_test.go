@@ -1,0 +1,14 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backup tests the commands in docs/operations.md that make and restore
+// a backup: it reads them from the document and runs them.
+package backup
+
+import (
+	"testing"
+
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m) }

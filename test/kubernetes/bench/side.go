@@ -1,0 +1,134 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+const (
+	kube    = "Kubernetes"
+	borough = "Borough"
+	alone   = "" // figures that belong to neither side
+)
+
+// side is one of the two systems that are compared.
+type side struct {
+	name       string
+	apiVersion string
+	prefix     string // of the API paths
+	config     *rest.Config
+	pids       func() []int
+	restart    func(context.Context) error // all processes, with their state
+	stop       func() error
+
+	clients []*client
+	names   atomic.Int64
+}
+
+// starters start a side with new state and return when it is ready.
+var starters = []func(context.Context) (*side, error){startKube, startBorough}
+
+func startKube(ctx context.Context) (*side, error) {
+	cluster, err := testcluster.Start(ctx, testcluster.Options{
+		// Otherwise a Pod has to wait until kube-controller-manager has created the
+		// service account of its Namespace. Kubernetes' own tests do the same.
+		APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start Kubernetes: %w", err)
+	}
+	etcd := cluster.Etcd.Members[0]
+	return &side{
+		name: kube, apiVersion: "v1", prefix: "/api/v1", config: cluster.AdminConfig(),
+		pids: func() []int {
+			return []int{etcd.Process.PID(), cluster.APIServer.PID(), cluster.ControllerManager.PID()}
+		},
+		restart: func(ctx context.Context) error {
+			for _, process := range []*harness.Process{cluster.ControllerManager, cluster.APIServer, etcd.Process} {
+				process.Kill()
+			}
+			return inOrder(ctx, etcd.Start, cluster.StartAPIServer, cluster.StartControllerManager)
+		},
+		stop: cluster.Stop,
+	}, nil
+}
+
+func startBorough(ctx context.Context) (*side, error) {
+	dir, err := os.MkdirTemp("", "borough-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for Borough: %w", err)
+	}
+	b := &harness.Borough{Dir: dir}
+	stop := func() error { return errors.Join(b.Stop(), os.RemoveAll(dir)) }
+	if err := b.Start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start Borough: %w", err), stop())
+	}
+	config, err := b.LoadConfig("admin")
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return &side{
+		name: borough, apiVersion: "tenancy.borough.io/v1", prefix: "/apis/tenancy.borough.io/v1", config: config,
+		pids: func() []int { return []int{b.Server.PID(), b.Controller.PID()} },
+		restart: func(ctx context.Context) error {
+			b.Controller.Kill()
+			b.Server.Kill()
+			return inOrder(ctx, func(ctx context.Context) error { return b.StartServer(ctx) },
+				func(ctx context.Context) error { return b.StartController(ctx) })
+		},
+		stop: stop,
+	}, nil
+}
+
+func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureStarts starts each side alone with new state, and restarts it.
+func (b *bench) measureStarts(ctx context.Context, round int) error {
+	for i := range starters {
+		start := starters[(i+round)%len(starters)]
+		began := time.Now()
+		s, err := start(ctx)
+		if err != nil {
+			return err
+		}
+		fresh := time.Since(began)
+		began = time.Now()
+		err = s.restart(ctx)
+		again := time.Since(began)
+		if err := errors.Join(err, s.stop()); err != nil {
+			return fmt.Errorf("restart %s: %w", s.name, err)
+		}
+		b.report.add(s.name, []figure{
+			{row: "Start to ready, new", unit: seconds, value: fresh.Seconds()},
+			{row: "Start to ready, after a crash", unit: seconds, value: again.Seconds()},
+		})
+	}
+	return nil
+}
+
+// newName returns a name that was not used on this side before.
+func (s *side) newName(prefix string) string { return fmt.Sprintf("%s-%d", prefix, s.names.Add(1)) }
+
+// namespaced returns the path of a resource in a Namespace.
+func (s *side) namespaced(namespace, resource string) string {
+	return s.prefix + "/namespaces/" + namespace + "/" + resource
+}

@@ -1,0 +1,167 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+// TestCertificates runs two servers with certificates that are valid for a
+// minute. It damages the Secret and the APIService, and follows a rotation
+// until the first CA is no longer trusted, while clients read, write and watch.
+func TestCertificates(t *testing.T) {
+	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
+	d := deploy(t, cluster, 2, "--serving-cert-lifetime=60s")
+	secrets := d.client.CoreV1().Secrets(testcluster.SystemNamespace)
+	clients, monitor := startLoad(t, cluster), d.startMonitor(t)
+	first := monitor.awaitCert(t)
+
+	// The clients keep sending requests during each step.
+	t.Run("Secret deleted", func(t *testing.T) {
+		if err := secrets.Delete(t.Context(), certSecret, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "Secret to be there again", d.inStep)
+	})
+	t.Run("Secret damaged", func(t *testing.T) {
+		garbage := []byte(`{"data": {"tls.crt": "Z2FyYmFnZQ==", "tls.key": "Z2FyYmFnZQ==", "ca.crt": "Z2FyYmFnZQ=="}}`)
+		if _, err := secrets.Patch(t.Context(), certSecret, "application/merge-patch+json", garbage, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "Secret to be repaired", d.inStep)
+	})
+	t.Run("rotated", func(t *testing.T) {
+		monitor.awaitCert(t)
+		await(t, "CA that expired to leave", func(ctx context.Context) error {
+			trusted, err := d.trusted(ctx)
+			if err == nil && slices.ContainsFunc(trusted, func(ca *x509.Certificate) bool { return first.CheckSignatureFrom(ca) == nil }) {
+				err = errors.New("the CA of the first certificate is still in the caBundle")
+			}
+			return err
+		})
+		await(t, "servers to be in step", d.inStep)
+	})
+	monitor.stop(t)
+	clients.stop(t)
+
+	// Until the server restores it, kube-apiserver can't verify any server.
+	for name, caBundle := range map[string][]byte{
+		"caBundle of garbage": []byte("garbage"),
+		"caBundle of another": newCA(t).CertPEM,
+		"no caBundle":         nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d.trust(t, caBundle)
+			await(t, "caBundle to be repaired", d.inStep)
+			await(t, "API", func(ctx context.Context) error {
+				_, err := cluster.BoroughClient(t).TenancyV1().Namespaces().List(ctx, metav1.ListOptions{})
+				return err
+			})
+		})
+	}
+}
+
+// certMonitor continuously compares the servers' certificates with the CAs in
+// the APIService.
+type certMonitor struct {
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+	certs    chan *x509.Certificate // each new certificate that all servers present
+	failures failures
+}
+
+func (d *deployment) startMonitor(t *testing.T) *certMonitor {
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &certMonitor{cancel: cancel, certs: make(chan *x509.Certificate, 100)}
+	l.done.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		var last *x509.Certificate
+		for ctx.Err() == nil {
+			started := time.Now()
+			served, err := d.servedCert(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil && time.Since(started) > time.Second:
+				// On a busy machine the two can be read so far apart that a rotation is in
+				// between.
+			case err != nil:
+				l.failures.add(err)
+			case served != nil && (last == nil || !last.Equal(served)):
+				last = served
+				l.certs <- served
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	})
+	return l
+}
+
+// servedCert returns the certificate that all servers present, nil if they
+// differ, and an error if the APIService does not trust one.
+func (d *deployment) servedCert(ctx context.Context) (*x509.Certificate, error) {
+	trusted, err := d.trusted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*x509.Certificate
+	for _, address := range d.addresses {
+		served, err := presented(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		if !trusted.trusts(served) {
+			return nil, fmt.Errorf("the caBundle does not trust the certificate of %s from %s", address, served.NotBefore)
+		}
+		all = append(all, served)
+	}
+	if slices.ContainsFunc(all, func(c *x509.Certificate) bool { return !c.Equal(all[0]) }) {
+		return nil, nil
+	}
+	return all[0], nil
+}
+
+// awaitCert waits until all servers present a new certificate.
+func (l *certMonitor) awaitCert(t *testing.T) *x509.Certificate {
+	t.Helper()
+	select {
+	case cert := <-l.certs:
+		t.Logf("new serving certificate, valid until %s", cert.NotAfter)
+		return cert
+	case <-time.After(timeout):
+		t.Fatal("no new certificate is presented")
+	}
+	return nil
+}
+
+func (l *certMonitor) stop(t *testing.T) {
+	t.Helper()
+	l.cancel()
+	l.done.Wait()
+	l.failures.report(t)
+}
+
+func newCA(t *testing.T) *testcluster.CA {
+	t.Helper()
+	ca, err := testcluster.NewCA("another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}

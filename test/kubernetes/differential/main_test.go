@@ -1,0 +1,55 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package differential sends the same requests to kube-apiserver and to Borough
+// and compares the responses: status code, reason, message, causes, warnings,
+// and the object as it is stored. Only the name of the group and the known
+// differences may differ.
+package differential
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+)
+
+var (
+	// cases is the number of generated scenarios; `make differential` generates
+	// more.
+	cases = flag.Int("cases", 40, "number of generated scenarios in each area")
+	// seed repeats a run.
+	seed = flag.Uint64("seed", rand.Uint64(), "the seed of the random choices")
+	// keep is for a run that searches for differences.
+	keep = flag.String("keep", "", "file to which scenarios that show a difference are appended")
+)
+
+// both runs the scenarios of all tests.
+var both *runner
+
+func TestMain(m *testing.M) { harness.Main(m, run) }
+
+func run(m *testing.M) (code int, err error) {
+	pair, err := sites.Start(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, pair.Logs())
+		}
+		err = errors.Join(err, pair.Stop())
+	}()
+	if both, err = newRunner(pair); err != nil {
+		return 0, err
+	}
+	code = m.Run()
+	summarize()
+	return code, nil
+}

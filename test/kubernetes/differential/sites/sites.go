@@ -1,0 +1,135 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sites starts a kube-apiserver and a standalone Borough with equal
+// settings, to send the same requests to both and compare the responses. No
+// controllers run on either: only requests change objects.
+package sites
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+// Absent are the default admission plugins of kube-apiserver for Pods and
+// Namespaces that Borough does not have. They use objects of kinds that Borough
+// does not serve, or set fields that only a cluster with nodes uses.
+var Absent = []string{
+	"DefaultTolerationSeconds",
+	"NodeDeclaredFeatureValidator",
+	"PodResizeValidator",
+	"PodSecurity",
+	"PodTopologyLabels",
+	"Priority",
+	"RuntimeClass",
+	"ServiceAccount",
+}
+
+// Site is one of the two systems.
+type Site struct {
+	Name string
+	// Group is the group of the kinds; empty is core.
+	Group string
+	// Prefix is the prefix of the API paths.
+	Prefix string
+	// Config and Kubeconfig (a path) are those of a client with all rights.
+	Config     *rest.Config
+	Kubeconfig string
+}
+
+// APIVersion returns the apiVersion of the objects.
+func (s *Site) APIVersion() string { return strings.TrimPrefix(s.Group+"/v1", "/") }
+
+// Pair is both sites.
+type Pair struct {
+	Kubernetes, Borough Site
+
+	cluster *testcluster.Cluster
+	borough *harness.Borough
+}
+
+// Start starts both and returns once they are ready.
+func Start(ctx context.Context) (_ *Pair, err error) {
+	// Build all programs before a test waits for a process.
+	if _, err := harness.Binary("borough-apiserver"); err != nil {
+		return nil, err
+	}
+	p := &Pair{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Stop())
+		}
+	}()
+	if err := p.startKubernetes(ctx); err != nil {
+		return nil, fmt.Errorf("start Kubernetes: %w", err)
+	}
+	if err := p.startBorough(ctx); err != nil {
+		return nil, fmt.Errorf("start Borough: %w", err)
+	}
+	return p, nil
+}
+
+func (p *Pair) startKubernetes(ctx context.Context) (err error) {
+	p.cluster, err = testcluster.Start(ctx, testcluster.Options{
+		Etcd:                testcluster.EtcdOptions{Unsafe: true},
+		NoControllerManager: true,
+		APIServerFlags: []string{
+			"--disable-admission-plugins=" + strings.Join(Absent, ","),
+			"--allow-privileged", // as in every cluster
+		},
+	})
+	if err != nil {
+		return err
+	}
+	config := p.cluster.AdminConfig()
+	kubeconfig, err := p.cluster.WriteKubeconfig("admin", config)
+	p.Kubernetes = Site{Name: "Kubernetes", Prefix: "/api/v1", Config: config, Kubeconfig: kubeconfig}
+	return err
+}
+
+func (p *Pair) startBorough(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "borough-differential-")
+	if err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	p.borough = &harness.Borough{Dir: dir}
+	// As in kube-apiserver. In a standalone server it is off by default.
+	if err := p.borough.StartServer(ctx, "--enable-garbage-collector"); err != nil {
+		return err
+	}
+	config, err := p.borough.LoadConfig("admin")
+	p.Borough = Site{
+		Name:       "Borough",
+		Group:      v1.GroupName,
+		Prefix:     "/apis/" + v1.SchemeGroupVersion.String(),
+		Config:     config,
+		Kubeconfig: filepath.Join(dir, "admin.kubeconfig"),
+	}
+	return err
+}
+
+// Stop stops both, removes their state, and returns defects that Borough has
+// reported.
+func (p *Pair) Stop() error {
+	var errs []error
+	if p.borough != nil {
+		errs = append(errs, p.borough.Stop(), os.RemoveAll(p.borough.Dir))
+	}
+	if p.cluster != nil {
+		errs = append(errs, p.cluster.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+// Logs returns the end of each process's log.
+func (p *Pair) Logs() string { return p.cluster.Logs() + "\n" + p.borough.Logs() }

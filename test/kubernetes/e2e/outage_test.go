@@ -1,0 +1,138 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+// newCluster returns a separate cluster with a deployment of Borough: two
+// servers, two controllers, and an etcd.
+func newCluster(t *testing.T, serverFlags ...string) (*testcluster.Cluster, *testcluster.Borough) {
+	t.Helper()
+	ctx := t.Context()
+	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
+	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Kill)
+	borough := cluster.NewBorough(t, testcluster.BoroughOptions{
+		Etcd:        etcd,
+		ServerFlags: serverFlags,
+		// The smallest unit of a Lease is a second.
+		ControllerFlags: []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s"},
+	})
+	if _, err := borough.AddServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := borough.AddController(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return cluster, borough
+}
+
+// TestOutages stops one component after the other.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cluster, borough := newCluster(t)
+	client := cluster.BoroughClient(t).TenancyV1()
+	create := func(name string) {
+		t.Helper()
+		if _, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// The leading controller dies; the other takes over.
+	leases := cluster.Client(t).CoordinationV1().Leases(testcluster.SystemNamespace)
+	holder := func() string {
+		lease, err := leases.Get(ctx, "borough-controller-manager", metav1.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			t.Fatalf("the Lease: %+v, error %v", lease, err)
+		}
+		return *lease.Spec.HolderIdentity
+	}
+	first := holder()
+	borough.Controllers[0].Process.Kill()
+	create("after-controller")
+	if err := client.Namespaces().Delete(ctx, "after-controller", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, goneFrom(t, cluster, "after-controller"))
+	if second := holder(); second == first {
+		t.Errorf("%s still leads", second)
+	}
+
+	// A server dies; clients whose connection breaks retry with the other.
+	borough.Servers[0].Process.Kill()
+	harness.Eventually(t, func() string {
+		if _, err := client.Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	if err := borough.Servers[0].SetReady(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := borough.Servers[0].Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := borough.Servers[0].SetReady(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+
+	// Our etcd hangs; the cluster's discovery still returns our kinds quickly.
+	member := borough.Etcd().Members[0]
+	if err := member.Process.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	etcdHangs(t, cluster, borough)
+	if err := member.Process.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, func() string {
+		_, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "after-etcd"}}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err.Error()
+		}
+		return ""
+	})
+
+	serversDown(t, cluster, borough)
+}
+
+// TestCoupled checks that our Namespace is deleted together with the cluster's
+// namespace of the same name.
+func TestCoupled(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cluster, _ := newCluster(t, "--couple-cluster-namespaces")
+	client := cluster.BoroughClient(t).TenancyV1()
+	for _, name := range []string{"coupled", "alone"} {
+		if _, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.LimitRanges(name).Create(ctx, newLimitRange(corev1.LimitTypePod), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubectl := cluster.Kubectl(t)
+	kubectl.Run(t, "create", "namespace", "coupled")
+	kubectl.Run(t, "delete", "namespace", "coupled", "--timeout=60s")
+	harness.Eventually(t, goneFrom(t, cluster, "coupled"))
+	if _, err := client.LimitRanges("alone").Get(ctx, "limits", metav1.GetOptions{}); err != nil {
+		t.Errorf("another Namespace: %v", err)
+	}
+}

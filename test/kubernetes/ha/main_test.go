@@ -1,0 +1,26 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ha tests the availability of Borough: two servers and two controllers
+// with an etcd of three members, with TLS, behind the aggregator of a real
+// Kubernetes cluster. Each of them is restarted, killed or paused while clients
+// write, read and watch.
+package ha
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+func TestMain(m *testing.M) {
+	// The tests mostly wait, so they run in parallel also with few CPUs.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	testcluster.Main(m)
+}

@@ -1,0 +1,153 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ha
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+// timeout bounds each wait. Most take seconds.
+const timeout = 3 * time.Minute
+
+// gracefully are the flags for graceful shutdown from the manifests with
+// shorter times, because endpoints are updated faster here than in a cluster
+// with many nodes.
+var gracefully = []string{
+	"--shutdown-delay-duration=2s",
+	"--shutdown-send-retry-after=true",
+	"--shutdown-watch-termination-grace-period=2s",
+}
+
+// site is a deployment in a cluster: two servers, two controllers, and an etcd
+// of three members.
+type site struct {
+	cluster *testcluster.Cluster
+	borough *testcluster.Borough
+	etcd    *testcluster.Etcd
+	tls     *tls.Config // for etcd
+	leases  *leases
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	ctx := t.Context()
+	s := &site{cluster: testcluster.New(t, testcluster.Options{
+		Etcd:                testcluster.EtcdOptions{Unsafe: true},
+		NoControllerManager: true, // the tests do not need it
+	})}
+	var err error
+	// Processes are killed, but the page cache survives.
+	s.etcd, err = testcluster.StartEtcd(ctx, filepath.Join(s.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Members: 3, Unsafe: true})
+	if err != nil {
+		t.Fatalf("start etcd: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, member := range s.etcd.Members {
+				t.Log(member.Process.Tail(20))
+			}
+		}
+		s.etcd.Kill()
+	})
+	s.tls, err = transport.TLSInfo{CertFile: s.etcd.CertFile(), KeyFile: s.etcd.KeyFile(), TrustedCAFile: s.etcd.CAFile()}.ClientConfig()
+	if err != nil {
+		t.Fatalf("read the TLS files for etcd: %v", err)
+	}
+	s.borough = s.cluster.NewBorough(t, testcluster.BoroughOptions{
+		Etcd:            s.etcd,
+		ServerFlags:     gracefully,
+		ControllerFlags: leaseFlags,
+	})
+	if _, err := s.borough.AddServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.borough.AddController(ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.leases = watchLeases(t, s.cluster)
+	return s
+}
+
+// leader returns the leader of etcd, once there is one, and a follower.
+func (s *site) leader(ctx context.Context) (leader, follower *testcluster.EtcdMember, err error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(s.etcd.Endpoints(), ","), TLS: s.tls})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a client of etcd: %w", err)
+	}
+	defer client.Close()
+	err = await(ctx, func(ctx context.Context) error {
+		leader, follower = nil, nil
+		for _, member := range s.etcd.Members {
+			asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+			status, err := client.Status(asking, member.Endpoint)
+			cancel()
+			switch {
+			case err != nil:
+				return fmt.Errorf("get the status of %s: %w", member.Endpoint, err)
+			case status.Leader == status.Header.MemberId:
+				leader = member
+			default:
+				follower = member
+			}
+		}
+		if leader == nil {
+			return errors.New("etcd has no leader")
+		}
+		return nil
+	})
+	return leader, follower, err
+}
+
+// restartServer restarts a server as a rollout does: it sends SIGTERM, and at
+// the same time the Service stops sending new requests.
+func restartServer(ctx context.Context, server *testcluster.BoroughServer) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Process.Stop() }()
+	return errors.Join(server.SetReady(ctx, false), <-stopped, startServer(ctx, server))
+}
+
+// killServer kills a server, which the kubelet notices a little later.
+func killServer(ctx context.Context, server *testcluster.BoroughServer) error {
+	server.Process.Kill()
+	return errors.Join(server.Process.Flaws(), server.SetReady(ctx, false))
+}
+
+func startServer(ctx context.Context, server *testcluster.BoroughServer) error {
+	if err := server.Start(ctx); err != nil {
+		return err
+	}
+	return server.SetReady(ctx, true)
+}
+
+// restartMember stops a member of etcd gracefully and starts it.
+func restartMember(ctx context.Context, member *testcluster.EtcdMember) error {
+	// It exits by the signal, so its exit code is never 0.
+	if err := syscall.Kill(member.Process.PID(), syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop a member of etcd: %w", err)
+	}
+	select {
+	case <-member.Process.Done():
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a member of etcd to end: %w", context.Cause(ctx))
+	}
+	return member.Start(ctx)
+}
+
+// await polls the condition until it returns nil, for at most the timeout.
+func await(ctx context.Context, condition func(context.Context) error) error {
+	return testcluster.Await(ctx, timeout, condition)
+}
