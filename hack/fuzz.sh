@@ -15,12 +15,12 @@ shift || true
 
 # How many inputs a target is given for each of N: more where an input costs less.
 declare -A weights=(
-    [FuzzDecode]=150
+    [FuzzDecode]=154
     [FuzzProperties]=70
     [FuzzQuantities]=20
     [FuzzObjects]=5
     [FuzzPodDefaultsAreIdempotent]=4
-    [FuzzRequests]=4
+    [FuzzRequests]=1
     [FuzzValidatePod]=1
     [FuzzValidatePodUnchanged]=1
 )

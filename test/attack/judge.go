@@ -24,6 +24,9 @@ const (
 	// The body of a refused request is not decoded: each byte costs no more than
 	// it takes to receive it.
 	refusedBytes = 16
+	// hangupCPU is how many seconds the server may run for a request whose client
+	// hangs up, until it is idle again.
+	hangupCPU = 1.0
 	// An answer may quote what was sent, and a log line may, with escapes.
 	answerNoise, answerExcess = 1 << 20, 4
 	logExcess                 = 8
@@ -139,6 +142,10 @@ func (r *run) judgeCost(role Role, request Request, a answer, c Counters) (share
 		bytes = r.bounds.bytes.at(head) + refusedBytes*float64(len(request.Body))
 		objects = r.bounds.objects.at(head)
 	}
+	cpu := r.bounds.cpu.at(size)
+	if request.Hangup {
+		cpu = hangupCPU
+	}
 	var above []string
 	for _, is := range []struct {
 		of        string
@@ -148,7 +155,7 @@ func (r *run) judgeCost(role Role, request Request, a answer, c Counters) (share
 		{"objects allocated", c.Objects, objects},
 		{"bytes in the log", c.Log, noiseLog + logExcess*float64(size)},
 		{"bytes in the answer", float64(a.size), answerNoise + answerExcess*float64(size)},
-		{"seconds of CPU", c.CPU, r.bounds.cpu.at(size)},
+		{"seconds of CPU", c.CPU, cpu},
 	} {
 		if is.of == "seconds of CPU" && !r.CPU || is.of == "bytes in the answer" && request.Method == http.MethodGet {
 			continue

@@ -126,23 +126,24 @@ func headers(p paths) (requests []Request) {
 	return class("headers", requests)
 }
 
-// hangups are dear requests whose client leaves once it has sent them.
-func hangups(p paths) (requests []Request) {
-	for _, spec := range []obj{
-		{"containers": list{withLimit(0, "1e10000000"), withLimit(1, "1")}},
-		{"containers": many(8_000, func(int) any { return obj{"name": "C"} })},
-		{"containers": many(500, container)},
-	} {
-		requests = append(requests, post("create", p.pods()+dryRun, object("Pod", "p", obj{"spec": spec})))
-		patch := Request{Name: "patch", Method: http.MethodPatch, Path: p.pod() + dryRun, Header: typed(asStrategic), Body: asBytes(obj{"spec": spec})}
-		requests = append(requests, patch)
-	}
-	requests = append(requests,
+// hangups are the requests that cost most, of a client that hangs up once it has
+// sent them.
+func hangups(p paths) []Request {
+	requests := append(products(p),
+		post("quantities", p.pods()+dryRun, object("Pod", "p", obj{"spec": obj{"containers": list{withLimit(0, "1e10000000"), withLimit(1, "1")}}})),
 		Request{Name: "list", Method: http.MethodGet, Path: p.pods()},
 		Request{Name: "watch", Method: http.MethodGet, Path: p.pods() + "?watch=true"},
 	)
-	for i := range requests {
-		requests[i].Hangup = true
+	for _, n := range []int{100, 1_000, 20_000} {
+		requests = append(requests, Request{
+			Name: fmt.Sprint("patch ", n, " containers"), Method: http.MethodPatch, Path: p.pod() + dryRun,
+			Header: typed(asStrategic), Body: asBytes(obj{"spec": obj{"containers": many(n, container)}}),
+		})
+	}
+	for i, request := range requests {
+		// Those that prepare for the others must not be interrupted.
+		requests[i].Hangup = request.Method == http.MethodGet || strings.Contains(request.Path, dryRun)
+		requests[i].Variant = requests[i].Hangup
 	}
 	return class("hangups", requests)
 }
