@@ -51,8 +51,8 @@ differential: ## Send the same requests to a kube-apiserver and to Borough.
 	hack/differential.sh
 
 .PHONY: attack
-attack: ## Send a running server hostile requests, tens of thousands.
-	hack/attack.sh
+attack: ## Send a running server hostile requests (ATTACK=-short).
+	hack/attack.sh $(ATTACK)
 
 .PHONY: fuzz
 fuzz: ## Run the fuzz targets (FUZZ=1000, a multiple of the inputs).

@@ -2,11 +2,27 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Sends hostile requests to a running server, standalone, as every role. This is
-# the long form of what make test runs: all requests, more random ones, and a
-# bound on the CPU time of each. Arguments are passed to the test: -seed=N repeats
-# a run, -random=N sends more, -only=CLASS sends one class of requests.
+# Sends hostile requests to a running server: as every role to a standalone one,
+# as tenants through a kube-apiserver, and to one that counts the code it
+# executes. With -short as the first argument it sends a sample of them and takes
+# minutes; without, it sends all of them to the standalone server, adds random
+# ones, and bounds the CPU time of each. Other arguments are passed to the tests of
+# the first two: -seed=N repeats a run, -random=N sends more random requests,
+# -only=CLASS sends one class.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-exec go test -count=1 -timeout=3h -v ./test/attack -args -every=1 -random=20000 -cpu "$@"
+flags=(-vet=off -count=1 -timeout=3h)
+if [[ ${1:-} == -short ]]; then
+    shift
+    attack=() cost=()
+else
+    flags+=(-v)
+    attack=(-every=1 -random=20000 -cpu) cost=(-bodies=-1)
+fi
+BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
+export BOROUGH_KUBERNETES_BIN
+# One after the other, because they measure the CPU time of their servers.
+go test "${flags[@]}" ./test/attack -args "${attack[@]}" "$@"
+go -C test/kubernetes test "${flags[@]}" ./attack -args "$@"
+go test "${flags[@]}" ./test/cost -args "${cost[@]}"

@@ -27,7 +27,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("BOROUGH_KUBERNETES_BIN"); dir != "" {
 		return dir, nil
 	}
-	cmd := exec.Command(filepath.Join(harness.Root, "hack", "testcluster.sh"))
+	cmd := exec.Command(filepath.Join(harness.Root, "hack", "kubernetes.sh"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
