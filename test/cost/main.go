@@ -110,7 +110,7 @@ func start(dir string) (_ *server, stop func() error, err error) {
 		cancel()
 		return nil, nil, err
 	}
-	etcd, err := o.StartEtcd(ctx)
+	deps, err := o.Open(ctx)
 	if err != nil {
 		cancel()
 		return nil, nil, err
@@ -118,9 +118,9 @@ func start(dir string) (_ *server, stop func() error, err error) {
 	done := make(chan error, 1)
 	stop = func() error {
 		cancel()
-		return errors.Join(<-done, etcd.Close())
+		return errors.Join(<-done, deps.Close())
 	}
-	config, err := o.Config(ctx, etcd)
+	config, err := o.Config(deps)
 	if err != nil {
 		done <- err
 		return nil, nil, stop()

@@ -74,23 +74,20 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
-	etcd, err := o.StartEtcd(ctx)
+	deps, err := o.Open(ctx)
 	if err != nil {
 		return err
 	}
-	if etcd != nil {
-		// Close etcd last: the server closes its etcd clients when it returns.
-		defer func() { err = errors.Join(err, etcd.Close()) }()
-		go func() {
-			select {
-			case <-etcd.Done():
-				cancel(errEtcdStopped)
-			case <-ctx.Done():
-			}
-		}()
-	}
+	defer func() { err = errors.Join(err, deps.Close()) }()
+	go func() {
+		select {
+		case <-deps.EtcdStopped():
+			cancel(errEtcdStopped)
+		case <-ctx.Done():
+		}
+	}()
 
-	config, err := o.Config(ctx, etcd)
+	config, err := o.Config(deps)
 	if err != nil {
 		return err
 	}

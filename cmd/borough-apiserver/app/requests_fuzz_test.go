@@ -63,11 +63,11 @@ func startInProcess(tb testing.TB) (send func(attack.Request) *httptest.Response
 	if err != nil {
 		tb.Fatal(err)
 	}
-	etcd, err := o.StartEtcd(ctx)
+	deps, err := o.Open(ctx)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	config, err := o.Config(ctx, etcd)
+	config, err := o.Config(deps)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -83,8 +83,8 @@ func startInProcess(tb testing.TB) (send func(attack.Request) *httptest.Response
 		if err := <-ended; err != nil {
 			tb.Errorf("the server ended with %v", err)
 		}
-		if err := etcd.Close(); err != nil {
-			tb.Errorf("close etcd: %v", err)
+		if err := deps.Close(); err != nil {
+			tb.Errorf("close the dependencies: %v", err)
 		}
 	})
 

@@ -6,7 +6,6 @@ package options
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -103,22 +102,10 @@ func namespacedName(flag, value string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-// applyInCluster configures serving, authentication and authorization of a server
-// behind a cluster's kube-apiserver. It delegates both to kube-apiserver.
-func (o *Options) applyInCluster(ctx context.Context, generic *genericapiserver.RecommendedConfig) error {
+// applyInCluster configures authentication and authorization of a server behind a
+// cluster's kube-apiserver. It delegates both to kube-apiserver.
+func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig) error {
 	if err := o.CoreAPI.ApplyTo(generic); err != nil {
-		return err
-	}
-	if o.Cluster.CertSecret != "" {
-		rotator, err := o.rotateCert(ctx, generic.ClientConfig)
-		if err != nil {
-			return err
-		}
-		o.SecureServing.ServerCert.GeneratedCert = rotator
-	} else if err := o.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
-		return fmt.Errorf("create a serving certificate: %w", err)
-	}
-	if err := o.SecureServing.ApplyToConfig(&generic.Config); err != nil {
 		return err
 	}
 	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
@@ -130,7 +117,7 @@ func (o *Options) applyInCluster(ctx context.Context, generic *genericapiserver.
 
 // rotateCert ensures that the serving certificate exists. It returns the rotator,
 // which the server runs.
-func (o *Options) rotateCert(ctx context.Context, cluster *rest.Config) (*rotation.Rotator, error) {
+func (o *Options) rotateCert(ctx context.Context) (*rotation.Rotator, error) {
 	secret, err := namespacedName("serving-cert-secret", o.Cluster.CertSecret)
 	if err != nil {
 		return nil, err
@@ -139,11 +126,15 @@ func (o *Options) rotateCert(ctx context.Context, cluster *rest.Config) (*rotati
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(cluster)
+	generic := &genericapiserver.RecommendedConfig{}
+	if err := o.CoreAPI.ApplyTo(generic); err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(generic.ClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("create the client for the cluster: %w", err)
 	}
-	dynamic, err := dynamic.NewForConfig(cluster)
+	dynamic, err := dynamic.NewForConfig(generic.ClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("create the dynamic client for the cluster: %w", err)
 	}

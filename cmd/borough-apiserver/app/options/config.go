@@ -4,7 +4,6 @@
 package options
 
 import (
-	"context"
 	"fmt"
 
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
@@ -24,28 +23,20 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/pkg/generated/openapi"
 	"github.com/borough-io/borough/pkg/storage"
-	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
-// StartEtcd starts the embedded etcd and returns it. It returns nil if
-// --etcd-servers is set. The caller closes it after the server has ended.
-func (o *Options) StartEtcd(ctx context.Context) (*embedded.Server, error) {
-	if !o.Storage.Embedded() {
-		return nil, nil
-	}
-	return embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd")})
-}
-
-// Config returns the config of a server that stores objects in etcd, or in
-// --etcd-servers if etcd is nil. It opens the listener of the server.
-func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver.Config, error) {
+// Config returns the config of a server that uses the dependencies. It reads files
+// and, in a cluster, objects of the cluster; it creates none, and opens no port.
+func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	generic := genericapiserver.NewRecommendedConfig(o.codecs)
 	namer := apiopenapi.NewDefinitionNamer(o.scheme)
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIConfig.Info.Title = "Borough"
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = "Borough"
+
+	generic.AuditBackend, generic.AuditPolicyRuleEvaluator = deps.auditBackend, deps.auditPolicy
 
 	unread := unreadable.NewObjects()
 	for _, step := range []struct {
@@ -58,19 +49,19 @@ func (o *Options) Config(ctx context.Context, etcd *embedded.Server) (*apiserver
 		{"storage", func() error {
 			return o.Storage.ApplyTo(&generic.Config, storage.Config{
 				Scheme:     o.scheme,
-				Embedded:   etcd,
+				Embedded:   deps.etcd,
 				Namespaces: tenancy.Resource("namespaces"),
 				Namespaced: apiserver.Namespaced(),
 				Unreadable: unread,
 			})
 		}},
-		{"serving, authentication and authorization", func() error {
+		{"serving", func() error { return deps.serving.ApplyToConfig(&generic.Config) }},
+		{"authentication and authorization", func() error {
 			if o.Standalone {
-				return o.applyStandalone(generic)
+				return o.applyStandalone(generic, deps.pki)
 			}
-			return o.applyInCluster(ctx, generic)
+			return o.applyInCluster(generic)
 		}},
-		{"auditing", func() error { return o.Audit.ApplyTo(&generic.Config) }},
 	} {
 		if err := step.apply(); err != nil {
 			return nil, fmt.Errorf("set up %s: %w", step.name, err)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -49,24 +48,9 @@ func (o *Options) validateStandalone() []error {
 	return errs
 }
 
-// applyStandalone configures serving with the server's own certificates,
-// authentication by client certificates, and authorization by the built-in
-// policy.
-func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig) error {
-	pki, err := standalone.EnsurePKI(o.inDataDir("pki"), o.servingHosts())
-	if err != nil {
-		return err
-	}
-	kubeconfigs := standalone.Kubeconfigs{Server: "https://" + net.JoinHostPort(o.localHost(), strconv.Itoa(o.SecureServing.BindPort))}
-	if cert := &o.SecureServing.ServerCert.CertKey; cert.CertFile == "" && cert.KeyFile == "" {
-		cert.CertFile, cert.KeyFile = pki.ServingCertFile(), pki.ServingKeyFile()
-	} else if kubeconfigs.TrustedCA, err = os.ReadFile(cert.CertFile); err != nil {
-		return fmt.Errorf("read --tls-cert-file: %w", err)
-	}
-	if err := o.SecureServing.ApplyToConfig(&generic.Config); err != nil {
-		return err
-	}
-
+// applyStandalone configures authentication by client certificates and
+// authorization by the built-in policy.
+func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, pki *standalone.PKI) error {
 	clientCA, err := dynamiccertificates.NewDynamicCAContentFromFile("standalone-ca", pki.CAFile())
 	if err != nil {
 		return fmt.Errorf("read the CA: %w", err)
@@ -86,13 +70,8 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig) e
 	if generic.Authentication.Authenticator, err = standalone.NewAuthenticator(trusted, openPaths); err != nil {
 		return err
 	}
-	if generic.Authorization.Authorizer, err = standalone.NewAuthorizer(openPaths); err != nil {
-		return err
-	}
-
-	// Only after ApplyToConfig has opened the port: a server that cannot listen
-	// must not overwrite the kubeconfigs of the one that does.
-	return kubeconfigs.Write(pki, o.inDataDir("admin.kubeconfig"), o.inDataDir("controller.kubeconfig"))
+	generic.Authorization.Authorizer, err = standalone.NewAuthorizer(openPaths)
+	return err
 }
 
 // localHost returns the address of the server in the kubeconfigs.

@@ -1,0 +1,146 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// taken returns a port that another listener has.
+func taken(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+// free returns a port that can be opened.
+func free(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
+
+// TestConfigOpensNothing composes the config from options that nothing can be opened
+// with: the data directory is in a file, and the port is taken.
+func TestConfigOpensNothing(t *testing.T) {
+	dir, log := t.TempDir(), filepath.Join(t.TempDir(), "audit", "log")
+	opened, err := run(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps, err := opened.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := deps.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	before := files(t, dir)
+
+	o, err := run(t, "--standalone", "--data-dir="+filepath.Join(dir, "admin.kubeconfig", "data"), "--secure-port="+taken(t), "--audit-log-path="+log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := o.Config(deps)
+	if err != nil {
+		t.Fatalf("Config needs what Open opens: %v", err)
+	}
+	if got, want := config.Generic.SecureServing.Listener.Addr().(*net.TCPAddr).Port, opened.SecureServing.BindPort; got != want {
+		t.Errorf("the config listens on port %d, Open opened %d", got, want)
+	}
+	if after := files(t, dir); after != before {
+		t.Errorf("Config changed the data directory from\n%s\nto\n%s", before, after)
+	}
+	if _, err := os.Stat(filepath.Dir(log)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Config created the directory of the audit log: %v", err)
+	}
+}
+
+// files lists the files in a directory with their times, except those of etcd,
+// which runs.
+func files(t *testing.T, dir string) string {
+	t.Helper()
+	var list strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if path == filepath.Join(dir, "etcd") {
+			return filepath.SkipDir
+		}
+		info, err := entry.Info()
+		list.WriteString(path + " " + info.ModTime().String() + "\n")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.String()
+}
+
+// TestOpenFails checks that a server that cannot open something names the flag in
+// one line, and leaves nothing open.
+func TestOpenFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data, port := "--data-dir="+t.TempDir(), "--secure-port="+free(t)
+	for _, tc := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"data directory of etcd", []string{"--data-dir=" + file, port}, []string{"--data-dir: ", file}},
+		{"data directory of certificates", []string{"--data-dir=" + file, "--etcd-servers=http://127.0.0.1:1", port}, []string{"--data-dir: ", file}},
+		{"port", []string{data, "--secure-port=" + taken(t)}, []string{"--secure-port: ", "address already in use"}},
+		{"certificate", []string{data, port, "--tls-cert-file=" + file + ".crt", "--tls-private-key-file=" + file}, []string{"--tls-cert-file: ", file}},
+		{"audit log", []string{data, port, "--audit-log-path=" + file + "/log"}, []string{"auditing", file}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o, err := run(t, append([]string{"--standalone"}, tc.args...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps, err := o.Open(t.Context())
+			if err == nil {
+				t.Fatal("Open returned no error", deps.Close())
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("got %v, want one line with %q", err, want)
+				}
+			}
+		})
+	}
+	// What the failed ones had opened is closed.
+	o, err := run(t, "--standalone", data, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps, err := o.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := deps.Close(); err != nil {
+		t.Error(err)
+	}
+}

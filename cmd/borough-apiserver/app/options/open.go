@@ -1,0 +1,173 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"k8s.io/apiserver/pkg/audit"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"github.com/borough-io/borough/pkg/standalone"
+	"github.com/borough-io/borough/pkg/storage/embedded"
+)
+
+// Dependencies are what Open opens and creates for a server: the parts of its
+// configuration that have an effect outside of the process.
+type Dependencies struct {
+	etcd    *embedded.Server // nil with --etcd-servers
+	serving *genericoptions.SecureServingOptionsWithLoopback
+	pki     *standalone.PKI // nil unless standalone
+
+	auditBackend audit.Backend
+	auditPolicy  audit.PolicyRuleEvaluator
+}
+
+// Open starts the embedded etcd, ensures that the certificates exist, opens the
+// audit log and the port, and writes the kubeconfigs. Only Open creates files,
+// objects and listeners; Config composes them. The caller closes the dependencies
+// after the server has ended.
+func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
+	d := &Dependencies{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if o.Storage.Embedded() {
+		// First, because etcd locks the data directory.
+		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd")}); err != nil {
+			return nil, fmt.Errorf("--data-dir: %w", err)
+		}
+	}
+	// Copied, because the certificate and the listener are not options.
+	serving := *o.SecureServing.SecureServingOptions
+	d.serving = serving.WithLoopback()
+	openCertificate := o.openClusterCertificate
+	if o.Standalone {
+		openCertificate = o.openStandaloneCertificate
+	}
+	if err := openCertificate(ctx, d); err != nil {
+		return nil, err
+	}
+	if err := o.openAudit(d); err != nil {
+		return nil, fmt.Errorf("set up auditing: %w", err)
+	}
+	if err := d.openPort(); err != nil {
+		return nil, fmt.Errorf("--secure-port: %w", err)
+	}
+	if o.Standalone {
+		// Only after the port is open: a server that cannot listen must not overwrite
+		// the kubeconfigs of the one that does.
+		if err := o.writeKubeconfigs(d.pki); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// EtcdStopped returns a channel that is closed when the embedded etcd has stopped.
+// Without an embedded etcd it returns nil.
+func (d *Dependencies) EtcdStopped() <-chan struct{} {
+	if d.etcd == nil {
+		return nil
+	}
+	return d.etcd.Done()
+}
+
+// Close closes the port and the embedded etcd. The server must have ended, because
+// it closes its etcd clients when it does.
+func (d *Dependencies) Close() error {
+	var errs []error
+	if d.serving != nil && d.serving.Listener != nil {
+		// A server that has run has closed it.
+		if err := d.serving.Listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, fmt.Errorf("close the port: %w", err))
+		}
+	}
+	if d.etcd != nil {
+		errs = append(errs, d.etcd.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openStandaloneCertificate ensures that the PKI exists and serves with its
+// certificate, unless --tls-cert-file is set.
+func (o *Options) openStandaloneCertificate(_ context.Context, d *Dependencies) (err error) {
+	if d.pki, err = standalone.EnsurePKI(o.inDataDir("pki"), o.servingHosts()); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	if cert := &d.serving.ServerCert.CertKey; cert.CertFile == "" && cert.KeyFile == "" {
+		cert.CertFile, cert.KeyFile = d.pki.ServingCertFile(), d.pki.ServingKeyFile()
+	}
+	return nil
+}
+
+// openClusterCertificate ensures that there is a certificate to serve with: in
+// --serving-cert-secret, in --tls-cert-file, or a self-signed one.
+func (o *Options) openClusterCertificate(ctx context.Context, d *Dependencies) error {
+	if o.Cluster.CertSecret == "" {
+		if err := d.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+			return fmt.Errorf("create a serving certificate: %w", err)
+		}
+		return nil
+	}
+	rotator, err := o.rotateCert(ctx)
+	if err != nil {
+		return fmt.Errorf("--serving-cert-secret: %w", err)
+	}
+	d.serving.ServerCert.GeneratedCert = rotator
+	return nil
+}
+
+// openAudit opens the audit log. The library does that when it configures auditing.
+func (o *Options) openAudit(d *Dependencies) error {
+	config := &genericapiserver.Config{}
+	if err := o.EgressSelector.ApplyTo(config); err != nil {
+		return err
+	}
+	if err := o.Audit.ApplyTo(config); err != nil {
+		return err
+	}
+	d.auditBackend, d.auditPolicy = config.AuditBackend, config.AuditPolicyRuleEvaluator
+	return nil
+}
+
+// openPort listens on the port. The options of the library do that, if they have no
+// listener, when they are applied; these have nothing else to apply.
+func (d *Dependencies) openPort() error {
+	port := genericoptions.SecureServingOptions{
+		BindAddress:          d.serving.BindAddress,
+		BindPort:             d.serving.BindPort,
+		BindNetwork:          d.serving.BindNetwork,
+		PermitPortSharing:    d.serving.PermitPortSharing,
+		PermitAddressSharing: d.serving.PermitAddressSharing,
+	}
+	var info *genericapiserver.SecureServingInfo
+	if err := port.ApplyTo(&info); err != nil {
+		return err
+	}
+	d.serving.Listener = info.Listener
+	return nil
+}
+
+// writeKubeconfigs writes the kubeconfigs of the admin and of the controller.
+func (o *Options) writeKubeconfigs(pki *standalone.PKI) (err error) {
+	kubeconfigs := standalone.Kubeconfigs{Server: "https://" + net.JoinHostPort(o.localHost(), strconv.Itoa(o.SecureServing.BindPort))}
+	if file := o.SecureServing.ServerCert.CertKey.CertFile; file != "" {
+		if kubeconfigs.TrustedCA, err = os.ReadFile(file); err != nil {
+			return fmt.Errorf("--tls-cert-file: %w", err)
+		}
+	}
+	if err := kubeconfigs.Write(pki, o.inDataDir("admin.kubeconfig"), o.inDataDir("controller.kubeconfig")); err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	return nil
+}
