@@ -79,6 +79,7 @@ update-codegen update-format update-docs update-tidy: update-%:
 	hack/update-$*.sh
 
 verify-docs update-docs: build
+verify-manifests: kubectl
 
 .PHONY: help
 help: ## Show this.

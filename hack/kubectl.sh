@@ -2,14 +2,13 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds kubectl from the k8s.io/kubectl module (test/kubectl) into bin/kubectl or
-# the given file.
+# Builds kubectl (test/kubernetes/kubectl) into bin/kubectl or the given file.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-$PWD/bin/kubectl}
 
 mkdir -p "$(dirname "$out")"
-cd test/kubectl
+cd test/kubernetes
 # The libraries have the major version 0, kubectl has 1: v0.37.2 is v1.37.2.
 version=$(go list -m -f '{{.Version}}' k8s.io/kubectl)
-go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1${version#v0}" -o "$out" .
+go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1${version#v0}" -o "$out" ./kubectl

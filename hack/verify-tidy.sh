@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Checks that the go.mod of every module is tidy, that all of them require the same
-# version of the k8s.io libraries, and that none requires k8s.io/kubernetes. The
-# last two do not apply to test/kubernetes/kube, which builds the control plane of
-# another release.
+# version of the k8s.io libraries, that none requires k8s.io/kubernetes, and that
+# test/kubernetes has the versions of the root module, so that each package is
+# compiled once for both. Only the first applies to test/kubernetes/kube, which
+# builds the control plane of another release.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,16 +18,20 @@ for mod in $mods; do
         failed=1
     fi
 done
-product=$(grep -v '^test/kubernetes/' <<<"$mods")
 mods=$(grep -v '^test/kubernetes/kube/' <<<"$mods")
 # The staging libraries are released together, as v0.N.P.
-versions=$(grep -hoE 'k8s.io/(api|apimachinery|apiserver|cli-runtime|client-go|code-generator|component-base|component-helpers|kms|kubectl|metrics|streaming) v[0-9.]+' $product | awk '{ print $2 }' | sort -u)
+versions=$(grep -hoE 'k8s.io/(api|apimachinery|apiserver|cli-runtime|client-go|code-generator|component-base|component-helpers|kms|kubectl|metrics|streaming) v[0-9.]+' $mods | awk '{ print $2 }' | sort -u)
 if [[ $(wc -l <<<"$versions") != 1 ]]; then
     echo "verify-tidy: the k8s.io libraries are at several versions:" $versions >&2
     failed=1
 fi
-if grep -nE 'k8s.io/kubernetes ' $product; then
+if grep -nE 'k8s.io/kubernetes ' $mods; then
     echo "verify-tidy: k8s.io/kubernetes must not be required" >&2
+    failed=1
+fi
+requirements() { sed -n '/^exclude/,/^)/d; s/^\t\([^ ]*\) \(v[^ ]*\).*/\1 \2/p' "$1" | sort; }
+if join <(requirements go.mod) <(requirements test/kubernetes/go.mod) | awk '$2 != $3' | grep .; then
+    echo "verify-tidy: test/kubernetes requires another version of these modules than go.mod" >&2
     failed=1
 fi
 exit $failed

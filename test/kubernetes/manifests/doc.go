@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifests tests artifacts/deploy and artifacts/charts. It renders them
-// with the pinned kustomize and helm, and checks the output without a cluster.
+// with kubectl and helm, and checks the output without a cluster.
 package manifests

@@ -25,10 +25,12 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/borough-io/borough/test/e2e/harness"
 )
 
 const (
-	root      = "../.."
+	root      = "../../.."
 	chart     = root + "/artifacts/charts/borough"
 	namespace = "borough-system"
 	// kubeVersion is the oldest Kubernetes version that the chart supports.
@@ -39,35 +41,39 @@ const (
 // with which the chart must render the same objects.
 var cases = []string{"default", "cert-manager", "own-certificates-and-etcd", "everything"}
 
-// tools is where TestMain builds kustomize and helm.
+// tools is where TestMain builds helm.
 var tools, _ = filepath.Abs(root + "/.cache/tools")
 
 func TestMain(m *testing.M) {
 	// Both commands set up the logging of the process.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
-	build := exec.Command("go", "-C", root+"/hack/tools/manifests", "install", "tool")
+	build := exec.Command("go", "install", "tool")
 	build.Env = append(os.Environ(), "GOBIN="+tools, "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build kustomize and helm: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "build helm: %v\n%s", err, out)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	harness.Main(m, func(m *testing.M) (code int, err error) { return m.Run(), nil })
 }
 
-// run runs a tool and returns its standard output.
-func run(ctx context.Context, tool string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(tools, tool), args...)
+// run runs a program and returns its standard output.
+func run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s %q: %w\n%s", tool, args, err, stderr.Bytes())
+		return nil, fmt.Errorf("%s %q: %w\n%s", filepath.Base(program), args, err, stderr.Bytes())
 	}
 	return stdout.Bytes(), nil
 }
 
 func kustomize(t *testing.T, name string) []byte {
 	t.Helper()
-	out, err := run(t.Context(), "kustomize", "build", filepath.Join("testdata", name))
+	kubectl, err := harness.KubectlPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t.Context(), kubectl, "kustomize", filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +83,7 @@ func kustomize(t *testing.T, name string) []byte {
 // template renders the chart in the namespace of the kustomization. Later
 // arguments can override that.
 func template(ctx context.Context, args ...string) ([]byte, error) {
-	return run(ctx, "helm", append([]string{"template", "release", chart, "--kube-version=" + kubeVersion, "--namespace=" + namespace}, args...)...)
+	return run(ctx, filepath.Join(tools, "helm"), append([]string{"template", "release", chart, "--kube-version=" + kubeVersion, "--namespace=" + namespace}, args...)...)
 }
 
 func helm(t *testing.T, args ...string) []byte {

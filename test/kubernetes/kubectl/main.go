@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// kubectl is Kubernetes' command-line tool, built from the k8s.io/kubectl module
+// Command kubectl is Kubernetes' command-line tool, built from the k8s.io/kubectl module
 // in the version of Borough's other Kubernetes libraries. The tests use it, and
 // `make kubectl` builds it for users who have none.
 package main
