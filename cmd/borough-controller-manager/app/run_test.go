@@ -216,7 +216,7 @@ func TestRun(t *testing.T) {
 	p.eventuallyReady(t)
 	page := p.get("/metrics")
 	for _, name := range []string{
-		`workqueue_depth{name="namespace"}`, `workqueue_depth{name="namespace_retry"}`, "rest_client_requests_total",
+		`workqueue_depth{name="namespace"}`, `workqueue_retries_total{name="namespace"}`, "rest_client_requests_total",
 		"process_resident_memory_bytes", "borough_namespace_controller_oldest_termination_age_seconds",
 		"borough_namespace_controller_termination_duration_seconds_count", `borough_namespace_controller_stuck_namespaces{reason="failure"}`,
 	} {

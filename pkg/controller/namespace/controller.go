@@ -36,7 +36,13 @@ const (
 	// did not get through. It doubles from one to the other.
 	retryBaseDelay = 100 * time.Millisecond
 	retryMaxDelay  = 30 * time.Second
+	// firstPassTimeout is how long a first pass may keep a worker from other first
+	// passes. Most passes take milliseconds.
+	firstPassTimeout = time.Second
 )
+
+// errMadeWay is why a first pass was canceled.
+var errMadeWay = fmt.Errorf("the pass made way for other namespaces after %s", firstPassTimeout)
 
 // Controller purges the Namespaces that are being deleted.
 type Controller struct {
@@ -45,13 +51,9 @@ type Controller struct {
 	// purge makes one pass over a Namespace; see deletion.Deleter.Delete.
 	purge func(ctx context.Context, ns *v1.Namespace, since time.Time) error
 
-	// queue has the Namespaces to process for the first time or because they made
-	// progress, retryQueue those that were not finished then. A Namespace with
-	// retries belongs to retryQueue.
-	queue      workqueue.TypedInterface[string]
-	retryQueue workqueue.TypedRateLimitingInterface[string]
-	// working has the Namespaces that a worker of either queue is at.
-	working keySet
+	queue workqueue.TypedRateLimitingInterface[string]
+	// slots are for retries, and for first passes that take long.
+	slots *slots
 
 	terminations *terminations
 	watches      *contentWatches
@@ -90,10 +92,9 @@ func newController(client versioned.Interface, deletionClient deletion.Client, c
 		informer: tenancyinformers.NewTypedFilteredNamespaceInformer(client, 0, nil, func(opts *metav1.ListOptions) {
 			opts.FieldSelector = fields.OneTermEqualSelector("status.phase", string(v1.NamespaceTerminating)).String()
 		}),
-		queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: "namespace"}),
-		retryQueue: workqueue.NewTypedRateLimitingQueueWithConfig(
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryBaseDelay, retryMaxDelay),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace_retry"},
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"},
 		),
 		terminations: newTerminations(),
 	}
@@ -140,69 +141,76 @@ func (c *Controller) RunInformer(ctx context.Context) {
 }
 
 // RunWorkers purges Namespaces until the context ends, and returns when
-// everything that it started has ended. That many Namespaces are worked on at
-// once for the first time, and as many again that did not get through then. It
-// can be called once.
+// everything that it started has ended. There are two workers for each of the
+// given number, and that many slots: the other half of the workers is free for
+// first passes, regardless of what the slots are used for. It can be called once.
 func (c *Controller) RunWorkers(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting the namespace controller", "workers", workers)
 	defer logger.Info("The namespace controller has ended")
 
+	c.slots = &slots{free: workers}
 	var wg sync.WaitGroup
-	for range workers {
+	for range 2 * workers {
 		wg.Go(func() {
-			for c.nextFresh(ctx) {
-			}
-		})
-		wg.Go(func() {
-			for c.nextAgain(ctx) {
+			for c.processNext(ctx) {
 			}
 		})
 	}
 	<-ctx.Done()
 	c.queue.ShutDown()
-	c.retryQueue.ShutDown()
 	wg.Wait()
 	c.watches.wait()
 }
 
-func (c *Controller) nextFresh(ctx context.Context) bool {
+// processNext makes a pass over the next Namespace of the queue. It returns false
+// when the queue is shut down.
+func (c *Controller) processNext(ctx context.Context) bool {
 	key, quit := c.queue.Get()
 	if quit {
 		return false
 	}
 	defer c.queue.Done(key)
-	if c.retryQueue.NumRequeues(key) > 0 || !c.working.add(key) {
-		// It has its place in the other queue, where it waits for the worker
-		// that may be at it.
-		c.retryQueue.Add(key)
+	switch {
+	case c.queue.NumRequeues(key) == 0:
+		c.processFirst(ctx, key)
+	case c.slots.acquire(key):
+		// What failed may have failed for a kind that was not known.
+		c.process(ctx, ctx, key, time.Now())
+		c.slots.release()
+	default:
 		return true
 	}
-	defer c.working.remove(key)
-	c.process(ctx, key, c.terminations.seen(key))
+	if waiting, ok := c.slots.next(); ok {
+		c.queue.Add(waiting)
+	}
 	return true
 }
 
-func (c *Controller) nextAgain(ctx context.Context) bool {
-	key, quit := c.retryQueue.Get()
-	if quit {
-		return false
+// processFirst makes a pass over a Namespace that is not a retry. A pass that takes
+// longer than firstPassTimeout continues in a slot. If none is free, it is canceled
+// and retried.
+func (c *Controller) processFirst(ctx context.Context, key string) {
+	passCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	acquired := make(chan bool, 1)
+	timer := time.AfterFunc(firstPassTimeout, func() {
+		ok := c.slots.tryAcquire()
+		if !ok {
+			cancel(errMadeWay)
+		}
+		acquired <- ok
+	})
+	c.process(ctx, passCtx, key, c.terminations.seen(key))
+	if !timer.Stop() && <-acquired {
+		c.slots.release()
 	}
-	defer c.retryQueue.Done(key)
-	if !c.working.add(key) {
-		c.queue.Add(key)
-		return true
-	}
-	defer c.working.remove(key)
-	// What failed may have failed for a kind that was not known.
-	c.process(ctx, key, time.Now())
-	return true
 }
 
-// process makes one pass over a Namespace, and adds it to a queue if it needs
-// another one. Discovery must be newer than since.
-func (c *Controller) process(ctx context.Context, key string, since time.Time) {
+// process makes one pass over a Namespace, within passCtx, and adds it to the queue
+// if it needs another one. Discovery must be newer than since.
+func (c *Controller) process(ctx, passCtx context.Context, key string, since time.Time) {
 	ns, err := c.lister.Get(key)
 	if apierrors.IsNotFound(err) {
 		c.done(key)
@@ -212,7 +220,7 @@ func (c *Controller) process(ctx context.Context, key string, since time.Time) {
 	ctx = klog.NewContext(ctx, logger)
 
 	start := time.Now()
-	err = c.purge(ctx, ns, since)
+	err = c.purge(klog.NewContext(passCtx, logger), ns, since)
 	logger.V(4).Info("Made a pass over the namespace", "duration", time.Since(start), "outcome", err)
 	if err == nil {
 		c.done(key)
@@ -220,6 +228,9 @@ func (c *Controller) process(ctx context.Context, key string, since time.Time) {
 	}
 	if ctx.Err() != nil {
 		return
+	}
+	if passCtx.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(passCtx), err)
 	}
 	var remaining *deletion.ContentRemainingError
 	waiting := errors.As(err, &remaining)
@@ -233,20 +244,19 @@ func (c *Controller) process(ctx context.Context, key string, since time.Time) {
 		c.terminations.stuck(key, ns.UID, stuckOnFailure)
 		logger.Error(err, "Could not purge the namespace, will try again")
 	}
-	c.retryQueue.AddRateLimited(key)
+	c.queue.AddRateLimited(key)
 }
 
 // done forgets what was kept for another pass.
 func (c *Controller) done(key string) {
-	c.retryQueue.Forget(key)
+	c.queue.Forget(key)
 	c.watches.stop(key)
 }
 
 // wake has a Namespace worked on at once because its content changed in a way
-// that matters. It is not stuck then, so it does not queue up with those that
-// are.
+// that matters. It is not a retry then, so it does not wait for a slot.
 func (c *Controller) wake(key string) {
-	c.retryQueue.Forget(key)
+	c.queue.Forget(key)
 	c.queue.Add(key)
 }
 
@@ -272,30 +282,4 @@ func dropManagedFields(obj any) (any, error) {
 		ns.ManagedFields = nil
 	}
 	return obj, nil
-}
-
-// keySet is a set of keys that may be used by several goroutines.
-type keySet struct {
-	mu   sync.Mutex
-	keys map[string]struct{}
-}
-
-// add adds a key and reports whether it was not in the set.
-func (s *keySet) add(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.keys[key]; ok {
-		return false
-	}
-	if s.keys == nil {
-		s.keys = map[string]struct{}{}
-	}
-	s.keys[key] = struct{}{}
-	return true
-}
-
-func (s *keySet) remove(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.keys, key)
 }

@@ -191,6 +191,101 @@ func TestStuckNamespacesSlowNobody(t *testing.T) {
 	})
 }
 
+// TestHangingFirstPasses has far more Namespaces than workers, all of whose passes
+// hang. Those that are deleted after them wait for their turn, each for a bounded
+// time, and then not at all.
+func TestHangingFirstPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers, hanging = 3, 30
+		b := newBench(t, workers, func(ctx context.Context, b *bench, ns *v1.Namespace) error {
+			if strings.HasPrefix(ns.Name, "fresh") {
+				return b.remove(ns)
+			}
+			select {
+			case <-time.After(time.Hour):
+			case <-ctx.Done():
+			}
+			return errors.New("hangs")
+		})
+		for i := range hanging {
+			b.create(terminating(fmt.Sprint("hangs-", i), types.UID(fmt.Sprint(i))))
+		}
+		for i, within := range []time.Duration{hanging / workers * firstPassTimeout, 0, 0} {
+			name := fmt.Sprint("fresh-", i)
+			b.create(terminating(name, types.UID(name)))
+			time.Sleep(within)
+			synctest.Wait()
+			if len(b.attemptsAt(name)) == 0 {
+				t.Errorf("no pass over %s within %s", name, within)
+			}
+		}
+		time.Sleep(48 * time.Hour)
+		for i := range hanging {
+			if got := b.attemptsAt(fmt.Sprint("hangs-", i)); len(got) < 4 {
+				t.Errorf("passes over hangs-%d after %v s, want more", i, got)
+			}
+		}
+		b.stop()
+	})
+}
+
+// TestLongFirstPass checks that a pass that takes long is not interrupted while
+// there are no retries.
+func TestLongFirstPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(ctx context.Context, b *bench, ns *v1.Namespace) error {
+			select {
+			case <-time.After(time.Minute):
+				return b.remove(ns)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		for i := range 3 { // one after the other: the slot is free again
+			name := fmt.Sprint(i)
+			b.create(terminating(name, types.UID(name)))
+			time.Sleep(time.Hour)
+			if got := b.attemptsAt(name); len(got) != 1 {
+				t.Errorf("passes over %s after %v s, want one", name, got)
+			}
+		}
+		b.stop()
+	})
+}
+
+// TestWaitingRetries checks that a retry that waits for a slot does not keep those
+// behind it waiting when it needs the slot no longer.
+func TestWaitingRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := newBench(t, 1, func(_ context.Context, b *bench, ns *v1.Namespace) error {
+			if ns.Name == "slow" && len(b.attemptsAt("slow")) > 1 {
+				<-release
+			}
+			return errors.New("again")
+		})
+		b.create(terminating("slow", "slow"))
+		time.Sleep(retryBaseDelay) // slow has the only slot
+		for _, name := range []string{"woken", "behind"} {
+			b.create(terminating(name, types.UID(name)))
+		}
+		time.Sleep(retryBaseDelay) // and they wait for it
+		b.wake("woken")
+		synctest.Wait()
+		if got := b.attemptsAt("woken"); len(got) != 2 {
+			t.Errorf("passes over a Namespace that was woken after %v s, want two", got)
+		}
+		b.done("woken")
+		before := len(b.attemptsAt("behind"))
+		close(release)
+		synctest.Wait()
+		if got := b.attemptsAt("behind"); len(got) == before {
+			t.Errorf("passes over the Namespace that waited next after %v s, want another", got)
+		}
+		b.stop()
+	})
+}
+
 // TestBackoff shows that a failure is tried again ever later, within bounds,
 // and each time with discovery newer than the attempt.
 func TestBackoff(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 
 const metricsSubsystem = "borough_namespace_controller"
 
-// controllerMetrics are the controller's own metrics. Those of its queues, by
-// the names "namespace" and "namespace_retry", come with the metrics provider
-// that the process sets for work queues.
+// controllerMetrics are the controller's own metrics. The metrics provider that
+// the process sets for work queues has those of its queue, with the name
+// "namespace".
 type controllerMetrics struct {
 	purged              *metrics.CounterVec
 	terminationDuration *metrics.Histogram
