@@ -53,7 +53,7 @@ go-to-protobuf \
 echo "deepcopy, defaults, conversions"
 find pkg/apis -name 'zz_generated.*.go' -delete
 deepcopy-gen --go-header-file "$header" --output-file zz_generated.deepcopy.go $internal $v1
-defaulter-gen --go-header-file "$header" --output-file zz_generated.defaults.go $v1
+defaulter-gen --go-header-file "$header" --output-file zz_generated.defaults.go --extra-peer-dirs $module/pkg/corepod/defaults $v1
 conversion-gen --go-header-file "$header" --output-file zz_generated.conversion.go $v1
 
 echo "OpenAPI"

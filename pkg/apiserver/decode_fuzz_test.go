@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
 	"github.com/borough-io/borough/test/attack"
 )
 
@@ -83,7 +85,8 @@ func FuzzDecode(f *testing.F) {
 func validate(object runtime.Object) field.ErrorList {
 	switch object := object.(type) {
 	case *tenancy.Pod:
-		return append(validation.ValidatePodCreate(object), validation.ValidatePodUpdate(object, object)...)
+		pod := (*corev1.Pod)(object)
+		return append(corevalidation.ValidatePodCreate(pod), corevalidation.ValidatePodUpdate(pod, pod)...)
 	case *tenancy.LimitRange:
 		return validation.ValidateLimitRange(object)
 	case *tenancy.Namespace:
@@ -91,7 +94,7 @@ func validate(object runtime.Object) field.ErrorList {
 	case *tenancy.NamespacePurge:
 		return validation.ValidateNamespacePurge(object)
 	case *tenancy.Binding:
-		return validation.ValidatePodBinding(object)
+		return corevalidation.ValidatePodBinding((*corev1.Binding)(object))
 	}
 	return nil
 }

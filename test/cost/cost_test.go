@@ -27,11 +27,11 @@ var (
 var counted = []string{
 	"github.com/borough-io/borough/pkg/admission/...",
 	"github.com/borough-io/borough/pkg/apis/tenancy",
-	"github.com/borough-io/borough/pkg/apis/tenancy/qos",
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits",
 	"github.com/borough-io/borough/pkg/apis/tenancy/v1",
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation",
 	"github.com/borough-io/borough/pkg/apiserver",
+	"github.com/borough-io/borough/pkg/corepod/...",
 	"github.com/borough-io/borough/pkg/registry/...",
 	"github.com/pmezard/go-difflib/difflib",
 	"go.yaml.in/yaml/v2",

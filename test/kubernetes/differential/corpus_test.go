@@ -28,7 +28,7 @@ type corpusCase struct {
 // readCorpus reads the test cases of Pod validation.
 func readCorpus(t *testing.T) (all []corpusCase) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(harness.Root, "pkg/apis/tenancy/validation/testdata/pod/*.yaml"))
+	files, err := filepath.Glob(filepath.Join(harness.Root, "pkg/corepod/validation/testdata/*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no test cases of validation: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/borough-io/borough/pkg/corepod/defaults"
 )
 
 func addDefaultingFuncs(scheme *runtime.Scheme) error {
@@ -34,4 +36,10 @@ func SetDefaults_NamespaceStatus(obj *NamespaceStatus) {
 	if obj.Phase == "" {
 		obj.Phase = NamespaceActive
 	}
+}
+
+// SetDefaults_Pod sets what depends on more than one part of the Pod. The defaults
+// of its parts are those of the types of core/v1.
+func SetDefaults_Pod(obj *Pod) {
+	defaults.SetDefaults_Pod((*corev1.Pod)(obj))
 }

@@ -9,6 +9,7 @@
 package v1
 
 import (
+	defaults "github.com/borough-io/borough/pkg/corepod/defaults"
 	corev1 "k8s.io/api/core/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
@@ -30,11 +31,11 @@ func SetObjectDefaults_LimitRange(in *LimitRange) {
 	for i := range in.Spec.Limits {
 		a := &in.Spec.Limits[i]
 		SetDefaults_LimitRangeItem(a)
-		SetDefaults_ResourceList(&a.Max)
-		SetDefaults_ResourceList(&a.Min)
-		SetDefaults_ResourceList(&a.Default)
-		SetDefaults_ResourceList(&a.DefaultRequest)
-		SetDefaults_ResourceList(&a.MaxLimitRequestRatio)
+		defaults.SetDefaults_ResourceList(&a.Max)
+		defaults.SetDefaults_ResourceList(&a.Min)
+		defaults.SetDefaults_ResourceList(&a.Default)
+		defaults.SetDefaults_ResourceList(&a.DefaultRequest)
+		defaults.SetDefaults_ResourceList(&a.MaxLimitRequestRatio)
 	}
 }
 
@@ -59,15 +60,15 @@ func SetObjectDefaults_NamespaceList(in *NamespaceList) {
 
 func SetObjectDefaults_Pod(in *Pod) {
 	SetDefaults_Pod(in)
-	SetDefaults_PodSpec(&in.Spec)
+	defaults.SetDefaults_PodSpec(&in.Spec)
 	for i := range in.Spec.Volumes {
 		a := &in.Spec.Volumes[i]
-		SetDefaults_Volume(a)
+		defaults.SetDefaults_Volume(a)
 		if a.VolumeSource.HostPath != nil {
-			SetDefaults_HostPathVolumeSource(a.VolumeSource.HostPath)
+			defaults.SetDefaults_HostPathVolumeSource(a.VolumeSource.HostPath)
 		}
 		if a.VolumeSource.Secret != nil {
-			SetDefaults_SecretVolumeSource(a.VolumeSource.Secret)
+			defaults.SetDefaults_SecretVolumeSource(a.VolumeSource.Secret)
 		}
 		if a.VolumeSource.ISCSI != nil {
 			if a.VolumeSource.ISCSI.ISCSIInterface == "" {
@@ -86,16 +87,16 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.VolumeSource.DownwardAPI != nil {
-			SetDefaults_DownwardAPIVolumeSource(a.VolumeSource.DownwardAPI)
+			defaults.SetDefaults_DownwardAPIVolumeSource(a.VolumeSource.DownwardAPI)
 			for j := range a.VolumeSource.DownwardAPI.Items {
 				b := &a.VolumeSource.DownwardAPI.Items[j]
 				if b.FieldRef != nil {
-					SetDefaults_ObjectFieldSelector(b.FieldRef)
+					defaults.SetDefaults_ObjectFieldSelector(b.FieldRef)
 				}
 			}
 		}
 		if a.VolumeSource.ConfigMap != nil {
-			SetDefaults_ConfigMapVolumeSource(a.VolumeSource.ConfigMap)
+			defaults.SetDefaults_ConfigMapVolumeSource(a.VolumeSource.ConfigMap)
 		}
 		if a.VolumeSource.AzureDisk != nil {
 			if a.VolumeSource.AzureDisk.CachingMode == nil {
@@ -116,19 +117,19 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.VolumeSource.Projected != nil {
-			SetDefaults_ProjectedVolumeSource(a.VolumeSource.Projected)
+			defaults.SetDefaults_ProjectedVolumeSource(a.VolumeSource.Projected)
 			for j := range a.VolumeSource.Projected.Sources {
 				b := &a.VolumeSource.Projected.Sources[j]
 				if b.DownwardAPI != nil {
 					for k := range b.DownwardAPI.Items {
 						c := &b.DownwardAPI.Items[k]
 						if c.FieldRef != nil {
-							SetDefaults_ObjectFieldSelector(c.FieldRef)
+							defaults.SetDefaults_ObjectFieldSelector(c.FieldRef)
 						}
 					}
 				}
 				if b.ServiceAccountToken != nil {
-					SetDefaults_ServiceAccountTokenProjection(b.ServiceAccountToken)
+					defaults.SetDefaults_ServiceAccountTokenProjection(b.ServiceAccountToken)
 				}
 			}
 		}
@@ -142,15 +143,15 @@ func SetObjectDefaults_Pod(in *Pod) {
 		}
 		if a.VolumeSource.Ephemeral != nil {
 			if a.VolumeSource.Ephemeral.VolumeClaimTemplate != nil {
-				SetDefaults_PersistentVolumeClaimSpec(&a.VolumeSource.Ephemeral.VolumeClaimTemplate.Spec)
-				SetDefaults_ResourceList(&a.VolumeSource.Ephemeral.VolumeClaimTemplate.Spec.Resources.Limits)
-				SetDefaults_ResourceList(&a.VolumeSource.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests)
+				defaults.SetDefaults_PersistentVolumeClaimSpec(&a.VolumeSource.Ephemeral.VolumeClaimTemplate.Spec)
+				defaults.SetDefaults_ResourceList(&a.VolumeSource.Ephemeral.VolumeClaimTemplate.Spec.Resources.Limits)
+				defaults.SetDefaults_ResourceList(&a.VolumeSource.Ephemeral.VolumeClaimTemplate.Spec.Resources.Requests)
 			}
 		}
 	}
 	for i := range in.Spec.InitContainers {
 		a := &in.Spec.InitContainers[i]
-		SetDefaults_Container(a)
+		defaults.SetDefaults_Container(a)
 		for j := range a.Ports {
 			b := &a.Ports[j]
 			if b.Protocol == "" {
@@ -161,7 +162,7 @@ func SetObjectDefaults_Pod(in *Pod) {
 			b := &a.Env[j]
 			if b.ValueFrom != nil {
 				if b.ValueFrom.FieldRef != nil {
-					SetDefaults_ObjectFieldSelector(b.ValueFrom.FieldRef)
+					defaults.SetDefaults_ObjectFieldSelector(b.ValueFrom.FieldRef)
 				}
 				if b.ValueFrom.FileKeyRef != nil {
 					if b.ValueFrom.FileKeyRef.Optional == nil {
@@ -171,12 +172,12 @@ func SetObjectDefaults_Pod(in *Pod) {
 				}
 			}
 		}
-		SetDefaults_ResourceList(&a.Resources.Limits)
-		SetDefaults_ResourceList(&a.Resources.Requests)
+		defaults.SetDefaults_ResourceList(&a.Resources.Limits)
+		defaults.SetDefaults_ResourceList(&a.Resources.Requests)
 		if a.LivenessProbe != nil {
-			SetDefaults_Probe(a.LivenessProbe)
+			defaults.SetDefaults_Probe(a.LivenessProbe)
 			if a.LivenessProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.LivenessProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.LivenessProbe.ProbeHandler.HTTPGet)
 			}
 			if a.LivenessProbe.ProbeHandler.GRPC != nil {
 				if a.LivenessProbe.ProbeHandler.GRPC.Service == nil {
@@ -186,9 +187,9 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.ReadinessProbe != nil {
-			SetDefaults_Probe(a.ReadinessProbe)
+			defaults.SetDefaults_Probe(a.ReadinessProbe)
 			if a.ReadinessProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.ReadinessProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.ReadinessProbe.ProbeHandler.HTTPGet)
 			}
 			if a.ReadinessProbe.ProbeHandler.GRPC != nil {
 				if a.ReadinessProbe.ProbeHandler.GRPC.Service == nil {
@@ -198,9 +199,9 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.StartupProbe != nil {
-			SetDefaults_Probe(a.StartupProbe)
+			defaults.SetDefaults_Probe(a.StartupProbe)
 			if a.StartupProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.StartupProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.StartupProbe.ProbeHandler.HTTPGet)
 			}
 			if a.StartupProbe.ProbeHandler.GRPC != nil {
 				if a.StartupProbe.ProbeHandler.GRPC.Service == nil {
@@ -212,19 +213,19 @@ func SetObjectDefaults_Pod(in *Pod) {
 		if a.Lifecycle != nil {
 			if a.Lifecycle.PostStart != nil {
 				if a.Lifecycle.PostStart.HTTPGet != nil {
-					SetDefaults_HTTPGetAction(a.Lifecycle.PostStart.HTTPGet)
+					defaults.SetDefaults_HTTPGetAction(a.Lifecycle.PostStart.HTTPGet)
 				}
 			}
 			if a.Lifecycle.PreStop != nil {
 				if a.Lifecycle.PreStop.HTTPGet != nil {
-					SetDefaults_HTTPGetAction(a.Lifecycle.PreStop.HTTPGet)
+					defaults.SetDefaults_HTTPGetAction(a.Lifecycle.PreStop.HTTPGet)
 				}
 			}
 		}
 	}
 	for i := range in.Spec.Containers {
 		a := &in.Spec.Containers[i]
-		SetDefaults_Container(a)
+		defaults.SetDefaults_Container(a)
 		for j := range a.Ports {
 			b := &a.Ports[j]
 			if b.Protocol == "" {
@@ -235,7 +236,7 @@ func SetObjectDefaults_Pod(in *Pod) {
 			b := &a.Env[j]
 			if b.ValueFrom != nil {
 				if b.ValueFrom.FieldRef != nil {
-					SetDefaults_ObjectFieldSelector(b.ValueFrom.FieldRef)
+					defaults.SetDefaults_ObjectFieldSelector(b.ValueFrom.FieldRef)
 				}
 				if b.ValueFrom.FileKeyRef != nil {
 					if b.ValueFrom.FileKeyRef.Optional == nil {
@@ -245,12 +246,12 @@ func SetObjectDefaults_Pod(in *Pod) {
 				}
 			}
 		}
-		SetDefaults_ResourceList(&a.Resources.Limits)
-		SetDefaults_ResourceList(&a.Resources.Requests)
+		defaults.SetDefaults_ResourceList(&a.Resources.Limits)
+		defaults.SetDefaults_ResourceList(&a.Resources.Requests)
 		if a.LivenessProbe != nil {
-			SetDefaults_Probe(a.LivenessProbe)
+			defaults.SetDefaults_Probe(a.LivenessProbe)
 			if a.LivenessProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.LivenessProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.LivenessProbe.ProbeHandler.HTTPGet)
 			}
 			if a.LivenessProbe.ProbeHandler.GRPC != nil {
 				if a.LivenessProbe.ProbeHandler.GRPC.Service == nil {
@@ -260,9 +261,9 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.ReadinessProbe != nil {
-			SetDefaults_Probe(a.ReadinessProbe)
+			defaults.SetDefaults_Probe(a.ReadinessProbe)
 			if a.ReadinessProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.ReadinessProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.ReadinessProbe.ProbeHandler.HTTPGet)
 			}
 			if a.ReadinessProbe.ProbeHandler.GRPC != nil {
 				if a.ReadinessProbe.ProbeHandler.GRPC.Service == nil {
@@ -272,9 +273,9 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.StartupProbe != nil {
-			SetDefaults_Probe(a.StartupProbe)
+			defaults.SetDefaults_Probe(a.StartupProbe)
 			if a.StartupProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.StartupProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.StartupProbe.ProbeHandler.HTTPGet)
 			}
 			if a.StartupProbe.ProbeHandler.GRPC != nil {
 				if a.StartupProbe.ProbeHandler.GRPC.Service == nil {
@@ -286,19 +287,19 @@ func SetObjectDefaults_Pod(in *Pod) {
 		if a.Lifecycle != nil {
 			if a.Lifecycle.PostStart != nil {
 				if a.Lifecycle.PostStart.HTTPGet != nil {
-					SetDefaults_HTTPGetAction(a.Lifecycle.PostStart.HTTPGet)
+					defaults.SetDefaults_HTTPGetAction(a.Lifecycle.PostStart.HTTPGet)
 				}
 			}
 			if a.Lifecycle.PreStop != nil {
 				if a.Lifecycle.PreStop.HTTPGet != nil {
-					SetDefaults_HTTPGetAction(a.Lifecycle.PreStop.HTTPGet)
+					defaults.SetDefaults_HTTPGetAction(a.Lifecycle.PreStop.HTTPGet)
 				}
 			}
 		}
 	}
 	for i := range in.Spec.EphemeralContainers {
 		a := &in.Spec.EphemeralContainers[i]
-		SetDefaults_EphemeralContainer(a)
+		defaults.SetDefaults_EphemeralContainer(a)
 		for j := range a.EphemeralContainerCommon.Ports {
 			b := &a.EphemeralContainerCommon.Ports[j]
 			if b.Protocol == "" {
@@ -309,7 +310,7 @@ func SetObjectDefaults_Pod(in *Pod) {
 			b := &a.EphemeralContainerCommon.Env[j]
 			if b.ValueFrom != nil {
 				if b.ValueFrom.FieldRef != nil {
-					SetDefaults_ObjectFieldSelector(b.ValueFrom.FieldRef)
+					defaults.SetDefaults_ObjectFieldSelector(b.ValueFrom.FieldRef)
 				}
 				if b.ValueFrom.FileKeyRef != nil {
 					if b.ValueFrom.FileKeyRef.Optional == nil {
@@ -319,12 +320,12 @@ func SetObjectDefaults_Pod(in *Pod) {
 				}
 			}
 		}
-		SetDefaults_ResourceList(&a.EphemeralContainerCommon.Resources.Limits)
-		SetDefaults_ResourceList(&a.EphemeralContainerCommon.Resources.Requests)
+		defaults.SetDefaults_ResourceList(&a.EphemeralContainerCommon.Resources.Limits)
+		defaults.SetDefaults_ResourceList(&a.EphemeralContainerCommon.Resources.Requests)
 		if a.EphemeralContainerCommon.LivenessProbe != nil {
-			SetDefaults_Probe(a.EphemeralContainerCommon.LivenessProbe)
+			defaults.SetDefaults_Probe(a.EphemeralContainerCommon.LivenessProbe)
 			if a.EphemeralContainerCommon.LivenessProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.LivenessProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.LivenessProbe.ProbeHandler.HTTPGet)
 			}
 			if a.EphemeralContainerCommon.LivenessProbe.ProbeHandler.GRPC != nil {
 				if a.EphemeralContainerCommon.LivenessProbe.ProbeHandler.GRPC.Service == nil {
@@ -334,9 +335,9 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.EphemeralContainerCommon.ReadinessProbe != nil {
-			SetDefaults_Probe(a.EphemeralContainerCommon.ReadinessProbe)
+			defaults.SetDefaults_Probe(a.EphemeralContainerCommon.ReadinessProbe)
 			if a.EphemeralContainerCommon.ReadinessProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.ReadinessProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.ReadinessProbe.ProbeHandler.HTTPGet)
 			}
 			if a.EphemeralContainerCommon.ReadinessProbe.ProbeHandler.GRPC != nil {
 				if a.EphemeralContainerCommon.ReadinessProbe.ProbeHandler.GRPC.Service == nil {
@@ -346,9 +347,9 @@ func SetObjectDefaults_Pod(in *Pod) {
 			}
 		}
 		if a.EphemeralContainerCommon.StartupProbe != nil {
-			SetDefaults_Probe(a.EphemeralContainerCommon.StartupProbe)
+			defaults.SetDefaults_Probe(a.EphemeralContainerCommon.StartupProbe)
 			if a.EphemeralContainerCommon.StartupProbe.ProbeHandler.HTTPGet != nil {
-				SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.StartupProbe.ProbeHandler.HTTPGet)
+				defaults.SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.StartupProbe.ProbeHandler.HTTPGet)
 			}
 			if a.EphemeralContainerCommon.StartupProbe.ProbeHandler.GRPC != nil {
 				if a.EphemeralContainerCommon.StartupProbe.ProbeHandler.GRPC.Service == nil {
@@ -360,50 +361,50 @@ func SetObjectDefaults_Pod(in *Pod) {
 		if a.EphemeralContainerCommon.Lifecycle != nil {
 			if a.EphemeralContainerCommon.Lifecycle.PostStart != nil {
 				if a.EphemeralContainerCommon.Lifecycle.PostStart.HTTPGet != nil {
-					SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.Lifecycle.PostStart.HTTPGet)
+					defaults.SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.Lifecycle.PostStart.HTTPGet)
 				}
 			}
 			if a.EphemeralContainerCommon.Lifecycle.PreStop != nil {
 				if a.EphemeralContainerCommon.Lifecycle.PreStop.HTTPGet != nil {
-					SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.Lifecycle.PreStop.HTTPGet)
+					defaults.SetDefaults_HTTPGetAction(a.EphemeralContainerCommon.Lifecycle.PreStop.HTTPGet)
 				}
 			}
 		}
 	}
-	SetDefaults_ResourceList(&in.Spec.Overhead)
+	defaults.SetDefaults_ResourceList(&in.Spec.Overhead)
 	if in.Spec.Resources != nil {
-		SetDefaults_ResourceList(&in.Spec.Resources.Limits)
-		SetDefaults_ResourceList(&in.Spec.Resources.Requests)
+		defaults.SetDefaults_ResourceList(&in.Spec.Resources.Limits)
+		defaults.SetDefaults_ResourceList(&in.Spec.Resources.Requests)
 	}
-	SetDefaults_PodStatus(&in.Status)
+	defaults.SetDefaults_PodStatus(&in.Status)
 	for i := range in.Status.InitContainerStatuses {
 		a := &in.Status.InitContainerStatuses[i]
-		SetDefaults_ResourceList(&a.AllocatedResources)
+		defaults.SetDefaults_ResourceList(&a.AllocatedResources)
 		if a.Resources != nil {
-			SetDefaults_ResourceList(&a.Resources.Limits)
-			SetDefaults_ResourceList(&a.Resources.Requests)
+			defaults.SetDefaults_ResourceList(&a.Resources.Limits)
+			defaults.SetDefaults_ResourceList(&a.Resources.Requests)
 		}
 	}
 	for i := range in.Status.ContainerStatuses {
 		a := &in.Status.ContainerStatuses[i]
-		SetDefaults_ResourceList(&a.AllocatedResources)
+		defaults.SetDefaults_ResourceList(&a.AllocatedResources)
 		if a.Resources != nil {
-			SetDefaults_ResourceList(&a.Resources.Limits)
-			SetDefaults_ResourceList(&a.Resources.Requests)
+			defaults.SetDefaults_ResourceList(&a.Resources.Limits)
+			defaults.SetDefaults_ResourceList(&a.Resources.Requests)
 		}
 	}
 	for i := range in.Status.EphemeralContainerStatuses {
 		a := &in.Status.EphemeralContainerStatuses[i]
-		SetDefaults_ResourceList(&a.AllocatedResources)
+		defaults.SetDefaults_ResourceList(&a.AllocatedResources)
 		if a.Resources != nil {
-			SetDefaults_ResourceList(&a.Resources.Limits)
-			SetDefaults_ResourceList(&a.Resources.Requests)
+			defaults.SetDefaults_ResourceList(&a.Resources.Limits)
+			defaults.SetDefaults_ResourceList(&a.Resources.Requests)
 		}
 	}
-	SetDefaults_ResourceList(&in.Status.AllocatedResources)
+	defaults.SetDefaults_ResourceList(&in.Status.AllocatedResources)
 	if in.Status.Resources != nil {
-		SetDefaults_ResourceList(&in.Status.Resources.Limits)
-		SetDefaults_ResourceList(&in.Status.Resources.Requests)
+		defaults.SetDefaults_ResourceList(&in.Status.Resources.Limits)
+		defaults.SetDefaults_ResourceList(&in.Status.Resources.Requests)
 	}
 }
 

@@ -5,6 +5,8 @@ package validation
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,12 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
 )
 
 // ValidateLimitRange checks a LimitRange that is created or updated. The rules
 // and their texts are those of core/v1.
 func ValidateLimitRange(lr *tenancy.LimitRange) field.ErrorList {
-	errs := validateObjectMeta(&lr.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := corevalidation.ValidateObjectMeta(&lr.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	seen := sets.New[corev1.LimitType]()
 	for i := range lr.Spec.Limits {
 		item, path := &lr.Spec.Limits[i], field.NewPath("spec", "limits").Index(i)
@@ -37,34 +40,42 @@ func ValidateLimitRange(lr *tenancy.LimitRange) field.ErrorList {
 // ValidateLimitRangeUpdate checks a LimitRange that replaces another: all but
 // the fixed part of its metadata may change.
 func ValidateLimitRangeUpdate(newLR, oldLR *tenancy.LimitRange) field.ErrorList {
-	errs := validateObjectMetaUpdate(&newLR.ObjectMeta, &oldLR.ObjectMeta, field.NewPath("metadata"))
+	errs := corevalidation.ValidateObjectMetaUpdate(&newLR.ObjectMeta, &oldLR.ObjectMeta, field.NewPath("metadata"))
 	return append(errs, ValidateLimitRange(newLR)...)
 }
 
 func validateLimitType(value corev1.LimitType, path *field.Path) field.ErrorList {
 	if msgs := content.IsLabelKey(string(value)); len(msgs) > 0 {
-		return invalid(path, value, msgs)
+		return invalid(path, value, msgs...)
 	}
 	switch value {
 	case corev1.LimitTypePod, corev1.LimitTypeContainer, corev1.LimitTypePersistentVolumeClaim:
 		return nil
 	}
 	if !strings.Contains(string(value), "/") {
-		return invalid(path, value, []string{"must be a standard limit type or fully qualified"})
+		return invalid(path, value, "must be a standard limit type or fully qualified")
 	}
 	return nil
 }
 
+func invalid(path *field.Path, value corev1.LimitType, msgs ...string) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range msgs {
+		errs = append(errs, field.Invalid(path, value, msg))
+	}
+	return errs
+}
+
 func validateLimitRangeItem(item *corev1.LimitRangeItem, path *field.Path) field.ErrorList {
-	validateName := ValidateResourceName
+	validateName := corevalidation.ValidateResourceName
 	if item.Type == corev1.LimitTypePod || item.Type == corev1.LimitTypeContainer {
-		validateName = ValidateContainerResourceName
+		validateName = corevalidation.ValidateContainerResourceName
 	}
 
 	var errs field.ErrorList
 	resources := sets.New[corev1.ResourceName]()
 	validateNames := func(list corev1.ResourceList, name string) {
-		for _, key := range sortedKeys(list) {
+		for _, key := range slices.Sorted(maps.Keys(list)) {
 			errs = append(errs, validateName(key, path.Child(name).Key(string(key)))...)
 			resources.Insert(key)
 		}
@@ -156,7 +167,7 @@ func (b limitBounds) validate(name corev1.ResourceName, path *field.Path) field.
 			report("maxLimitRequestRatio", b.maxRatio, "ratio %s is greater than max/min = %f", b.maxRatio, largest)
 		}
 	}
-	if b.defaultLimit != nil && b.defaultRequest != nil && !IsOvercommitAllowed(name) && b.defaultLimit.Cmp(*b.defaultRequest) != 0 {
+	if b.defaultLimit != nil && b.defaultRequest != nil && !corevalidation.IsOvercommitAllowed(name) && b.defaultLimit.Cmp(*b.defaultRequest) != 0 {
 		report("defaultRequest", b.defaultRequest, "default value %s must equal to defaultRequest value %s in %s", b.defaultLimit, b.defaultRequest, name)
 	}
 	return errs

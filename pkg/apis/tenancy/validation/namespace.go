@@ -4,30 +4,28 @@
 package validation
 
 import (
-	"strings"
-
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
 )
 
 // ValidateNamespace checks a Namespace that is created or updated. The rules
 // are those of core/v1.
 func ValidateNamespace(ns *tenancy.Namespace) field.ErrorList {
-	errs := validateObjectMeta(&ns.ObjectMeta, false, apivalidation.ValidateNamespaceName, field.NewPath("metadata"))
+	errs := corevalidation.ValidateObjectMeta(&ns.ObjectMeta, false, apivalidation.ValidateNamespaceName, field.NewPath("metadata"))
 	path := field.NewPath("spec", "finalizers")
 	for _, finalizer := range ns.Spec.Finalizers {
 		// core/v1 names the list and not the item here, unlike in finalize.
-		errs = append(errs, validateFinalizerName(finalizer, path)...)
+		errs = append(errs, corevalidation.ValidateFinalizerName(string(finalizer), path)...)
 	}
 	return errs
 }
 
 // ValidateNamespaceUpdate checks what an update changes.
 func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
-	errs := validateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
+	errs := corevalidation.ValidateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
 	// It would have no effect.
 	if newNS.Spec.DeletionProtection && !oldNS.Spec.DeletionProtection && !oldNS.DeletionTimestamp.IsZero() {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "deletionProtection"), "may not be set on a namespace that is being deleted: there is no way back"))
@@ -60,23 +58,7 @@ func ValidateNamespaceFinalizeUpdate(newNS, oldNS *tenancy.Namespace) field.Erro
 	errs := ValidateNamespaceUpdate(newNS, oldNS)
 	path := field.NewPath("spec", "finalizers")
 	for i, finalizer := range newNS.Spec.Finalizers {
-		errs = append(errs, validateFinalizerName(finalizer, path.Index(i))...)
+		errs = append(errs, corevalidation.ValidateFinalizerName(string(finalizer), path.Index(i))...)
 	}
 	return errs
-}
-
-func validateFinalizerName(name tenancy.FinalizerName, path *field.Path) field.ErrorList {
-	errs := apivalidation.ValidateFinalizerName(string(name), path)
-	if !strings.Contains(string(name), "/") && !isStandardFinalizer(string(name)) {
-		errs = append(errs, field.Invalid(path, string(name), "name is neither a standard finalizer name nor is it fully qualified"))
-	}
-	return errs
-}
-
-func isStandardFinalizer(name string) bool {
-	switch name {
-	case string(tenancy.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
-		return true
-	}
-	return false
 }

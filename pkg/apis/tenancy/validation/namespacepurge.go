@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
 )
 
 // ValidateNamespacePurge checks a NamespacePurge.
 func ValidateNamespacePurge(purge *tenancy.NamespacePurge) field.ErrorList {
-	errs := validateObjectMeta(&purge.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := corevalidation.ValidateObjectMeta(&purge.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	if purge.Spec.NamespaceUID == "" {
 		errs = append(errs, field.Required(field.NewPath("spec", "namespaceUID"), "must be the metadata.uid of the namespace to purge"))
 	}

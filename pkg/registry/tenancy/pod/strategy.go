@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pod holds the rules that apply when Pods are created, changed,
-// deleted, selected and printed.
+// deleted, selected and printed. Most are those of core/v1, which package corepod has.
 package pod
 
 import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,14 +17,19 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/qos"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+	"github.com/borough-io/borough/pkg/corepod/prepare"
+	"github.com/borough-io/borough/pkg/corepod/validation"
+	"github.com/borough-io/borough/pkg/corepod/warnings"
 	"github.com/borough-io/borough/pkg/registry/errorlimit"
 )
 
 // apiVersion is the version whose fields the strategies reset.
 var apiVersion = fieldpath.APIVersion(v1.SchemeGroupVersion.String())
+
+// core returns the Pod as one of core/v1, which has the same fields. They share their
+// content.
+func core(obj runtime.Object) *corev1.Pod { return (*corev1.Pod)(obj.(*tenancy.Pod)) }
 
 // base is what the strategies of the resource and its subresources share.
 type base struct {
@@ -93,51 +97,30 @@ func NewEphemeralContainersStrategy(typer runtime.ObjectTyper) EphemeralContaine
 	return EphemeralContainersStrategy{newBase(typer)}
 }
 
-// PrepareForCreate sets the initial status of the Pod and ignores the one in the
-// request. It runs after mutating admission, so the QoS class includes the defaults
-// of LimitRanges.
+// PrepareForCreate sets the initial status of the Pod.
 func (Strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
-	pod := obj.(*tenancy.Pod)
-	pod.Generation = 1
-	pod.Status = corev1.PodStatus{
-		Phase:    corev1.PodPending,
-		QOSClass: qos.ComputePodQOS(pod),
-	}
-	if len(pod.Spec.SchedulingGates) > 0 {
-		SetCondition(&pod.Status, corev1.PodCondition{
-			Type:    corev1.PodScheduled,
-			Status:  corev1.ConditionFalse,
-			Reason:  corev1.PodReasonSchedulingGated,
-			Message: "Scheduling is blocked due to non-empty scheduling gates",
-		})
-	}
-	dropGated(pod, nil)
-	resolveLabelKeys(pod)
-	syncAppArmor(ctx, pod)
+	prepare.ForCreate(ctx, core(obj))
 }
 
 // Validate checks a new Pod.
 func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return validation.ValidatePodCreate(obj.(*tenancy.Pod))
+	return validation.ValidatePodCreate(core(obj))
 }
 
 // WarningsOnCreate returns warnings for fields of a new Pod that are deprecated,
 // ambiguous or without effect.
 func (Strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
-	return warningsForPod(obj.(*tenancy.Pod))
+	return warnings.ForPod(core(obj))
 }
 
 // PrepareForUpdate keeps the status.
 func (Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	newPod, oldPod := obj.(*tenancy.Pod), old.(*tenancy.Pod)
-	newPod.Status = oldPod.Status
-	dropGated(newPod, oldPod)
-	bumpGeneration(newPod, oldPod)
+	prepare.ForUpdate(core(obj), core(old))
 }
 
 // ValidateUpdate checks an update.
 func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return validation.ValidatePodUpdate(obj.(*tenancy.Pod), old.(*tenancy.Pod))
+	return validation.ValidatePodUpdate(core(obj), core(old))
 }
 
 // GetResetFields returns the fields that PrepareForUpdate resets, so that
@@ -148,51 +131,12 @@ func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	}
 }
 
-// CheckGracefulDelete settles how many seconds the Pod has to end: those of the
-// request, else those of its spec, but none where nothing can be running.
+// CheckGracefulDelete settles how many seconds the Pod has to end.
 func (Strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options == nil {
 		return false
 	}
-	pod := obj.(*tenancy.Pod)
-	var period int64
-	switch {
-	case options.GracePeriodSeconds != nil:
-		period = *options.GracePeriodSeconds
-	case pod.Spec.TerminationGracePeriodSeconds != nil:
-		period = *pod.Spec.TerminationGracePeriodSeconds
-	}
-	switch {
-	case pod.Spec.NodeName == "", pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
-		period = 0
-	case period < 0:
-		period = 1
-	}
+	period := prepare.GracePeriodSeconds(core(obj), options.GracePeriodSeconds)
 	options.GracePeriodSeconds = &period
 	return true
-}
-
-// bumpGeneration counts a change of the spec.
-func bumpGeneration(newPod, oldPod *tenancy.Pod) {
-	if !apiequality.Semantic.DeepEqual(newPod.Spec, oldPod.Spec) {
-		newPod.Generation++
-	}
-}
-
-// SetCondition adds the condition, or replaces the one of the same type. The last
-// transition time changes only if the status does.
-func SetCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
-	condition.LastTransitionTime = metav1.Now()
-	for i := range status.Conditions {
-		old := &status.Conditions[i]
-		if old.Type != condition.Type {
-			continue
-		}
-		if old.Status == condition.Status {
-			condition.LastTransitionTime = old.LastTransitionTime
-		}
-		*old = condition
-		return
-	}
-	status.Conditions = append(status.Conditions, condition)
 }

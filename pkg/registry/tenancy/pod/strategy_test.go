@@ -6,7 +6,6 @@ package pod_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -366,21 +365,12 @@ func TestCheckGracefulDelete(t *testing.T) {
 	}
 }
 
-func TestSetCondition(t *testing.T) {
-	before := metav1.NewTime(time.Unix(1000, 0))
-	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: before}
-	status := &corev1.PodStatus{Conditions: []corev1.PodCondition{ready}}
-
-	pod.SetCondition(status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "Again"})
-	if got := status.Conditions[0]; got.Reason != "Again" || !got.LastTransitionTime.Equal(&before) {
-		t.Errorf("the same status: got %+v, want the new reason and the old time", got)
+func TestUpdatesDoNotWarn(t *testing.T) {
+	p := &tenancy.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "2001:DB8::1"}}}}
+	if got := pod.NewStrategy(scheme).WarningsOnUpdate(t.Context(), p, p); got != nil {
+		t.Errorf("an update of the pod warns: %v", got)
 	}
-	pod.SetCondition(status, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse})
-	if got := status.Conditions[0]; !before.Before(&got.LastTransitionTime) {
-		t.Errorf("another status: got %+v, want a new time", got)
-	}
-	pod.SetCondition(status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
-	if len(status.Conditions) != 2 || status.Conditions[1].LastTransitionTime.IsZero() {
-		t.Errorf("another type: got %+v, want it added with a time", status.Conditions)
+	if got := pod.NewStatusStrategy(scheme).WarningsOnUpdate(t.Context(), p, p); len(got) != 1 {
+		t.Errorf("an update of the status: got %v, want one warning", got)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/corepod"
+	"github.com/borough-io/borough/pkg/corepod/summary"
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
@@ -32,12 +34,12 @@ func NewTableConvertor() rest.TableConvertor {
 }
 
 func row(pod *tenancy.Pod) ([]any, []metav1.TableRowCondition) {
-	s := summarize(pod)
+	s := summary.Of(core(pod))
 	cells := []any{
 		pod.Name,
-		fmt.Sprintf("%d/%d", s.ready, s.total),
-		s.status,
-		s.restarts.String(),
+		fmt.Sprintf("%d/%d", s.Ready, s.Total),
+		s.Status,
+		s.Restarts.String(),
 		table.Age(pod.CreationTimestamp),
 		orNone(primaryIP(pod)),
 		orNone(pod.Spec.NodeName),
@@ -77,19 +79,9 @@ func readinessGates(pod *tenancy.Pod) string {
 	}
 	open := 0
 	for _, gate := range pod.Spec.ReadinessGates {
-		if conditionTrue(&pod.Status, gate.ConditionType) {
+		if corepod.IsConditionTrue(&pod.Status, gate.ConditionType) {
 			open++
 		}
 	}
 	return fmt.Sprintf("%d/%d", open, len(pod.Spec.ReadinessGates))
-}
-
-// conditionTrue looks at the first condition of the type.
-func conditionTrue(status *corev1.PodStatus, conditionType corev1.PodConditionType) bool {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == conditionType {
-			return status.Conditions[i].Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

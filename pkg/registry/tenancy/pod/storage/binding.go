@@ -20,8 +20,8 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
-	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
-	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
+	"github.com/borough-io/borough/pkg/corepod"
+	"github.com/borough-io/borough/pkg/corepod/validation"
 )
 
 // BindingREST serves pods/binding, which assigns a Pod to a node.
@@ -58,7 +58,7 @@ func (r *BindingREST) Create(ctx context.Context, name string, obj runtime.Objec
 	if name != binding.Name {
 		return nil, apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
-	if errs := validation.ValidatePodBinding(binding); len(errs) != 0 {
+	if errs := validation.ValidatePodBinding((*corev1.Binding)(binding)); len(errs) != 0 {
 		return nil, apierrors.NewInvalid(tenancy.Kind("Binding"), name, requestlimits.LimitErrors(errs))
 	}
 	if createValidation != nil {
@@ -94,7 +94,7 @@ func (r *BindingREST) assign(ctx context.Context, binding *tenancy.Binding, dryR
 		p.Status.NominatedNodeName = ""
 		p.Annotations = merged(p.Annotations, binding.Annotations)
 		p.Labels = merged(p.Labels, binding.Labels)
-		pod.SetCondition(&p.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
+		corepod.SetCondition(&p.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 		return p, nil
 	}
 

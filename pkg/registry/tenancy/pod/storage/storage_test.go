@@ -22,6 +22,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/corepod/defaults"
 	"github.com/borough-io/borough/pkg/registry/registrytest"
 )
 
@@ -189,7 +190,7 @@ func TestSubresources(t *testing.T) {
 
 	p, err = update(t, s.EphemeralContainers, s, "foo", func(p *tenancy.Pod) {
 		debug := corev1.Container{Name: "debug", Image: "busybox:1"}
-		v1.SetDefaults_Container(&debug)
+		defaults.SetDefaults_Container(&debug)
 		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon(debug)}}
 		p.Spec.Containers[0].Image = "other:1"
 	})

@@ -1,0 +1,109 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package prepare
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/pkg/corepod/features"
+)
+
+// ForUpdate keeps the status.
+func ForUpdate(newPod, oldPod *corev1.Pod) {
+	newPod.Status = oldPod.Status
+	features.DropDisabled(newPod, oldPod)
+	bumpGeneration(newPod, oldPod)
+}
+
+// ForStatusUpdate resets everything except the status, labels, annotations and
+// finalizers. It keeps the QoS class and observed generations if a client that does
+// not know them omits them.
+func ForStatusUpdate(newPod, oldPod *corev1.Pod) {
+	newPod.Spec = oldPod.Spec
+	newPod.DeletionTimestamp = nil
+	newPod.OwnerReferences = oldPod.OwnerReferences
+	if newPod.Status.QOSClass == "" {
+		newPod.Status.QOSClass = oldPod.Status.QOSClass
+	}
+	keepObservedGenerations(&newPod.Status, &oldPod.Status)
+	features.DropDisabled(newPod, oldPod)
+}
+
+// keepObservedGenerations puts back the observed generations that were left out.
+// Conditions of one type may be given more than once; they are matched in order.
+func keepObservedGenerations(newStatus, oldStatus *corev1.PodStatus) {
+	if newStatus.ObservedGeneration == 0 {
+		newStatus.ObservedGeneration = oldStatus.ObservedGeneration
+	}
+	observed := map[corev1.PodConditionType][]int64{}
+	for _, old := range oldStatus.Conditions {
+		observed[old.Type] = append(observed[old.Type], old.ObservedGeneration)
+	}
+	for i := range newStatus.Conditions {
+		condition := &newStatus.Conditions[i]
+		of := observed[condition.Type]
+		if len(of) == 0 {
+			continue
+		}
+		if condition.ObservedGeneration == 0 {
+			condition.ObservedGeneration = of[0]
+		}
+		observed[condition.Type] = of[1:]
+	}
+}
+
+// ForResize keeps all but the resources of the Pod and of its containers and how they
+// are resized. Containers that are not those of the stored Pod are left for validation
+// to refuse.
+func ForResize(newPod, oldPod *corev1.Pod) {
+	if sameLength(newPod.Spec.Containers, oldPod.Spec.Containers) && sameLength(newPod.Spec.InitContainers, oldPod.Spec.InitContainers) {
+		spec := oldPod.Spec
+		spec.Resources = newPod.Spec.Resources
+		spec.Containers = resized(newPod.Spec.Containers, oldPod.Spec.Containers)
+		spec.InitContainers = resized(newPod.Spec.InitContainers, oldPod.Spec.InitContainers)
+		newPod.Spec = spec
+		newPod.Status = oldPod.Status
+		metav1.ResetObjectMetaForStatus(&newPod.ObjectMeta, &oldPod.ObjectMeta)
+	}
+	features.DropDisabled(newPod, oldPod)
+	bumpGeneration(newPod, oldPod)
+}
+
+func sameLength(a, b []corev1.Container) bool { return len(a) == len(b) }
+
+// resized returns the old containers with the resources of the new ones, or the
+// new ones where the names differ.
+func resized(newContainers, oldContainers []corev1.Container) []corev1.Container {
+	containers := slices.Clone(oldContainers)
+	for i := range containers {
+		if containers[i].Name != newContainers[i].Name {
+			return newContainers
+		}
+		containers[i].Resources = newContainers[i].Resources
+		containers[i].ResizePolicy = newContainers[i].ResizePolicy
+	}
+	return containers
+}
+
+// ForEphemeralContainersUpdate keeps all but the ephemeral containers.
+func ForEphemeralContainersUpdate(newPod, oldPod *corev1.Pod) {
+	spec := oldPod.Spec
+	spec.EphemeralContainers = newPod.Spec.EphemeralContainers
+	newPod.Spec = spec
+	newPod.Status = oldPod.Status
+	metav1.ResetObjectMetaForStatus(&newPod.ObjectMeta, &oldPod.ObjectMeta)
+	features.DropDisabled(newPod, oldPod)
+	bumpGeneration(newPod, oldPod)
+}
+
+// bumpGeneration counts a change of the spec.
+func bumpGeneration(newPod, oldPod *corev1.Pod) {
+	if !apiequality.Semantic.DeepEqual(newPod.Spec, oldPod.Spec) {
+		newPod.Generation++
+	}
+}
