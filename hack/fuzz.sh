@@ -15,9 +15,9 @@ shift || true
 
 # How many inputs a target is given for each of N: more where an input costs less.
 declare -A weights=(
-    [FuzzDecode]=154
-    [FuzzProperties]=70
-    [FuzzQuantities]=20
+    [FuzzDecode]=30
+    [FuzzProperties]=170
+    [FuzzQuantities]=40
     [FuzzObjects]=5
     [FuzzPodDefaultsAreIdempotent]=4
     [FuzzRequests]=1
