@@ -6,6 +6,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,12 @@ func addHooks(server *genericapiserver.GenericAPIServer, c *ExtraConfig) error {
 			return nil
 		},
 		"create-default-namespace": func(hook genericapiserver.PostStartHookContext) error {
-			ensureNamespace(hook.Context, c.Client, metav1.NamespaceDefault)
+			attempted := make(chan struct{})
+			go ensureNamespace(hook.Context, c.Client, metav1.NamespaceDefault, sync.OnceFunc(func() { close(attempted) }))
+			select {
+			case <-attempted:
+			case <-hook.Done():
+			}
 			return nil
 		},
 	}
@@ -41,14 +47,32 @@ func addHooks(server *genericapiserver.GenericAPIServer, c *ExtraConfig) error {
 	return nil
 }
 
+// How long an attempt to create a Namespace may take. A server that starts waits
+// for the first one.
+const (
+	firstAttemptTimeout = 2 * time.Second
+	attemptTimeout      = 30 * time.Second
+)
+
 // ensureNamespace creates a Namespace if it does not exist. It retries until it
 // succeeds or the server stops, because etcd may be unavailable when a server
-// starts.
-func ensureNamespace(ctx context.Context, client versioned.Interface, name string) {
-	ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+// starts. It calls attempted once the Namespace exists, or the first attempt to
+// create it has failed: a policy or a webhook of the cluster may reject it, and
+// the server must become ready all the same.
+func ensureNamespace(ctx context.Context, client versioned.Interface, name string, attempted func()) {
+	defer attempted()
+	namespaces := client.TenancyV1().Namespaces()
+	timeout := firstAttemptTimeout
 	delay := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 5 * time.Second}.DelayFunc()
 	_ = delay.Until(ctx, true, false, func(ctx context.Context) (bool, error) {
-		_, err := client.TenancyV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+		_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			attempt, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			_, err = namespaces.Create(attempt, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			timeout = attemptTimeout
+			attempted()
+		}
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return true, nil
 		}

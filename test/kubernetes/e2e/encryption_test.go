@@ -22,6 +22,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
 // writeEncryption writes an encryption configuration with keys in the order of
@@ -48,15 +49,14 @@ resources:
 	}
 }
 
-// newEtcdClient returns a client of the cluster's etcd.
-func newEtcdClient(t *testing.T) *clientv3.Client {
+func newEtcdClient(t *testing.T, etcd *testcluster.Etcd) *clientv3.Client {
 	t.Helper()
-	files := transport.TLSInfo{CertFile: cluster.Etcd.CertFile(), KeyFile: cluster.Etcd.KeyFile(), TrustedCAFile: cluster.Etcd.CAFile()}
+	files := transport.TLSInfo{CertFile: etcd.CertFile(), KeyFile: etcd.KeyFile(), TrustedCAFile: etcd.CAFile()}
 	config, err := files.ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{cluster.Etcd.Members[0].Endpoint}, TLS: config})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.Members[0].Endpoint}, TLS: config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func newEtcdClient(t *testing.T) *clientv3.Client {
 func TestEncryption(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	etcd := newEtcdClient(t)
+	etcd := newEtcdClient(t, cluster.Etcd)
 	server := harness.New(t)
 	config := filepath.Join(t.TempDir(), "encryption.yaml")
 	prefix := "/" + newName("encrypted")

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -110,7 +111,64 @@ func TestOutages(t *testing.T) {
 		return ""
 	})
 
+	namespacesRejected(t, cluster, borough)
 	serversDown(t, cluster, borough)
+}
+
+// rejectNamespaces is a policy that rejects every Namespace without a label.
+const rejectNamespaces = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: team
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}
+  validations:
+  - expression: "'team' in object.metadata.?labels.orValue({})"
+    message: every Namespace needs the label team
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: team
+spec:
+  policyName: team
+  validationActions: [Deny]
+`
+
+// namespacesRejected restarts a server while a policy rejects the Namespace
+// default, which exists and then does not.
+func namespacesRejected(t *testing.T, cluster *testcluster.Cluster, borough *testcluster.Borough) {
+	t.Helper()
+	ctx := t.Context()
+	namespaces := cluster.BoroughClient(t).TenancyV1().Namespaces()
+	cluster.Kubectl(t).RunWith(t, rejectNamespaces, "apply", "-f", "-")
+	harness.Eventually(t, func() string {
+		if _, err := namespaces.Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "no-team-"}}, metav1.CreateOptions{}); err != nil && strings.Contains(err.Error(), "needs the label team") {
+			return ""
+		}
+		return "the policy is not in force"
+	})
+	restart := func() {
+		t.Helper()
+		borough.Servers[1].Process.Kill()
+		if err := borough.Servers[1].Start(ctx); err != nil {
+			t.Fatalf("restart a server: %v", err)
+		}
+	}
+	restart()
+	if _, err := newEtcdClient(t, borough.Etcd()).Delete(ctx, "/registry/tenancy.borough.io/namespaces/default"); err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	cluster.Kubectl(t).RunWith(t, rejectNamespaces, "delete", "-f", "-")
+	harness.Eventually(t, func() string {
+		if _, err := namespaces.Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 // TestCoupled checks that our Namespace is deleted together with the cluster's
