@@ -95,7 +95,7 @@ func Run(ctx context.Context, config *options.Config) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if listener != nil {
 		group.Go(func() error {
-			return serve(ctx, listener, newHandler(registry, election.healthy, controller.HasSynced))
+			return serve(ctx, listener, newHandler(registry, election.healthy, controller.HasSynced), defaultLimits)
 		})
 	}
 	// Informers also run while another replica leads, so that this one can take

@@ -12,16 +12,24 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-const (
-	// readHeaderTimeout closes connections of clients that send nothing.
-	readHeaderTimeout = 10 * time.Second
-	// shutdownTimeout is how long a shutdown waits for responses in progress.
-	shutdownTimeout = time.Second
-)
+// shutdownTimeout is how long a shutdown waits for responses in progress.
+const shutdownTimeout = time.Second
+
+// connectionLimits bound what clients that are not authenticated can occupy.
+type connectionLimits struct {
+	// connections is how many are open at the same time. Others wait.
+	connections int
+	// timeout is how long a connection may be idle, and how long a client may take
+	// to send a request and to read the response.
+	timeout time.Duration
+}
+
+var defaultLimits = connectionLimits{connections: 200, timeout: 10 * time.Second}
 
 // newHandler serves health and metrics. The process is ready when its informers
 // have synced, whether it leads or not: a rollout that waited for a replica to lead
@@ -55,14 +63,16 @@ func check(f func() error) http.HandlerFunc {
 }
 
 // serve serves until the context ends.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+func serve(ctx context.Context, listener net.Listener, handler http.Handler, limits connectionLimits) error {
 	server := &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: readHeaderTimeout,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		Handler:      handler,
+		ReadTimeout:  limits.timeout,
+		WriteTimeout: limits.timeout,
+		IdleTimeout:  limits.timeout,
+		BaseContext:  func(net.Listener) context.Context { return ctx },
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- server.Serve(netutil.LimitListener(listener, limits.connections)) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
