@@ -19,6 +19,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/delegation"
 )
 
 // handlerChain returns the handler chain of the library with ours innermost, after
@@ -33,9 +34,9 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 	handler = withValidQuery(handler, generic.Serializer)
 	chain := genericapiserver.DefaultBuildHandlerChain(handler, generic)
 	if c.Standalone {
-		chain = withCoreNamespaces(chain)
+		return withCoreNamespaces(chain)
 	}
-	return chain
+	return delegation.WithRetriableErrors(chain, generic.Serializer)
 }
 
 // withValidQuery answers 400 to a query that cannot be parsed. Everything behind

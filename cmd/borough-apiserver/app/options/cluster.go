@@ -15,10 +15,12 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/certificates/rotation"
+	"github.com/borough-io/borough/pkg/delegation"
 )
 
 // minCertLifetime is the shortest lifetime of a certificate that leaves time to
@@ -29,6 +31,8 @@ const minCertLifetime = 30 * time.Second
 type ClusterOptions struct {
 	// Namespaces is the rule for the cluster's namespace controller.
 	Namespaces apiserver.ClusterNamespaces
+	// BroadReviews says that a right is reviewed for all namespaces first.
+	BroadReviews bool
 	// CertSecret is the Secret, NAMESPACE/NAME, in which the server keeps a
 	// serving certificate that it creates. If empty, it creates none.
 	CertSecret string
@@ -41,6 +45,7 @@ type ClusterOptions struct {
 func newClusterOptions() *ClusterOptions {
 	return &ClusterOptions{
 		Namespaces:   apiserver.ClusterNamespaces{Controllers: apiserver.DefaultClusterNamespaceControllers()},
+		BroadReviews: true,
 		CertService:  "borough-system/borough-apiserver",
 		CertLifetime: 90 * 24 * time.Hour,
 	}
@@ -56,6 +61,10 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 		"it finds nothing in the Namespace with the same name, unless --couple-cluster-namespaces is set. "+
 		"If it authenticates as another user, the server recognizes its user agent and returns 403 to a deletecollection in a Namespace that is not being deleted. "+
 		"A listed user gets an empty list of the objects of a Namespace, so list only users that do nothing else.")
+	fs.BoolVar(&o.BroadReviews, "authorization-broad-reviews", o.BroadReviews, ""+
+		"Ask the cluster first whether a user may do what is requested in all namespaces, then to all objects of the namespace, and only then exactly. "+
+		"A cached answer then holds for all objects, so far fewer reviews are needed. "+
+		"Disable it if an authorizer of the cluster denies single namespaces or objects to users who have the right for all.")
 	fs.StringVar(&o.CertSecret, "serving-cert-secret", o.CertSecret, ""+
 		"Secret of the cluster, NAMESPACE/NAME, in which the server keeps a serving certificate that it creates, renews and "+
 		"shares with its replicas. The server writes its CA into caBundle of the APIService "+apiServiceName+". "+
@@ -112,7 +121,28 @@ func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig) er
 		return err
 	}
 	applyFrontProxy(generic)
-	return o.Authorization.ApplyTo(&generic.Authorization)
+	generic.Authentication.Authenticator = delegation.NewAuthenticator(generic.Authentication.Authenticator)
+	return o.applyAuthorization(&generic.Authorization)
+}
+
+// applyAuthorization does what Authorization.ApplyTo does, which allows all users
+// together 200 SubjectAccessReviews per second.
+func (o *Options) applyAuthorization(authorization *genericapiserver.AuthorizationInfo) error {
+	cluster, err := clientcmd.BuildConfigFromFlags("", o.Authorization.RemoteKubeConfigFile)
+	if err != nil {
+		return fmt.Errorf("load the kubeconfig for SubjectAccessReviews (--authorization-kubeconfig): %w", err)
+	}
+	authorization.Authorizer, err = delegation.Config{
+		Cluster:       cluster,
+		AllowTTL:      o.Authorization.AllowCacheTTL,
+		DenyTTL:       o.Authorization.DenyCacheTTL,
+		Backoff:       *o.Authorization.WebhookRetryBackoff,
+		Timeout:       o.Authorization.ClientTimeout,
+		AllowedGroups: o.Authorization.AlwaysAllowGroups,
+		AllowedPaths:  o.Authorization.AlwaysAllowPaths,
+		Broad:         o.Cluster.BroadReviews,
+	}.NewAuthorizer()
+	return err
 }
 
 // rotateCert ensures that the serving certificate exists. It returns the rotator,

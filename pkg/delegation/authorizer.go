@@ -1,0 +1,128 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package delegation
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/authorization/path"
+	"k8s.io/apiserver/pkg/authorization/union"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Config configures the authorizer of a server behind a cluster.
+type Config struct {
+	// Cluster is how kube-apiserver is reached. Its QPS, Burst and Timeout have no
+	// effect.
+	Cluster *rest.Config
+	// AllowTTL and DenyTTL are how long the answers are cached.
+	AllowTTL, DenyTTL time.Duration
+	// Backoff is between attempts to create a review.
+	Backoff wait.Backoff
+	// Timeout bounds an attempt.
+	Timeout time.Duration
+	// AllowedGroups may do everything, without a review.
+	AllowedGroups []string
+	// AllowedPaths are allowed to all users, without a review.
+	AllowedPaths []string
+	// Broad asks first whether a user may do what is requested in every namespace,
+	// and then to every object of the namespace. The answers hold for all objects,
+	// so fewer reviews are needed. An authorizer that denies single objects or
+	// namespaces to a user who has the right for all cannot be used with it.
+	Broad bool
+}
+
+// NewAuthorizer returns an authorizer that delegates to the cluster.
+func (c Config) NewAuthorizer() (authorizer.Authorizer, error) {
+	paths, err := path.NewAuthorizer(c.AllowedPaths)
+	if err != nil {
+		return nil, fmt.Errorf("create the authorizer of paths: %w", err)
+	}
+	cluster := rest.CopyConfig(c.Cluster)
+	cluster.QPS = -1 // The bound is maxReviews.
+	cluster.Timeout = c.Timeout
+	cluster.Wrap(func(delegate http.RoundTripper) http.RoundTripper { return newReviewTransport(delegate, c.Timeout) })
+	client, err := authorizationclient.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("create the client for SubjectAccessReviews: %w", err)
+	}
+	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: client,
+		AllowCacheTTL:             c.AllowTTL,
+		DenyCacheTTL:              c.DenyTTL,
+		WebhookRetryBackoff:       &c.Backoff,
+	}.New()
+	if err != nil {
+		return nil, fmt.Errorf("create the authorizer of reviews: %w", err)
+	}
+	if c.Broad {
+		reviews = broadFirst(reviews)
+	}
+	return union.New(
+		union.NamedAuthorizer{AuthorizerName: "groups", Authorizer: authorizerfactory.NewPrivilegedGroups(c.AllowedGroups...)},
+		union.NamedAuthorizer{AuthorizerName: "paths", Authorizer: paths},
+		union.NamedAuthorizer{AuthorizerName: "anonymous", Authorizer: authorizer.AuthorizerFunc(denyAnonymous)},
+		union.NamedAuthorizer{AuthorizerName: "reviews", Authorizer: noteErrors(reviews)},
+	)
+}
+
+// denyAnonymous denies everything but the version to a user who is not
+// authenticated. kube-apiserver requests nothing else as such a user, and anyone
+// who reaches the port could make the server ask for reviews.
+func denyAnonymous(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	u := a.GetUser()
+	if u != nil && u.GetName() != user.Anonymous || !a.IsResourceRequest() && a.GetPath() == "/version" {
+		return authorizer.DecisionNoOpinion, "", nil
+	}
+	return authorizer.DecisionDeny, "anonymous requests are limited to health checks and the version", nil
+}
+
+// broadFirst asks for the broadest right first. Only a right that is not allowed
+// is asked for more narrowly: a SubjectAccessReview without a namespace is about
+// all namespaces, and one without a name is about all objects.
+func broadFirst(reviews authorizer.Authorizer) authorizer.Authorizer {
+	return authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		for _, broader := range broaden(a) {
+			if decision, reason, err := reviews.Authorize(ctx, broader); decision == authorizer.DecisionAllow || err != nil {
+				return decision, reason, err
+			}
+		}
+		return reviews.Authorize(ctx, a)
+	})
+}
+
+// broaden returns attributes that include those of the request, the broadest
+// first.
+func broaden(a authorizer.Attributes) []authorizer.Attributes {
+	if !a.IsResourceRequest() {
+		return nil
+	}
+	all := authorizer.AttributesRecord{
+		User: a.GetUser(), Verb: a.GetVerb(),
+		APIGroup: a.GetAPIGroup(), APIVersion: a.GetAPIVersion(), Resource: a.GetResource(), Subresource: a.GetSubresource(),
+		ResourceRequest: true,
+	}
+	inNamespace := all
+	inNamespace.Namespace = a.GetNamespace()
+	// Field and label selectors only narrow a right.
+	fieldSelector, _ := a.GetFieldSelector()
+	labelSelector, _ := a.GetLabelSelector()
+	narrow := a.GetName() != "" || len(fieldSelector) > 0 || len(labelSelector) > 0
+	var broader []authorizer.Attributes
+	if a.GetNamespace() != "" {
+		broader = append(broader, all)
+	}
+	if narrow {
+		broader = append(broader, inNamespace)
+	}
+	return broader
+}
