@@ -20,8 +20,9 @@ else
     flags+=(-v)
     attack=(-every=1 -random=20000 -cpu) cost=(-bodies=-1)
 fi
+hack/build.sh
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
-export BOROUGH_KUBERNETES_BIN
+export BOROUGH_KUBERNETES_BIN BOROUGH_BIN=$PWD/bin
 # One after the other, because they measure the CPU time of their servers.
 go test "${flags[@]}" ./test/attack -args "${attack[@]}" "$@"
 go -C test/kubernetes test "${flags[@]}" ./attack -args "$@"

@@ -2,10 +2,9 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the binaries into bin/. Arguments are passed to go build:
-# `hack/build.sh -race`.
+# Builds the binaries into bin/, without debug information, like the images. Arguments are passed to go build: `hack/build.sh -race -o dir/`.
+# LDFLAGS has further flags of the linker.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-mkdir -p bin
-go build -ldflags "$(hack/version.sh)" -o bin/ "$@" ./cmd/...
+go build -ldflags "-s -w $(hack/version.sh) ${LDFLAGS:-}" -o bin/ "$@" ./cmd/...

@@ -11,4 +11,4 @@ mkdir -p "$(dirname "$out")"
 cd test/kubernetes
 # The libraries have the major version 0, kubectl has 1: v0.37.2 is v1.37.2.
 version=$(go list -m -f '{{.Version}}' k8s.io/kubectl)
-go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1${version#v0}" -o "$out" ./kubectl
+go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v1${version#v0}" -o "$out" ./kubectl

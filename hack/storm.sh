@@ -9,8 +9,9 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-race=()
-[[ ${RACE:-0} == 0 ]] || race=(-race)
+race=() BOROUGH_BIN=$PWD/bin
+[[ ${RACE:-0} == 0 ]] || race=(-race) BOROUGH_BIN=$PWD/.cache/race
+hack/build.sh "${race[@]}" -o "$BOROUGH_BIN/"
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
-export BOROUGH_KUBERNETES_BIN
+export BOROUGH_KUBERNETES_BIN BOROUGH_BIN
 exec go -C test/kubernetes test -count 1 -timeout 3h -v "${race[@]}" ./storm -args -rounds 200 "$@"

@@ -8,9 +8,11 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-race=()
-[[ ${RACE:-0} == 0 ]] || race=(-race)
+race=() BOROUGH_BIN=$PWD/bin
+[[ ${RACE:-0} == 0 ]] || race=(-race) BOROUGH_BIN=$PWD/.cache/race
+hack/build.sh "${race[@]}" -o "$BOROUGH_BIN/"
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
-export BOROUGH_KUBERNETES_BIN
+export BOROUGH_KUBERNETES_BIN BOROUGH_BIN
 cd test/kubernetes
-go list ./... | grep -vE '/(attack|manifests)$' | xargs go test -vet=off -timeout 20m "${race[@]}" "$@"
+# -count=1: the test cache does not know what the binaries are built from.
+go list ./... | grep -vE '/(attack|manifests)$' | xargs go test -vet=off -count=1 -timeout 20m "${race[@]}" "$@"

@@ -29,16 +29,18 @@ func TestUnreadableKeyReturns(t *testing.T) {
 	poll := controller.EncryptionConfigFileChangePollDuration
 	controller.EncryptionConfigFileChangePollDuration = 20 * time.Millisecond
 	t.Cleanup(func() { controller.EncryptionConfigFileChangePollDuration = poll })
-	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	for mode, change := range cacheModes {
 		t.Run(mode, func(t *testing.T) {
 			encrypted := func(o *storage.Options) {
+				file := filepath.Join(t.TempDir(), "encryption.yaml")
 				writeEncryption(t, file, "one")
 				change(o)
 				o.Etcd.EncryptionProviderConfigFilepath = file
 				o.Etcd.EncryptionProviderConfigAutomaticReload = true
 			}
 			onBoth(t, encrypted, func(t *testing.T, s server) {
+				t.Parallel() // they wait for seconds
+				file := s.options.Etcd.EncryptionProviderConfigFilepath
 				s.createNamespace(t, "town")
 				for _, k := range kinds {
 					k.create(t, s, k.new("o"))

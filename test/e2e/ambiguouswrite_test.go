@@ -27,6 +27,7 @@ import (
 // while other clients delete, change and replace the object. The retry must not
 // create the object a second time.
 func TestCreateIsCarriedOutOnce(t *testing.T) {
+	t.Parallel()
 	etcd := storagetest.StartGRPC(t)
 	var first *harness.Borough
 	pods := func(ns string) typed.PodInterface { return first.Client(t).TenancyV1().Pods(ns) }

@@ -100,6 +100,7 @@ type hold struct {
 // has lost its lease without noticing. Neither the step nor the steps that follow
 // may affect the new Namespace.
 func TestDelayedPurge(t *testing.T) {
+	t.Parallel()
 	b := harness.New(t)
 	if err := b.StartServer(t.Context()); err != nil {
 		t.Fatal(err)

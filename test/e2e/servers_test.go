@@ -53,11 +53,8 @@ func startTwo(t *testing.T, etcd string, lose func(method string, request []byte
 // its response, Pods through another one whose watches are delayed. The
 // LimitRanges must apply to every Pod.
 func TestLimitRangeOfAnotherServer(t *testing.T) {
-	rounds := 200
-	if testing.Short() {
-		rounds = 10
-	}
-	const workers = 10
+	t.Parallel()
+	const rounds, workers = 200, 50 // they mostly wait for the watches
 	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
 	writer, late := first.Client(t), second.Client(t)
 	proxy.SetDelay(200 * time.Millisecond)

@@ -23,6 +23,7 @@ import (
 // LimitRange whose DELETE fails. It logs how long deleting an empty Namespace
 // takes with and without the stuck ones.
 func TestDeletionWithStuckNamespaces(t *testing.T) {
+	t.Parallel()
 	b := harness.New(t)
 	if err := b.StartServer(t.Context()); err != nil {
 		t.Fatal(err)

@@ -37,6 +37,7 @@ func finalize(t *testing.T, b *harness.Borough, name string) *v1.Namespace {
 // TestFinalizeLeavesNoOrphans removes the finalizers of a Terminating Namespace
 // that has content.
 func TestFinalizeLeavesNoOrphans(t *testing.T) {
+	t.Parallel()
 	client := alone.Client(t).TenancyV1()
 	name := newNamespace(t, alone)
 	createPod(t, alone, name, newPod("p"))
@@ -73,6 +74,7 @@ func TestFinalizeLeavesNoOrphans(t *testing.T) {
 // TestFinalizedNamespaceIsRemovedWithContent does the same on a server with a
 // controller. The Namespace is removed without another request.
 func TestFinalizedNamespaceIsRemovedWithContent(t *testing.T) {
+	t.Parallel()
 	client := borough.Client(t).TenancyV1()
 	name := newNamespace(t, borough)
 	pod := createPod(t, borough, name, newPod("p", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
@@ -96,6 +98,7 @@ func TestFinalizedNamespaceIsRemovedWithContent(t *testing.T) {
 // TestDeleteAfterFinalize deletes an Active Namespace whose finalizers were
 // removed.
 func TestDeleteAfterFinalize(t *testing.T) {
+	t.Parallel()
 	client := borough.Client(t).TenancyV1()
 	name := newNamespace(t, borough)
 	createPod(t, borough, name, newPod("p"))

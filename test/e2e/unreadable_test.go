@@ -48,6 +48,7 @@ func TestUnreadable(t *testing.T) {
 	for _, cache := range []bool{true, false} {
 		flag := fmt.Sprintf("--watch-cache=%t", cache)
 		t.Run("before start "+flag, func(t *testing.T) {
+			t.Parallel()
 			b := harness.New(t)
 			testUnreadable(t, b, []string{flag}, func(keys ...string) {
 				if err := b.Stop(); err != nil {
@@ -70,6 +71,7 @@ func TestUnreadable(t *testing.T) {
 			})
 		})
 		t.Run("while running "+flag, func(t *testing.T) {
+			t.Parallel()
 			url := storagetest.StartGRPC(t)
 			client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
 			if err != nil {

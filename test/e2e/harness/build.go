@@ -4,18 +4,14 @@
 package harness
 
 import (
-	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
 )
-
-// Version is the version of the binaries that the harness builds. It has the
-// form of a release, because the libraries derive behavior from it.
-const Version = "v0.1.0"
 
 // Root is the directory of the repository.
 var Root = func() string {
@@ -42,6 +38,9 @@ var makeScratch = sync.OnceValue(func() (err error) {
 
 // Binary returns the path of borough-apiserver or borough-controller-manager.
 func Binary(name string) (string, error) {
+	if err := readSources(); err != nil {
+		return "", fmt.Errorf("read the sources of %s: %w", name, err)
+	}
 	if dir := os.Getenv("BOROUGH_BIN"); dir != "" {
 		return filepath.Join(dir, name), nil
 	}
@@ -53,11 +52,25 @@ var buildBinaries = sync.OnceValues(func() (string, error) {
 	if err := makeScratch(); err != nil {
 		return "", err
 	}
-	args := []string{"build", "-o", scratch + "/", "-ldflags", "-X k8s.io/component-base/version.gitVersion=" + Version}
+	args := []string{"-o", scratch + "/"}
 	if RaceEnabled {
 		args = append(args, "-race")
 	}
-	return scratch, goCommand(Root, append(args, "./cmd/...")...)
+	return scratch, script("build.sh", args...)
+})
+
+// readSources opens the directories that the binaries are built from. Go repeats a
+// test, instead of using its cached result, if a file that it opened has changed,
+// or an entry of a directory that it opened.
+var readSources = sync.OnceValue(func() error {
+	for _, dir := range []string{"cmd", "pkg", "hack"} {
+		err := filepath.WalkDir(filepath.Join(Root, dir), func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err != nil {
+			return err
+		}
+	}
+	_, err := os.Stat(filepath.Join(Root, "go.mod"))
+	return err
 })
 
 // KubectlPath returns the path of kubectl.
@@ -70,22 +83,14 @@ var KubectlPath = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(scratch, "kubectl")
-	out, err := exec.Command(filepath.Join(Root, "hack", "kubectl.sh"), path).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("hack/kubectl.sh: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, script("kubectl.sh", path)
 })
 
-func goCommand(dir string, args ...string) error {
-	cmd := exec.Command("go", args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return fmt.Errorf("go %s: %w\n%s", args[0], err, out)
-		}
-		return fmt.Errorf("go %s: %w", args[0], err)
+// script runs a script of the directory hack.
+func script(name string, args ...string) error {
+	out, err := exec.Command(filepath.Join(Root, "hack", name), args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("hack/%s: %w\n%s", name, err, out)
 	}
 	return nil
 }

@@ -5,7 +5,8 @@
 // server and, optionally, a controller, on free ports and with a separate data
 // directory.
 //
-// It builds the binaries once per test binary, with the race detector if the
-// tests use it, unless the environment variable BOROUGH_BIN names a directory
-// with the binaries. It builds kubectl once, unless BOROUGH_KUBECTL is its path.
+// It uses the binaries in the directory that the environment variable BOROUGH_BIN
+// names, and the kubectl whose path is BOROUGH_KUBECTL, as the scripts in hack do.
+// Without these, it builds the programs once per test binary, with the race
+// detector if the tests use it.
 package harness

@@ -75,7 +75,7 @@ func (s *site) deploy(t *testing.T) {
 	s.apply(t, filepath.Join(harness.Root, "artifacts", "deploy"))
 	// The other manifests are valid too.
 	for _, other := range []string{"cert-manager", "own-certificates-and-etcd"} {
-		s.apply(t, filepath.Join(harness.Root, "test", "manifests", "testdata", other), "--dry-run=server")
+		s.apply(t, filepath.Join(harness.Root, "test", "kubernetes", "manifests", "testdata", other), "--dry-run=server")
 	}
 	s.makeCerts(t)
 
@@ -205,8 +205,8 @@ func (s *site) makeEndpoint(t *testing.T, p *pod) {
 // validates our objects of these kinds.
 func (s *site) installCertManager(t *testing.T) {
 	t.Helper()
-	const module = "github.com/cert-manager/cert-manager" // as pinned in test/manifests
-	out, err := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(harness.Root, "test", "manifests"), "mod", "download", "-json", module).Output()
+	const module = "github.com/cert-manager/cert-manager" // as pinned in go.mod
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module).Output()
 	if err != nil {
 		t.Fatalf("find the CRDs of cert-manager: %v\n%s", err, out)
 	}

@@ -8,19 +8,9 @@
 package ha
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-func TestMain(m *testing.M) {
-	// The tests mostly wait, so they run in parallel also with few CPUs.
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	testcluster.Main(m)
-}
+func TestMain(m *testing.M) { testcluster.Main(m) }

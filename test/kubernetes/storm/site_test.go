@@ -189,17 +189,9 @@ func (s *site) leader(ctx context.Context) (leader int, id, other uint64, err er
 // useUnfenced makes the test start servers without the fence.
 func useUnfenced(t *testing.T) {
 	t.Helper()
-	controller, err := harness.Binary("borough-controller-manager")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	if err := os.Symlink(controller, filepath.Join(dir, filepath.Base(controller))); err != nil {
-		t.Fatal(err)
-	}
-	flags := fmt.Sprintf("-X k8s.io/component-base/version.gitVersion=%s -X github.com/borough-io/borough/pkg/storage/fence.off=true", harness.Version)
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "-ldflags", flags, "./cmd/borough-apiserver")
-	cmd.Dir = harness.Root
+	cmd := exec.CommandContext(t.Context(), filepath.Join(harness.Root, "hack", "build.sh"), "-o", dir+"/")
+	cmd.Env = append(cmd.Environ(), "LDFLAGS=-X github.com/borough-io/borough/pkg/storage/fence.off=true")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build a server without the fence: %v\n%s", err, out)
 	}
