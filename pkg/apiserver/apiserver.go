@@ -14,7 +14,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -153,7 +152,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config) (map[string]re
 		"pods/resize":              pods.Resize,
 		"pods/ephemeralcontainers": pods.EphemeralContainers,
 	}
-	content, err := c.content(map[string]*genericregistry.Store{"limitranges": limitRanges.LimitRange.Store, "pods": pods.Pod.Store})
+	content, err := purgedContent(map[string]*genericregistry.Store{"limitranges": limitRanges.LimitRange.Store, "pods": pods.Pod.Store})
 	if err != nil {
 		return nil, err
 	}
@@ -167,40 +166,27 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config) (map[string]re
 	return resources, nil
 }
 
-// content returns the content of Namespaces for a NamespacePurge: the stores of
+// purgedContent returns the content of Namespaces for a NamespacePurge: the stores of
 // the namespaced resources, by their names.
-func (c *ExtraConfig) content(stores map[string]*genericregistry.Store) ([]namespacepurge.Content, error) {
+func purgedContent(stores map[string]*genericregistry.Store) ([]namespacepurge.Content, error) {
 	var content []namespacepurge.Content
-	for _, gr := range Namespaced() {
-		store := stores[gr.Resource]
+	for _, kind := range tenancy.NamespacedKinds() {
+		store := stores[kind.Resource]
 		if store == nil {
-			return nil, fmt.Errorf("install namespacepurges: no store for %s", gr)
-		}
-		kinds, _, err := c.Scheme.ObjectKinds(store.New())
-		if err != nil {
-			return nil, fmt.Errorf("install namespacepurges: find the kind of %s: %w", gr, err)
+			return nil, fmt.Errorf("install namespacepurges: no store for %s", kind.GroupResource())
 		}
 		content = append(content, namespacepurge.Content{
 			Deleter:  deletecollection.Deleter{Store: store},
-			Resource: gr.WithVersion(v1.SchemeGroupVersion.Version),
-			Kind:     v1.SchemeGroupVersion.WithKind(kinds[0].Kind),
-			// Containers run until their Pod is deleted, and may need the other
-			// content to shut down.
-			First: gr == tenancy.Resource("pods"),
+			Resource: v1.SchemeGroupVersion.WithResource(kind.Resource),
+			Kind:     v1.SchemeGroupVersion.WithKind(kind.Kind),
+			First:    kind.PurgedFirst,
 		})
 	}
 	return content, nil
 }
 
-// Namespaced returns the resources whose objects live in a Namespace. Storage
-// creates them only in a Namespace that exists and is Active, and a
-// NamespacePurge deletes them in this order.
-func Namespaced() []schema.GroupResource {
-	return []schema.GroupResource{tenancy.Resource("pods"), tenancy.Resource("limitranges")}
-}
-
-// checkNamespaced rejects a namespaced resource that is not in Namespaced, and one
-// whose name is also a subresource of namespaces: the path
+// checkNamespaced rejects a namespaced resource that is not of a NamespacedKind, and
+// one whose name is also a subresource of namespaces: the path
 // .../namespaces/NAME/status would be ambiguous.
 func checkNamespaced(resources map[string]rest.Storage) error {
 	for name, storage := range resources {
@@ -212,8 +198,8 @@ func checkNamespaced(resources map[string]rest.Storage) error {
 			return fmt.Errorf("install resource %q: namespaces has a subresource of that name", name)
 		}
 		// What can't be got is not stored: namespacepurges have no keys to fence in.
-		if _, stored := storage.(rest.Getter); stored && !slices.Contains(Namespaced(), tenancy.Resource(name)) {
-			return fmt.Errorf("install resource %q: it is missing in Namespaced", name)
+		if _, stored := storage.(rest.Getter); stored && !slices.Contains(tenancy.NamespacedResources(), tenancy.Resource(name)) {
+			return fmt.Errorf("install resource %q: it is missing in tenancy.NamespacedKinds", name)
 		}
 	}
 	return nil

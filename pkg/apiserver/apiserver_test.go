@@ -41,7 +41,7 @@ func TestCheckNamespaced(t *testing.T) {
 		"clash":              {"status", stored{storage{true}}, "subresource of that name"},
 		"other clash":        {"finalize", stored{storage{true}}, "subresource of that name"},
 		"clash without harm": {"status", stored{storage{false}}, ""},
-		"not fenced":         {"things", stored{storage{true}}, "missing in Namespaced"},
+		"not fenced":         {"things", stored{storage{true}}, "missing in tenancy.NamespacedKinds"},
 		"not stored":         {"things", storage{true}, ""},
 		"clash, not stored":  {"status", storage{true}, "subresource of that name"},
 	} {

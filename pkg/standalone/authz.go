@@ -22,12 +22,16 @@ import (
 // kinds, watches the Namespaces, purges their content, and finalizes them. It does
 // not have the verb force on namespacepurges.
 func ControllerRules() []rbacv1.PolicyRule {
+	var content []string
+	for _, kind := range tenancy.NamespacedKinds() {
+		content = append(content, kind.Resource)
+	}
 	return []rbacv1.PolicyRule{
 		{NonResourceURLs: []string{"/api", "/api/*", "/apis", "/apis/*", "/version"}, Verbs: []string{"get"}},
 		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch", "delete"}},
 		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespaces/status", "namespaces/finalize"}, Verbs: []string{"update"}},
 		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespacepurges"}, Verbs: []string{"create"}},
-		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"pods", "limitranges"}, Verbs: []string{"list", "watch", "delete"}},
+		{APIGroups: []string{tenancy.GroupName}, Resources: content, Verbs: []string{"list", "watch", "delete"}},
 	}
 }
 

@@ -18,11 +18,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/test/e2e/harness"
 )
 
@@ -36,6 +38,18 @@ var (
 
 func TestMain(m *testing.M) {
 	harness.Main(m, func(m *testing.M) (int, error) { return m.Run(), nil })
+}
+
+// TestEveryKind checks that the requests have objects of every namespaced kind.
+func TestEveryKind(t *testing.T) {
+	p := paths{"attacked"}
+	for _, kind := range tenancy.NamespacedKinds() {
+		if !slices.ContainsFunc(p.bases(), func(b base) bool {
+			return b.method == http.MethodPost && b.path == p.in()+"/"+kind.Resource+dryRun
+		}) {
+			t.Errorf("paths.bases has no POST of a %s", kind.Kind)
+		}
+	}
 }
 
 // TestAttack attacks a standalone server with its controller.

@@ -12,9 +12,12 @@ import (
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
 var (
@@ -64,6 +67,15 @@ const (
 	// A request that is four times as large may cost growth times as much.
 	growth = 6
 )
+
+// TestEveryKind checks that there is an object of every namespaced kind to change.
+func TestEveryKind(t *testing.T) {
+	for _, kind := range tenancy.NamespacedKinds() {
+		if !slices.ContainsFunc(setup, func(o object) bool { return o.path == namespace+"/"+kind.Resource }) {
+			t.Errorf("setup has no %s", kind.Kind)
+		}
+	}
+}
 
 // TestCost sends bodies that have one list or map as long as it may be, and a
 // quarter of that. What they cost is at most a multiple of their size, and grows no

@@ -13,7 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -36,8 +39,10 @@ const (
 	namespace = group + "/namespaces/ns"
 )
 
+type object struct{ path, body string }
+
 // setup are the objects that the requests change.
-var setup = []struct{ path, body string }{
+var setup = []object{
 	{group + "/namespaces", `{"metadata":{"name":"ns"}}`},
 	{namespace + "/pods", `{"metadata": {"name":"o"},"spec":{"containers":[{"name":"c","image":"i"}]}}`},
 	{namespace + "/limitranges", `{"metadata": {"name":"o"},"spec":{"limits":[{"type":"PersistentVolumeClaim","max":{"storage":"1"}}]}}`},
@@ -147,7 +152,11 @@ func hostileRequests() (requests []request) {
 // generatedRequests are n bodies, each with one long list or map of the types that
 // are served, of elements that are empty, all the same, or all different.
 func generatedRequests(random *rand.Rand, n int) (requests []request) {
-	for resource, object := range map[string]reflect.Type{"pods": reflect.TypeFor[v1.Pod](), "limitranges": reflect.TypeFor[v1.LimitRange]()} {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	types := scheme.KnownTypes(v1.SchemeGroupVersion)
+	for _, kind := range tenancy.NamespacedKinds() {
+		resource, object := kind.Resource, types[kind.Kind]
 		var lists []list
 		findLists(object, "", "{", "}", &lists)
 		for _, l := range lists {

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
@@ -72,7 +71,7 @@ func NewConfig(member *embedded.Server) storage.Config {
 		Scheme:     scheme,
 		Embedded:   member,
 		Namespaces: tenancy.Resource("namespaces"),
-		Namespaced: []schema.GroupResource{tenancy.Resource("limitranges"), tenancy.Resource("pods")},
+		Namespaced: tenancy.NamespacedResources(),
 	}
 }
 

@@ -65,6 +65,36 @@ func TestBindings(t *testing.T) {
 	})
 }
 
+// TestEveryKind checks that the controller has the rights that it has standalone, and
+// that the roles for tenants grant rights for all kinds.
+func TestEveryKind(t *testing.T) {
+	// What tenants may only read, with the reason.
+	readOnly := map[string]string{
+		"limitranges": "they bound what the tenant may use",
+	}
+	forEachCase(t, func(t *testing.T, all objects) {
+		covers := func(role string, rules ...rbacv1.PolicyRule) {
+			t.Helper()
+			granted := all[key("ClusterRole", "", role)].(*rbacv1.ClusterRole).Rules
+			if ok, lacks := validation.Covers(granted, rules); !ok {
+				t.Errorf("%s lacks %v", role, lacks)
+			}
+		}
+		// Every user has the rights of discovery.
+		needed := slices.DeleteFunc(standalone.ControllerRules(), func(r rbacv1.PolicyRule) bool { return r.NonResourceURLs != nil })
+		covers("borough-controller-manager", needed...)
+		for _, kind := range tenancy.NamespacedKinds() {
+			on := func(verbs ...string) rbacv1.PolicyRule {
+				return rbacv1.PolicyRule{APIGroups: []string{tenancy.GroupName}, Resources: []string{kind.Resource}, Verbs: verbs}
+			}
+			covers("borough-view", on("get", "list", "watch"))
+			if readOnly[kind.Resource] == "" {
+				covers("borough-edit", on("create", "delete", "deletecollection", "patch", "update"))
+			}
+		}
+	})
+}
+
 // TestLeastPrivilege checks that no rule has a wildcard, that the controller has
 // no more rights in a cluster than standalone, and that the roles for tenants
 // grant rights for our kinds only.

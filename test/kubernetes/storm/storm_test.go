@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
@@ -284,7 +285,8 @@ func (s *storm) compareServers(t *testing.T) {
 	slices.Sort(want)
 	for i := range s.servers {
 		var got []string
-		for _, resource := range []string{"namespaces", "pods", "limitranges"} {
+		for _, gr := range append(tenancy.NamespacedResources(), tenancy.Resource("namespaces")) {
+			resource := gr.Resource
 			body, err := s.clients[i][0].Get().Resource(resource).Do(t.Context()).Raw()
 			if err != nil {
 				t.Fatalf("list %s: %v", resource, err)

@@ -51,7 +51,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 				Scheme:     o.scheme,
 				Embedded:   deps.etcd,
 				Namespaces: tenancy.Resource("namespaces"),
-				Namespaced: apiserver.Namespaced(),
+				Namespaced: tenancy.NamespacedResources(),
 				Unreadable: unread,
 			})
 		}},
