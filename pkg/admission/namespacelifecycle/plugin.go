@@ -7,12 +7,14 @@
 package namespacelifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
@@ -20,6 +22,7 @@ import (
 
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
@@ -122,22 +125,17 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("look up namespace %s: %w", a.GetNamespace(), err))
 	case rejects(ns):
-		return terminating(a)
+		return tenancyerrors.NewNamespaceTerminating(a.GetResource().GroupResource(), a.GetNamespace(), nameOf(a))
 	}
 	return nil
 }
 
-// terminating returns the 403 for a Namespace that is being terminated. The garbage
-// collector and controllers recognize it by its cause, not by its text.
-func terminating(a admission.Attributes) error {
-	err := admission.NewForbidden(a, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", a.GetNamespace()))
-	var status *apierrors.StatusError
-	if errors.As(err, &status) {
-		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
-			Type:    v1.NamespaceTerminatingCause,
-			Message: fmt.Sprintf("namespace %s is being terminated", a.GetNamespace()),
-			Field:   "metadata.namespace",
-		})
+// nameOf returns the name of the object for an error, or the prefix from which
+// storage will generate one.
+func nameOf(a admission.Attributes) string {
+	var generateName string
+	if object, err := meta.Accessor(a.GetObject()); err == nil {
+		generateName = object.GetGenerateName()
 	}
-	return err
+	return cmp.Or(a.GetName(), generateName, "Unknown")
 }

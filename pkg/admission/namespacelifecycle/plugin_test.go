@@ -6,6 +6,7 @@ package namespacelifecycle_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -153,6 +154,24 @@ func TestStatusOfRefusals(t *testing.T) {
 		}}
 		if diff := cmp.Diff(want, status.Status().Details.Causes); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
+		}
+	})
+	t.Run("names", func(t *testing.T) {
+		terminating := namespace(v1.NamespaceTerminating)
+		plugin := newPlugin(t, []runtime.Object{terminating}, fake.NewClientset(terminating))
+		for want, attributes := range map[string]struct {
+			name   string
+			object metav1.ObjectMeta
+		}{
+			"x":       {"x", metav1.ObjectMeta{Name: "x"}},
+			"web-":    {"", metav1.ObjectMeta{GenerateName: "web-"}},
+			"Unknown": {"", metav1.ObjectMeta{}},
+		} {
+			err := plugin.Admit(t.Context(), admission.NewAttributesRecord(&v1.Pod{ObjectMeta: attributes.object}, nil, v1.SchemeGroupVersion.WithKind("Pod"), "ns", attributes.name,
+				v1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil), nil)
+			if want = fmt.Sprintf("pods.tenancy.borough.io %q is forbidden", want); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
 		}
 	})
 	t.Run("not found", func(t *testing.T) {

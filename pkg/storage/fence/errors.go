@@ -5,7 +5,6 @@ package fence
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,18 +13,6 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
-
-// newTerminating returns the error of Kubernetes' NamespaceLifecycle admission
-// plugin, with its text and cause.
-func newTerminating(resource schema.GroupResource, namespace, name string) error {
-	err := apierrors.NewForbidden(resource, name, fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace))
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
-		Type:    v1.NamespaceTerminatingCause,
-		Message: fmt.Sprintf("namespace %s is being terminated", namespace),
-		Field:   "metadata.namespace",
-	})
-	return err
-}
 
 // newNotEmpty returns the error for a Namespace that still contains objects of the
 // resources.

@@ -33,6 +33,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/utils/lru"
+
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 )
 
 // MaxNamespaced is the maximum number of namespaced resources of a fence. The
@@ -165,7 +167,7 @@ func (f *Fence) checkNamespace(ctx context.Context, resource schema.GroupResourc
 	}
 	if deleting {
 		f.forget(namespace)
-		return 0, newTerminating(resource, namespace, name)
+		return 0, tenancyerrors.NewNamespaceTerminating(resource, namespace, name)
 	}
 	f.revisions.Add(namespace, kv.ModRevision)
 	return kv.ModRevision, nil
