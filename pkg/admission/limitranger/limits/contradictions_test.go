@@ -244,16 +244,14 @@ func checkContradictions(t *testing.T, limitRanges []*v1.LimitRange) {
 // checkBounds checks that what is given in a, as far as it is in force, is within
 // the bounds of b.
 func checkBounds(t *testing.T, a, b *v1.LimitRange, requests, limits corev1.ResourceList) {
-	notAbove := func(lesser, greater corev1.ResourceList, inForce ...corev1.ResourceList) {
+	// A default counts only if it is in force. Without one, both are bounds.
+	notAbove := func(lesser, greater, defaults, inForce corev1.ResourceList) {
 		for _, name := range resources {
 			low, high := number(lesser, name), number(greater, name)
 			if low == nil || high == nil || low.Cmp(high) <= 0 {
 				continue
 			}
-			if slices.ContainsFunc(inForce, func(list corev1.ResourceList) bool {
-				n := number(list, name)
-				return n.Cmp(low) != 0 && n.Cmp(high) != 0
-			}) {
+			if defaults != nil && number(inForce, name).Cmp(number(defaults, name)) != 0 {
 				continue
 			}
 			t.Errorf("%v of %s is above %v and no contradiction was found between\n%v\n%v", lesser[name], name, greater[name], a.Spec, b.Spec)
@@ -264,12 +262,12 @@ func checkBounds(t *testing.T, a, b *v1.LimitRange, requests, limits corev1.Reso
 			if i.Type != j.Type {
 				continue
 			}
-			notAbove(i.Min, j.Max)
+			notAbove(i.Min, j.Max, nil, nil)
 			if i.Type == corev1.LimitTypeContainer {
-				notAbove(i.Default, j.Max, limits)
-				notAbove(i.DefaultRequest, j.Max, requests)
-				notAbove(i.Min, j.Default, limits)
-				notAbove(i.Min, j.DefaultRequest, requests)
+				notAbove(i.Default, j.Max, i.Default, limits)
+				notAbove(i.DefaultRequest, j.Max, i.DefaultRequest, requests)
+				notAbove(i.Min, j.Default, j.Default, limits)
+				notAbove(i.Min, j.DefaultRequest, j.DefaultRequest, requests)
 			}
 		}
 	}

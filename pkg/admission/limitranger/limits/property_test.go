@@ -259,30 +259,44 @@ func violationsOf(item corev1.LimitRangeItem, name corev1.ResourceName, request,
 		}
 	}
 	if lowest := number(item.Min, name); lowest != nil {
-		lowest, request, limit := rounded(lowest, request, limit)
+		lowest, request, limit, _ := rounded(lowest, request, limit)
 		expect(request != nil && request.Cmp(lowest) >= 0 && (limit == nil || limit.Cmp(lowest) >= 0))
 	}
 	if highest := number(item.Max, name); highest != nil {
-		highest, request, limit := rounded(highest, request, limit)
+		highest, request, limit, _ := rounded(highest, request, limit)
 		expect(limit != nil && limit.Cmp(highest) <= 0 && (request == nil || request.Cmp(highest) <= 0))
 	}
 	if widest := number(item.MaxLimitRequestRatio, name); widest != nil {
-		widest, request, limit := rounded(widest, request, limit)
-		expect(request != nil && limit != nil && request.Sign() > 0 && limit.Sign() > 0 &&
-			limit.Cmp(new(big.Rat).Mul(request, widest)) <= 0)
+		widest, request, limit, unit := rounded(widest, request, limit)
+		expect(request != nil && limit != nil && request.Sign() > 0 && limit.Sign() > 0 && notWider(limit, request, widest, unit))
 	}
 	return count
 }
 
+// notWider compares a ratio with its bound. Numbers of units are divided as
+// floating-point numbers, as in core/v1.
+func notWider(limit, request, widest, unit *big.Rat) bool {
+	if unit == nil {
+		return limit.Cmp(new(big.Rat).Mul(request, widest)) <= 0
+	}
+	in := func(n *big.Rat) float64 {
+		f, _ := new(big.Rat).Quo(n, unit).Float64()
+		return f
+	}
+	one := big.NewRat(1, 1)
+	return in(limit)/in(request)*in(one) <= in(widest)
+}
+
 // rounded rounds numbers up to thousandths where all of those fit an int64, else
-// to whole numbers where those do, else not at all.
-func rounded(bound, request, limit *big.Rat) (*big.Rat, *big.Rat, *big.Rat) {
-	unit := big.NewRat(1, 1000)
+// to whole numbers where those do, else not at all. It returns the unit, nil for
+// none.
+func rounded(bound, request, limit *big.Rat) (_, _, _, unit *big.Rat) {
+	unit = big.NewRat(1, 1000)
 	for _, n := range []*big.Rat{bound, request, limit} {
 		switch {
 		case n == nil:
 		case n.Sign() < 0 || n.Cmp(big.NewRat(math.MaxInt64, 1)) > 0:
-			return bound, request, limit
+			return bound, request, limit, nil
 		case n.Cmp(big.NewRat(resource.MaxMilliValue, 1)) > 0:
 			unit = big.NewRat(1, 1)
 		}
@@ -298,7 +312,7 @@ func rounded(bound, request, limit *big.Rat) (*big.Rat, *big.Rat, *big.Rat) {
 		}
 		return units.Mul(units.SetInt(whole), unit)
 	}
-	return up(bound), up(request), up(limit)
+	return up(bound), up(request), up(limit), unit
 }
 
 func number(list corev1.ResourceList, name corev1.ResourceName) *big.Rat {
