@@ -36,6 +36,7 @@ var counted = []string{
 	"github.com/borough-io/borough/pkg/apiserver",
 	"github.com/borough-io/borough/pkg/corepod/...",
 	"github.com/borough-io/borough/pkg/registry/...",
+	"github.com/distribution/reference",
 	"github.com/pmezard/go-difflib/difflib",
 	"go.yaml.in/yaml/v2",
 	"go.yaml.in/yaml/v3",

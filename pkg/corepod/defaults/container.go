@@ -4,9 +4,7 @@
 package defaults
 
 import (
-	"regexp"
-	"strings"
-
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -68,50 +66,13 @@ func SetDefaults_ObjectFieldSelector(obj *corev1.ObjectFieldSelector) {
 // and IfNotPresent otherwise. An image that is no valid reference cannot be
 // pulled at all and has no tag.
 func defaultPullPolicy(image string) corev1.PullPolicy {
-	parts := imageReference.FindStringSubmatch(image)
-	if parts == nil || len(imageRepository(parts[1])) > maxImageRepository || imageID.MatchString(image) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
 		return corev1.PullIfNotPresent
 	}
-	if tag, digest := parts[2], parts[3]; tag == "latest" || tag == "" && digest == "" {
+	// TagNameOnly tags what has neither a tag nor a digest as latest.
+	if tagged, ok := reference.TagNameOnly(named).(reference.Tagged); ok && tagged.Tag() == "latest" {
 		return corev1.PullAlways
 	}
 	return corev1.PullIfNotPresent
 }
-
-// imageRepository returns the name of an image without the registry, as the
-// registry knows it. What comes before the first slash is a registry if it looks
-// like a host; otherwise the registry is Docker's, which keeps images without a
-// slash under library.
-func imageRepository(name string) string {
-	first, rest, found := strings.Cut(name, "/")
-	dockers := first == "docker.io" || first == "index.docker.io"
-	switch {
-	case found && !dockers && (first == "localhost" || strings.ContainsAny(first, ".:") || strings.ToLower(first) != first):
-		return rest
-	case found && dockers:
-		name = rest
-	}
-	if !strings.Contains(name, "/") {
-		name = "library/" + name
-	}
-	return name
-}
-
-// imageReference matches [domain[:port]/]path[:tag][@digest] as the distribution
-// project defines it, and captures the name, the tag and the digest.
-var imageReference = regexp.MustCompile(
-	`^((?:(?:` + imageDomainLabel + `(?:\.` + imageDomainLabel + `)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?` +
-		imagePathPart + `(?:/` + imagePathPart + `)*)` +
-		`(?::(\w[\w.-]{0,127}))?` +
-		`(?:@(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}))?$`)
-
-// imageID matches what would be a valid name if it were not that of an image's
-// content.
-var imageID = regexp.MustCompile(`^[a-f0-9]{64}$`)
-
-const (
-	imageDomainLabel = `(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])`
-	imagePathPart    = `[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*`
-	// maxImageRepository is how long the name may be without the registry.
-	maxImageRepository = 255
-)

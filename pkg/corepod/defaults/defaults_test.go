@@ -67,6 +67,7 @@ func TestDefaultPullPolicy(t *testing.T) {
 		"example.com/" + strings.Repeat("a", 255):      corev1.PullAlways,
 		"example.com/" + strings.Repeat("a", 256):      corev1.PullIfNotPresent,
 		"team/" + strings.Repeat("a", 251):             corev1.PullIfNotPresent,
+		"a_b.c/" + strings.Repeat("a", 250):            corev1.PullIfNotPresent, // not a registry, for its underscore
 		strings.Repeat("0123456789abcdef", 4):          corev1.PullIfNotPresent, // an ID
 		strings.Repeat("0123456789abcdef", 4) + ":tag": corev1.PullIfNotPresent,
 		"a/" + strings.Repeat("0123456789abcdef", 4):   corev1.PullAlways,
