@@ -62,7 +62,11 @@ fuzz: ## Run the fuzz targets (FUZZ=1000, a multiple of the inputs).
 bench: ## Compare with Kubernetes into docs/benchmarks.md (BENCH=-short).
 	hack/bench.sh $(BENCH)
 
-checks := codegen docs tidy format headers scripts words vet lint manifests
+.PHONY: upstream
+upstream: ## Name what a release of Kubernetes changes about Pods (UPSTREAM='-version v1.36.3').
+	go run ./hack/upstream $(UPSTREAM)
+
+checks := codegen docs tidy format headers scripts words vet lint manifests upstream
 
 .PHONY: verify
 verify: $(checks:%=verify-%) ## Run every check that a change must pass, except the tests.

@@ -10,4 +10,8 @@
 // pins, with its default feature gates: the same values, and the same paths, types
 // and messages of errors, in the same order. That includes paths that name no field
 // of the API; where one is kept, a comment says so.
+//
+// upstream.lock lists what of that release is mirrored and by which file. "make
+// upstream" compares it with a release and names what has moved; docs/development.md
+// says how to port the next one.
 package corepod

@@ -102,7 +102,7 @@ var disabled = []gate{
 		}
 	})},
 	{"ClusterTrustBundleProjection", ofProjections(func(source *corev1.VolumeProjection, visit func(any)) { visit(&source.ClusterTrustBundle) })},
-	{"PodCertificateProjection", ofProjections(func(source *corev1.VolumeProjection, visit func(any)) { visit(&source.PodCertificate) })},
+	{"PodCertificateRequest", ofProjections(func(source *corev1.VolumeProjection, visit func(any)) { visit(&source.PodCertificate) })},
 	{"AtomicWriteVolumeUserFields", ofVolumes(usersOfVolume)},
 }
 
