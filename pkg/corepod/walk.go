@@ -61,6 +61,14 @@ const (
 	InitContainer
 )
 
+// String returns what messages call the container.
+func (t ContainerType) String() string {
+	if t == InitContainer {
+		return "init container"
+	}
+	return "container"
+}
+
 // IsSidecar reports whether an init container keeps running next to the containers.
 func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways

@@ -103,11 +103,8 @@ func (s *podScope) validateEphemeralContainers(path *field.Path) field.ErrorList
 	}
 	var errs field.ErrorList
 	targets := sets.New[string]()
-	for i := range s.spec.Containers {
-		targets.Insert(s.spec.Containers[i].Name)
-	}
-	for i := range s.spec.InitContainers {
-		targets.Insert(s.spec.InitContainers[i].Name)
+	for _, c := range corepod.ContainersWithResources(s.spec) {
+		targets.Insert(c.Name)
 	}
 	names := targets.Clone()
 	for i := range s.spec.EphemeralContainers {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // ValidatePodStatusUpdate checks what an update of the status of a Pod changes.
@@ -91,12 +93,14 @@ func validateObservedGeneration(generation int64, path *field.Path) field.ErrorL
 
 // canRestartAll reports whether a rule of some container can restart the whole Pod.
 func canRestartAll(spec *corev1.PodSpec) bool {
-	restartsAll := func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.RestartPolicyRules, func(rule corev1.ContainerRestartRule) bool {
-			return rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers
-		})
+	for _, c := range corepod.ContainersWithResources(spec) {
+		for _, rule := range c.RestartPolicyRules {
+			if rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers {
+				return true
+			}
+		}
 	}
-	return slices.ContainsFunc(spec.InitContainers, restartsAll) || slices.ContainsFunc(spec.Containers, restartsAll)
+	return false
 }
 
 // validateRestarts checks that a container that has ended and is not to be

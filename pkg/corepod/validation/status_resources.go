@@ -4,12 +4,13 @@
 package validation
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // validateResourceClaimStatuses checks which claims were made for those that
@@ -42,7 +43,7 @@ func validateExtendedResourceClaimStatus(pod *corev1.Pod, path *field.Path) fiel
 	}
 	var errs field.ErrorList
 	requests := map[string]corev1.ResourceList{}
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+	for _, c := range corepod.ContainersWithResources(&pod.Spec) {
 		requests[c.Name] = c.Resources.Requests
 	}
 	mappings := path.Child("requestMappings")

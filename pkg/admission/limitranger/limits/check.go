@@ -9,6 +9,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 const (
@@ -34,11 +36,10 @@ func (s *Set) Check(spec *corev1.PodSpec) []error {
 	}
 	found := newViolations()
 	if len(s.perContainer) > 0 {
-		for i := range spec.Containers {
-			found.checkContainer(s.perContainer, &spec.Containers[i], i)
-		}
-		for i := range spec.InitContainers {
-			found.checkContainer(s.perContainer, &spec.InitContainers[i], len(spec.Containers)+i)
+		position := 0
+		for _, c := range corepod.ContainersWithResources(spec) {
+			found.checkContainer(s.perContainer, c, position)
+			position++
 		}
 	}
 	for _, r := range s.perPod {

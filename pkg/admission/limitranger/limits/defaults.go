@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // maxDefaults is the maximum number of requests and limits that are set in a Pod.
@@ -24,11 +26,8 @@ func (s *Set) SetDefaults(spec *corev1.PodSpec) (string, error) {
 	// is very long.
 	var buffer [1024]byte
 	text, left := buffer[:0], maxDefaults
-	for i := range spec.Containers {
-		text = s.fillContainer(&spec.Containers[i], nil, "container ", text, &left)
-	}
-	for i := range spec.InitContainers {
-		text = s.fillContainer(&spec.InitContainers[i], nil, "init container ", text, &left)
+	for kind, c := range corepod.ContainersWithResources(spec) {
+		text = s.fillContainer(c, nil, kind, text, &left)
 	}
 	if left < 0 {
 		return "", s.tooManyDefaults(spec)
@@ -45,13 +44,13 @@ func (s *Set) tooManyDefaults(spec *corev1.PodSpec) error {
 // before a resize, is not nil, it sets only those of resources whose amounts have
 // changed. It returns the text with the defaults appended, and subtracts their number
 // from left.
-func (s *Set) fillContainer(c, before *corev1.Container, kind string, text []byte, left *int) []byte {
+func (s *Set) fillContainer(c, before *corev1.Container, kind corepod.ContainerType, text []byte, left *int) []byte {
 	requests, limits := s.defaultRequests, s.defaultLimits
 	if before != nil {
 		requests, limits = resizedOf(requests, c, before), resizedOf(limits, c, before)
 	}
-	text = fill(&c.Resources.Requests, requests, text, left, " request for ", kind, c.Name)
-	return fill(&c.Resources.Limits, limits, text, left, " limit for ", kind, c.Name)
+	text = fill(&c.Resources.Requests, requests, text, left, " request for ", kind.String(), " ", c.Name)
+	return fill(&c.Resources.Limits, limits, text, left, " limit for ", kind.String(), " ", c.Name)
 }
 
 // fill sets the missing defaults in list. It appends their names and then the words to

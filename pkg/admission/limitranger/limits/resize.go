@@ -5,6 +5,8 @@ package limits
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // LimitRanges apply only to the values that a resize changes. Unchanged values get no
@@ -20,14 +22,10 @@ func (s *Set) SetResizeDefaults(spec, old *corev1.PodSpec) (string, error) {
 	}
 	var text []byte
 	left := maxDefaults
-	set := func(containers []corev1.Container, olds map[string]*corev1.Container, kind string) {
-		for i := range containers {
-			c := &containers[i]
-			text = s.fillContainer(c, named(olds, c.Name), kind, text, &left)
-		}
+	olds := byName(old)
+	for kind, c := range corepod.ContainersWithResources(spec) {
+		text = s.fillContainer(c, olds.get(kind, c.Name), kind, text, &left)
 	}
-	set(spec.Containers, byName(old.Containers), "container ")
-	set(spec.InitContainers, byName(old.InitContainers), "init container ")
 	if left < 0 {
 		return "", s.tooManyDefaults(spec)
 	}
@@ -40,21 +38,18 @@ func (s *Set) CheckResize(spec, old *corev1.PodSpec) []error {
 		return []error{err}
 	}
 	found := newViolations()
-	check := func(containers []corev1.Container, olds map[string]*corev1.Container, position int) {
-		for i := range containers {
-			c := &containers[i]
-			before := named(olds, c.Name)
-			for _, r := range s.perContainer {
-				if resized(c, before, r.resource()) {
-					var u usage
-					u.read(&c.Resources, r.resource())
-					found.check(r, &u, position+i)
-				}
+	olds, position := byName(old), 0
+	for kind, c := range corepod.ContainersWithResources(spec) {
+		before := olds.get(kind, c.Name)
+		for _, r := range s.perContainer {
+			if resized(c, before, r.resource()) {
+				var u usage
+				u.read(&c.Resources, r.resource())
+				found.check(r, &u, position)
 			}
 		}
+		position++
 	}
-	check(spec.Containers, byName(old.Containers), 0)
-	check(spec.InitContainers, byName(old.InitContainers), len(spec.Containers))
 	for _, r := range s.perPod {
 		u, before := podUsage(spec, r.resource()), podUsage(old, r.resource())
 		if !u.equal(&before) {
@@ -84,17 +79,26 @@ func resized(c, before *corev1.Container, name corev1.ResourceName) bool {
 	return !u.equal(&was)
 }
 
-func byName(containers []corev1.Container) map[string]*corev1.Container {
-	byName := make(map[string]*corev1.Container, len(containers))
-	for i := range containers {
-		byName[containers[i].Name] = &containers[i]
-	}
-	return byName
+// containersByName are the containers of a Pod, by the list that they are in and by
+// their names.
+type containersByName map[containerKey]*corev1.Container
+
+type containerKey struct {
+	kind corepod.ContainerType
+	name string
 }
 
-// named returns the container with the name, or an empty container.
-func named(byName map[string]*corev1.Container, name string) *corev1.Container {
-	if found := byName[name]; found != nil {
+func byName(spec *corev1.PodSpec) containersByName {
+	all := make(containersByName, containerCount(spec))
+	for kind, c := range corepod.ContainersWithResources(spec) {
+		all[containerKey{kind, c.Name}] = c
+	}
+	return all
+}
+
+// get returns the container, or an empty one if there is none of that name.
+func (all containersByName) get(kind corepod.ContainerType, name string) *corev1.Container {
+	if found := all[containerKey{kind, name}]; found != nil {
 		return found
 	}
 	return &corev1.Container{}

@@ -6,6 +6,8 @@ package limits
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // usage is the request and limit of a container or a Pod for one resource.
@@ -73,7 +75,7 @@ func podUsage(spec *corev1.PodSpec, name corev1.ResourceName) usage {
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		own.read(&c.Resources, name)
-		if isSidecar(c) {
+		if corepod.IsSidecar(c) {
 			total.add(&own)
 			sidecars.add(&own)
 			continue
@@ -98,10 +100,6 @@ func podUsage(spec *corev1.PodSpec, name corev1.ResourceName) usage {
 }
 
 func containerCount(spec *corev1.PodSpec) int { return len(spec.Containers) + len(spec.InitContainers) }
-
-func isSidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
 
 func (u *usage) copy() usage {
 	return usage{request: u.request.copy(), limit: u.limit.copy()}
