@@ -30,9 +30,10 @@ import (
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { storagetest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // server is an etcd, the stores on it, and a client that reads it directly.
 type server struct {

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
 // taken returns a port that another listener has.
@@ -62,6 +65,12 @@ func TestConfigOpensNothing(t *testing.T) {
 	config, err := o.Config(deps)
 	if err != nil {
 		t.Fatalf("Config needs what Open opens: %v", err)
+	}
+	// What reloads the certificates ends when it is run, not with the dependencies.
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, reloads := range []any{config.Generic.SecureServing.Cert, config.Generic.SecureServing.ClientCA} {
+		reloads.(dynamiccertificates.ControllerRunner).Run(ended, 1)
 	}
 	if got, want := config.Generic.SecureServing.Listener.Addr().(*net.TCPAddr).Port, opened.SecureServing.BindPort; got != want {
 		t.Errorf("the config listens on port %d, Open opened %d", got, want)

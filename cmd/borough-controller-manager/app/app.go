@@ -78,19 +78,22 @@ run a single replica there and pass --leader-elect=false.`,
 // controller cannot start, cannot serve, or has lost its Lease.
 func Run(ctx context.Context, config *options.Config) error {
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "server", config.Client.Host)
-	registry := metrics.NewKubeRegistry()
-	controller, err := namespace.New(config.Client, config.PurgeAPIGroups, registry)
-	if err != nil {
-		return err
-	}
-	election := newElection(config)
-
 	listener := config.HTTPListener
 	if listener == nil && config.HTTPBindAddress != "" {
+		var err error
 		if listener, err = net.Listen("tcp", config.HTTPBindAddress); err != nil {
 			return fmt.Errorf("--http-bind-address: %w", err)
 		}
 	}
+	registry := metrics.NewKubeRegistry()
+	controller, err := namespace.New(config.Client, config.PurgeAPIGroups, registry)
+	if err != nil {
+		if listener != nil {
+			_ = listener.Close() // nothing was served
+		}
+		return err
+	}
+	election := newElection(config)
 
 	group, ctx := errgroup.WithContext(ctx)
 	if listener != nil {

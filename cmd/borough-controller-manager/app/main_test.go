@@ -4,15 +4,16 @@
 package app
 
 import (
-	"os"
 	"testing"
 
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/borough-io/borough/test/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	// The command sets up logging once for its process; the tests run it many
 	// times.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }

@@ -135,8 +135,9 @@ func (c *Controller) HasSynced() bool { return c.informer.HasSynced() }
 
 // RunInformer keeps the Namespaces up to date until the context ends. It is
 // apart from RunWorkers so that a replica that does not lead is ready to take
-// over at once.
+// over at once. It has to be called, also if RunWorkers is not: it ends the queue.
 func (c *Controller) RunInformer(ctx context.Context) {
+	defer c.queue.ShutDown()
 	c.informer.RunWithContext(ctx)
 }
 

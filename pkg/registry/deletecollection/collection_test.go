@@ -25,9 +25,10 @@ import (
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { storagetest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestAsKubernetes compares with what the library's DeleteCollection does.
 func TestAsKubernetes(t *testing.T) {

@@ -35,6 +35,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
 // startTimeout is how long etcd may take to start on a machine under load.
@@ -49,8 +50,12 @@ var (
 )
 
 // Main starts an etcd, runs the tests that share it, and exits with their result.
+// It also fails if goroutines are left running.
 func Main(m *testing.M) {
 	code, err := run(m)
+	if code == 0 && err == nil {
+		err = leaktest.Check()
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "registrytest: %v\n", err)
 		code = 1

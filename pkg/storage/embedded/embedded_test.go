@@ -18,7 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
-	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(child(dir))
 	}
-	storagetest.Main(m)
+	leaktest.Main(m)
 }
 
 func start(t *testing.T, dir string) *embedded.Server {

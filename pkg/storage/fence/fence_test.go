@@ -26,9 +26,10 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { storagetest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const (
 	namespacesPrefix  = "/registry/tenancy.borough.io/namespaces/"

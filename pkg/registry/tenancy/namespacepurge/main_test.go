@@ -25,10 +25,10 @@ import (
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
-	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { storagetest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // purger is a Registry with namespacepurges. It records the warnings and what
 // admission and the authorizer are asked.
