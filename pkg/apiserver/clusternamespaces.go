@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -125,6 +126,20 @@ func checkUnlisted(ctx context.Context, client versioned.Interface, info *reques
 		"the namespace controller of the cluster, as user %q, may not purge the %s Namespace %q, which is not being deleted: --cluster-namespace-controllers of borough-apiserver does not name this user. "+
 			"Run kube-controller-manager with --use-service-account-credentials, or as a separate user that the flag names",
 		user, tenancy.GroupName, info.Namespace))
+}
+
+// refusedController matches the error for a user that is not in
+// --cluster-namespace-controllers.
+var refusedController = regexp.MustCompile(`the namespace controller of the cluster, as user ("(?:[^"\\]|\\.)*"), may not purge`)
+
+// RefusedController returns the user, quoted, whose purge the server has refused
+// according to the message of a condition, which contains the error.
+func RefusedController(message string) (user string, refused bool) {
+	match := refusedController.FindStringSubmatch(message)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
 }
 
 // terminate deletes our Namespace and reports whether it is being deleted. It reads

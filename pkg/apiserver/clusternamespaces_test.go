@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -129,6 +130,14 @@ func TestClusterNamespaces(t *testing.T) {
 			if tc.wantCode != 0 {
 				if reached != nil || recorder.Code != tc.wantCode {
 					t.Errorf("got %d, reached the registry: %v", recorder.Code, reached != nil)
+				}
+				message := recorder.Body.String()
+				var status metav1.Status
+				if err := json.Unmarshal(recorder.Body.Bytes(), &status); err == nil {
+					message = "Failed to delete all resource types, 1 remaining: " + status.Message
+				}
+				if user, refused := RefusedController(message); refused != (tc.wantCode == http.StatusForbidden) || refused && user != `"admin"` {
+					t.Errorf("RefusedController returns %s, %v for %s", user, refused, message)
 				}
 				return
 			}

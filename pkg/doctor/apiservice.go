@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -91,46 +90,21 @@ func (x *examination) checkAvailable(context.Context) Finding {
 	return fault(oneLine(condition.Reason+": "+condition.Message), cureUnavailable(*condition, *x.apiService.Spec.Service))
 }
 
-// cureUnavailable returns the cure for the reason and the message that the
-// aggregator writes into the condition Available (package status/remote of
-// k8s.io/kube-aggregator).
+// cureUnavailable returns the cure for a condition Available that is not true.
 func cureUnavailable(condition metav1.Condition, service serviceReference) string {
-	says := func(part string) bool { return strings.Contains(condition.Message, part) }
 	kubectl := func(command string) string { return "kubectl " + command + " --namespace=" + service.Namespace }
 	switch condition.Reason {
-	case "ServiceNotFound":
+	case reasonServiceNotFound:
 		return fmt.Sprintf("create the Service %s; %s", service, deploy)
-	case "ServicePortError":
+	case reasonServicePortError:
 		return fmt.Sprintf("set spec.service.port of the APIService to a port of the Service %s", service)
-	case "EndpointsNotFound", "MissingEndpoints":
+	case reasonEndpointsNotFound, reasonMissingEndpoints:
 		return "no server is ready: check " + kubectl("get pods") + " and the logs of the Pods; the selector and the port name of the Service must match the Pods"
-	case "ServiceAccessError", "EndpointsAccessError":
+	case reasonServiceAccessError, reasonEndpointsAccessError:
 		return "check the log of kube-apiserver"
 	}
-	switch {
-	case says("x509: certificate is valid for"), says("x509: certificate is not valid for any names"):
-		return fmt.Sprintf("the serving certificate must be for the name %s.%s.svc", service.Name, service.Namespace)
-	case says("certificate has expired or is not yet valid"):
-		return "renew the serving certificate, and see the check clocks"
-	case says("x509:"):
-		return "caBundle must contain the certificate of the CA that signed the serving certificate; see the check caBundle"
-	case refused(condition):
-		return "see the check " + checkFrontProxy
-	case says("bad status"):
-		return "check the log of the server; see the checks delegator binding and pods"
-	case says("connection refused"):
-		return "no process listens on the port: the targetPort of the Service must be --secure-port of the server"
-	case says("timeout"), says("timed out"), says("deadline exceeded"), says("no route to host"):
-		return "kube-apiserver cannot reach the Pods: allow the control plane in firewalls and NetworkPolicies to connect to --secure-port of the server"
+	if failure := failureOf(condition); failure != nil {
+		return strings.ReplaceAll(failure.cure, "SERVICE", service.Name+"."+service.Namespace+".svc")
 	}
 	return "check the logs of kube-apiserver and of the server"
-}
-
-var refusal = regexp.MustCompile(`bad status from \S+: (401|403)\b`)
-
-// refused reports whether the server did not authenticate the aggregator. The
-// aggregator sends requests as a member of system:masters, which the server allows
-// everything, so both 401 and 403 mean this.
-func refused(condition metav1.Condition) bool {
-	return condition.Status != metav1.ConditionTrue && refusal.MatchString(condition.Message)
 }

@@ -83,6 +83,12 @@ func (a *answer) String() string {
 	return fmt.Sprintf("%d: %s", a.status, oneLine(text))
 }
 
+// isStatus reports whether the body is a Status, as errors of API servers are.
+func (a *answer) isStatus() bool {
+	var status metav1.Status
+	return json.Unmarshal(a.body, &status) == nil && status.Kind == "Status"
+}
+
 // oneLine joins the lines of a text and truncates it, so that it fits a message.
 func oneLine(text string) string {
 	const most = 400

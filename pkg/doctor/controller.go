@@ -6,7 +6,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -29,11 +28,6 @@ const (
 		"; or run kube-controller-manager as a separate user, and name that user in --" + flagControllers
 )
 
-// refusedPurge matches the error with which the server rejects a purge by a user
-// that the flag does not name. The namespace of the cluster has the error in a
-// condition.
-var refusedPurge = regexp.MustCompile(`the namespace controller of the cluster, as user ("(?:[^"\\]|\\.)*"), may not purge`)
-
 // checkNamespaceController looks for signs of the user that the cluster's namespace
 // controller authenticates as. The API does not show this user.
 func (x *examination) checkNamespaceController(ctx context.Context) Finding {
@@ -43,9 +37,9 @@ func (x *examination) checkNamespaceController(ctx context.Context) Finding {
 	}
 	for _, ns := range namespaces.Items {
 		for _, c := range ns.Status.Conditions {
-			refused := refusedPurge.FindStringSubmatch(c.Message)
-			if c.Type == corev1.NamespaceDeletionContentFailure && c.Status == corev1.ConditionTrue && refused != nil {
-				return fault(fmt.Sprintf("the namespace %s of the cluster stays Terminating: the cluster's namespace controller authenticates as the user %s, which --%s does not name", ns.Name, refused[1], flagControllers),
+			user, refused := apiserver.RefusedController(c.Message)
+			if c.Type == corev1.NamespaceDeletionContentFailure && c.Status == corev1.ConditionTrue && refused {
+				return fault(fmt.Sprintf("the namespace %s of the cluster stays Terminating: the cluster's namespace controller authenticates as the user %s, which --%s does not name", ns.Name, user, flagControllers),
 					cureControllers)
 			}
 		}

@@ -96,7 +96,7 @@ func TestFindings(t *testing.T) {
 		}, map[string]want{"front-proxy headers": {Fault, "500: subjectaccessreviews", "delegator binding"}, "etcd": {Skipped, "", ""}}},
 		{"certificate rejected after the condition was set", func(_ *testing.T, c *fakeCluster) {
 			c.answers[groupPath] = fakeAnswer{status: 503, body: "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n"}
-		}, map[string]want{"front-proxy headers": {Fault, "503: error trying", "see the check caBundle"}, "etcd": {Skipped, "", ""}}},
+		}, map[string]want{"front-proxy headers": {Fault, "503: error trying", "see the checks caBundle"}, "etcd": {Skipped, "", ""}}},
 		{"no header CA", func(_ *testing.T, c *fakeCluster) { c.answers[configPath] = fakeAnswer{body: corev1.ConfigMap{}} },
 			map[string]want{"front-proxy configuration": {Fault, "has no requestheader-client-ca-file", "--requestheader-username-headers"}}},
 		{"no user headers", func(_ *testing.T, c *fakeCluster) {
@@ -112,7 +112,9 @@ func TestFindings(t *testing.T) {
 		}, map[string]want{"etcd": {Fault, "504", "member of etcd"}, "pods": {Fault, "server-0: not ready, failed checks: etcd, etcd-readiness", "member of etcd"}}},
 		{"etcd never available", func(_ *testing.T, c *fakeCluster) { c.answers[listPath] = failure(429, "storage is (re)initializing") },
 			map[string]want{"etcd": {Fault, "429", "member of etcd"}}},
-		{"busy", func(_ *testing.T, c *fakeCluster) { c.answers[listPath] = failure(429, "too many requests") },
+		{"busy", func(_ *testing.T, c *fakeCluster) {
+			c.answers[listPath] = fakeAnswer{status: 429, body: "Too many requests, please try again later.\n"}
+		},
 			map[string]want{"etcd": {Skipped, "busy", ""}}},
 		{"user cannot list", func(_ *testing.T, c *fakeCluster) {
 			c.answers[listPath] = failure(403, `namespaces.tenancy.borough.io is forbidden: User "alice" cannot list resource`)

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,10 +72,13 @@ const groupPath = "/apis/" + v1.GroupName + "/v1"
 // which does not need etcd.
 func (x *examination) checkFrontProxy(ctx context.Context) Finding {
 	condition := x.apiService.available()
-	if condition != nil && refused(*condition) {
+	if condition == nil {
+		return skipped("the aggregator has not checked the APIService yet")
+	}
+	if failure := failureOf(*condition); failure != nil && failure.unauthenticated {
 		return x.unauthenticated("the server does not authenticate kube-apiserver: " + oneLine(condition.Message))
 	}
-	if condition == nil || condition.Status != metav1.ConditionTrue {
+	if condition.Status != metav1.ConditionTrue {
 		return skipped("no request reaches the server while the APIService is not available")
 	}
 	a, err := x.raw.get(ctx, groupPath, nil)
@@ -98,10 +99,7 @@ func (x *examination) checkFrontProxy(ctx context.Context) Finding {
 		}
 		return skipped("%s cannot discover the group: %s", x.who(), a)
 	}
-	if strings.Contains(string(a.body), "certificate") {
-		return fault("discovery of the group: "+a.String(), "see the check caBundle")
-	}
-	return fault("discovery of the group: "+a.String(), "check the log of the server; see the checks delegator binding and pods")
+	return fault("discovery of the group: "+a.String(), "see the checks caBundle, delegator binding and pods; check the log of the server")
 }
 
 func (x *examination) who() string {
@@ -126,18 +124,4 @@ func (x *examination) unauthenticated(problem string) Finding {
 	return fault(problem, fmt.Sprintf("the certificate in --proxy-client-cert-file of kube-apiserver must be signed by the CA, and have one of the names, "+
 		"in the ConfigMap %s/%s; the server reads the ConfigMap if it has the reader binding and no flags --requestheader-*",
 		metav1.NamespaceSystem, authenticationConfigMap))
-}
-
-var forbiddenUser = regexp.MustCompile(`User ("(?:[^"\\]|\\.)*")`)
-
-// userIn returns the user that a Forbidden error names, or "".
-func userIn(a *answer) string {
-	var status metav1.Status
-	_ = json.Unmarshal(a.body, &status) // a body that is not a Status names no user
-	match := forbiddenUser.FindStringSubmatch(status.Message)
-	if match == nil {
-		return ""
-	}
-	name, _ := strconv.Unquote(match[1]) // quoted with %q
-	return name
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -37,7 +36,8 @@ func (x *examination) checkEtcd(ctx context.Context) Finding {
 		return ok("the server returned a consistent list")
 	case a.status == http.StatusForbidden && userIn(a) == x.user:
 		return skipped("%s cannot list namespaces.%s", x.who(), v1.GroupName)
-	case a.status == http.StatusTooManyRequests && !strings.Contains(string(a.body), "storage is"):
+	case a.status == http.StatusTooManyRequests && !a.isStatus():
+		// Flow control answers with plain text; storage that is not ready, with a Status.
 		return skipped("the server is busy: %s", a)
 	case a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests:
 		return fault("the server responds, but a request that needs etcd fails: "+a.String(), cureEtcd)
@@ -110,8 +110,6 @@ func podProblem(pod *corev1.Pod) (problem, cure string) {
 	}
 	return "", ""
 }
-
-var failedCheck = regexp.MustCompile(`(?m)^\[-\](\S+) failed`)
 
 // checkReadyz requests /readyz of a Pod through kube-apiserver. If the server did not
 // respond, the problem is the cause.

@@ -182,12 +182,16 @@ func (d *deployment) patchAPIService(t *testing.T, spec map[string]any) {
 	d.kubectl.Run(t, "patch", "apiservice", apiServiceName, "--type=merge", "--patch="+string(patch))
 }
 
+// serviceName is the name of the Service in DNS.
+const serviceName = serverName + "." + testcluster.SystemNamespace + ".svc"
+
 // replaceServer runs the server with additional flags until the test ends. Its
-// certificate is from a new CA, which is returned but not in the APIService.
-func (d *deployment) replaceServer(t *testing.T, flags ...string) (caPEM []byte) {
+// certificate, for the name, is from a new CA, which is returned but not in the
+// APIService.
+func (d *deployment) replaceServer(t *testing.T, name string, flags ...string) (caPEM []byte) {
 	t.Helper()
 	ca := newCA(t, "replacement")
-	cert, key, err := ca.Issue(pkix.Name{CommonName: serverName}, serverName+"."+testcluster.SystemNamespace+".svc", "127.0.0.1")
+	cert, key, err := ca.Issue(pkix.Name{CommonName: serverName}, name, "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

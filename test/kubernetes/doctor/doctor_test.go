@@ -54,9 +54,23 @@ func TestFaults(t *testing.T) {
 			"APIService available": {"x509", "see the check caBundle"},
 			"caBundle":             {"it is empty", "kubectl patch apiservice"},
 		}},
+		{"serving certificate for another name", func(t *testing.T) {
+			d.trust(t, append(d.replaceServer(t, "another.name"), d.borough.CA()...))
+		}, map[string]want{"APIService available": {"x509: certificate is valid for", "must be for the name " + serviceName}}},
+		{"server hangs", func(t *testing.T) {
+			server := d.borough.Servers[0].Process
+			if err := server.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := server.Resume(); err != nil {
+					t.Error(err)
+				}
+			})
+		}, map[string]want{"APIService available": {"FailedDiscoveryCheck", "NetworkPolicies"}}},
 		{"caBundle is no certificate", func(t *testing.T) { d.trust(t, []byte("garbage")) }, map[string]want{
 			"caBundle":            {"PEM certificates", "kubectl patch apiservice"},
-			"front-proxy headers": {"certificate", "see the check caBundle"},
+			"front-proxy headers": {"certificate", "see the checks caBundle"},
 		}},
 		{"insecureSkipTLSVerify", func(t *testing.T) {
 			d.patchAPIService(t, map[string]any{"caBundle": nil, "insecureSkipTLSVerify": true})
@@ -88,7 +102,7 @@ func TestFaults(t *testing.T) {
 			trusted := "--requestheader-client-ca-file=" + file(t, "ca.crt", newCA(t, "not-the-front-proxy-ca").CertPEM)
 			d.keep(t, "deployment", serverName, namespace)
 			d.change(t, func(spec *corev1.PodSpec) { spec.Containers[0].Args = append(spec.Containers[0].Args, trusted) })
-			ca := d.replaceServer(t, trusted)
+			ca := d.replaceServer(t, serviceName, trusted)
 			d.trust(t, append(ca, d.borough.CA()...))
 		}, map[string]want{
 			"APIService available": {"bad status", "see the check front-proxy headers"},
