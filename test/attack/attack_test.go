@@ -62,8 +62,8 @@ func TestAttack(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := b.Config(t, "admin")
-	report, err := Run(t.Context(), Options{
-		Server:    Server{URL: admin.Host, Client: client(t, admin), Log: b.Server.Output},
+	Test(t, b.Server, Options{
+		Server:    Server{URL: admin.Host, Client: client(t, admin)},
 		Roles:     roles(t, b),
 		Namespace: "attacked",
 		Seed:      *seed,
@@ -71,20 +71,7 @@ func TestAttack(t *testing.T) {
 		Every:     *every,
 		Random:    *number,
 		CPU:       *bound,
-		Logf:      t.Logf,
 	})
-	if report != nil {
-		t.Log(report)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.Findings) > 0 {
-		t.Errorf("%d requests were not withstood; -seed=%d repeats the run", len(report.Findings), *seed)
-	}
-	if err := b.Server.Flaws(); err != nil {
-		t.Error(err)
-	}
 }
 
 // roles are all that there are for a standalone server: the two it gives
