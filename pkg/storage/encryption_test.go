@@ -27,7 +27,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage"
-	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // writeEncryption writes a config of encryption with the keys of these names, of
@@ -82,9 +82,9 @@ func TestEncryption(t *testing.T) {
 
 // TestEncryptionReload exchanges the key under a server that runs.
 func TestEncryptionReload(t *testing.T) {
-	poll := controller.EncryptionConfigFileChangePollDuration
+	period := controller.EncryptionConfigFileChangePollDuration
 	controller.EncryptionConfigFileChangePollDuration = 20 * time.Millisecond
-	t.Cleanup(func() { controller.EncryptionConfigFileChangePollDuration = poll })
+	t.Cleanup(func() { controller.EncryptionConfigFileChangePollDuration = period })
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	encrypted := func(o *storage.Options) {
 		writeEncryption(t, file, "one")
@@ -97,15 +97,15 @@ func TestEncryptionReload(t *testing.T) {
 		s.createPod(t, "town", "before")
 		writeEncryption(t, file, "two", "one")
 		n := 0
-		storagetest.Eventually(t, func() error {
+		poll.Eventually(t, func() string {
 			// The fence still reads the Namespace, which has the first key.
 			name := fmt.Sprintf("p%d", n)
 			n++
 			s.createPod(t, "town", name)
 			if value := s.raw(t, "/registry/tenancy.borough.io/pods/town/"+name); !bytes.HasPrefix(value, []byte("k8s:enc:aesgcm:v1:two:")) {
-				return fmt.Errorf("%s is encrypted with another key: %q", name, value)
+				return fmt.Sprintf("%s is encrypted with another key: %q", name, value)
 			}
-			return nil
+			return ""
 		})
 		// A write without a change encrypts the object with the new key.
 		pod, err := s.Pods.Get(in(t.Context(), "town"), "before", &metav1.GetOptions{})

@@ -6,7 +6,6 @@ package storage_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -31,6 +30,7 @@ import (
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/test/leaktest"
+	"github.com/borough-io/borough/test/poll"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -73,11 +73,11 @@ func onBoth(t *testing.T, change func(*storage.Options), test func(t *testing.T,
 			s.options, s.config = options, config
 			s.Stores = storagetest.NewStores(t, options, config)
 			// Over gRPC the library checks for support in the background.
-			storagetest.Eventually(t, func() error {
+			poll.Eventually(t, func() string {
 				if !feature.DefaultFeatureSupportChecker.Supports(apistorage.RequestWatchProgress) {
-					return errors.New("progress requests are not known to be supported")
+					return "progress requests are not known to be supported"
 				}
-				return nil
+				return ""
 			})
 			test(t, s)
 		})
@@ -326,16 +326,16 @@ func TestCompaction(t *testing.T) {
 	onBoth(t, short, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
 		old := s.createPod(t, "town", "old")
-		storagetest.Eventually(t, func() error {
+		poll.Eventually(t, func() string {
 			s.createPod(t, "town", "new-"+string(old.UID)+time.Now().Format("150405.000000000"))
 			_, err := s.Pods.List(in(t.Context(), "town"), &metainternal.ListOptions{ResourceVersion: old.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 			if err == nil {
-				return errors.New("the old revision can still be listed")
+				return "the old revision can still be listed"
 			}
 			if !apierrors.IsResourceExpired(err) {
 				t.Fatalf("got %v, want Expired", err)
 			}
-			return nil
+			return ""
 		})
 	})
 }

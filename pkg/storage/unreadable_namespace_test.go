@@ -19,7 +19,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestUnreadableNamespace: nothing is created in a Namespace that cannot be read,
@@ -87,11 +87,11 @@ func TestUnreadableNamespaceRace(t *testing.T) {
 		for removed < 30 {
 			s.createNamespace(t, "town")
 			value := s.raw(t, namespaces.key("town"))
-			storagetest.Eventually(t, func() error { // another Pod is created
+			poll.Eventually(t, func() string { // another Pod is created
 				if len(pods.list(t, s, metainternal.ListOptions{})) == 0 {
-					return fmt.Errorf("no pod was created")
+					return "no pod was created"
 				}
-				return nil
+				return ""
 			})
 			for {
 				s.put(t, namespaces.key("town"), flip(value))

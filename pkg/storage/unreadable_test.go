@@ -28,6 +28,7 @@ import (
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // damages are ways to make a stored value unreadable.
@@ -317,11 +318,11 @@ func testUnreadableMeanwhile(t *testing.T, s server, k kind) {
 	if got := k.list(t, s, metainternal.ListOptions{}); len(got) > 0 {
 		t.Errorf("list of what cannot be read: %v", got)
 	}
-	storagetest.Eventually(t, func() error {
+	poll.Eventually(t, func() string {
 		if got := k.unread(s); !slices.Equal(got, []string{"o"}) {
-			return fmt.Errorf("noted: %v", got)
+			return fmt.Sprintf("noted: %v", got)
 		}
-		return nil
+		return ""
 	})
 	s.put(t, k.key("o"), damages["garbage"](before)) // which no watch sees
 	s.put(t, k.key("o"), before)
@@ -329,11 +330,11 @@ func testUnreadableMeanwhile(t *testing.T, s server, k kind) {
 	if got := k.list(t, s, metainternal.ListOptions{}); !slices.Equal(got, []string{"o"}) {
 		t.Errorf("list of what can be read again: %v", got)
 	}
-	storagetest.Eventually(t, func() error {
+	poll.Eventually(t, func() string {
 		if got := k.unread(s); len(got) > 0 {
-			return fmt.Errorf("noted, although written again: %v", got)
+			return fmt.Sprintf("noted, although written again: %v", got)
 		}
-		return nil
+		return ""
 	})
 	s.put(t, k.key("o"), flip(before))
 	wanted(seen{watch.Deleted, "o", "red"})

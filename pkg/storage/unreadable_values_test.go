@@ -21,14 +21,15 @@ import (
 
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestUnreadableKeyReturns takes a key out of the encryption config and puts it
 // back: the objects are gone and there again, without a restart.
 func TestUnreadableKeyReturns(t *testing.T) {
-	poll := controller.EncryptionConfigFileChangePollDuration
+	period := controller.EncryptionConfigFileChangePollDuration
 	controller.EncryptionConfigFileChangePollDuration = 20 * time.Millisecond
-	t.Cleanup(func() { controller.EncryptionConfigFileChangePollDuration = poll })
+	t.Cleanup(func() { controller.EncryptionConfigFileChangePollDuration = period })
 	for mode, change := range cacheModes {
 		t.Run(mode, func(t *testing.T) {
 			encrypted := func(o *storage.Options) {
@@ -55,15 +56,15 @@ func TestUnreadableKeyReturns(t *testing.T) {
 				}
 				writeEncryption(t, file, "two", "one")
 				for _, k := range kinds {
-					storagetest.Eventually(t, func() error {
+					poll.Eventually(t, func() string {
 						list, err := k.store(s).List(k.in(t.Context()), &metainternal.ListOptions{})
 						if err != nil {
-							return err // the watch cache starts again
+							return err.Error() // the watch cache starts again
 						}
 						if n := meta.LenList(list); n == 0 || len(k.unread(s)) > 0 {
-							return fmt.Errorf("%s with the key: %d, unreadable: %v", k.resource, n, k.unread(s))
+							return fmt.Sprintf("%s with the key: %d, unreadable: %v", k.resource, n, k.unread(s))
 						}
-						return nil
+						return ""
 					})
 				}
 			})

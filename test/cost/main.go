@@ -30,6 +30,7 @@ import (
 	"github.com/borough-io/borough/cmd/borough-apiserver/app"
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 func main() {
@@ -133,14 +134,16 @@ func start(dir string) (_ *server, stop func() error, err error) {
 	prepared := generic.PrepareRun()
 	go func() { done <- prepared.RunWithContext(ctx) }()
 	s := &server{generic.Handler, config.Generic.LoopbackClientConfig.BearerToken}
-	for range 1200 {
-		answer := s.do(target{"GET", "/readyz", ""}, "")
-		if answer.Code == http.StatusOK {
-			return s, stop, nil
+	err = poll.Until(ctx, time.Minute, func(context.Context) error {
+		if answer := s.do(target{"GET", "/readyz", ""}, ""); answer.Code != http.StatusOK {
+			return errors.New(answer.Body.String())
 		}
-		time.Sleep(50 * time.Millisecond)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("wait for the server to be ready: %w", err), stop())
 	}
-	return nil, nil, errors.Join(errors.New("the server is not ready within a minute"), stop())
+	return s, stop, nil
 }
 
 func (s *server) do(to target, body string) *httptest.ResponseRecorder {

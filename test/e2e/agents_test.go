@@ -18,7 +18,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // agent is a second agent, as in the original design of Kubernetes' namespaces.
@@ -89,7 +89,7 @@ func TestTwoAgents(t *testing.T) {
 
 	// The controller removes the content and its finalizer, not the Namespace.
 	deleteNamespace(t, borough, ns.Name)
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		got, err := namespaces.Get(t.Context(), ns.Name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
@@ -105,7 +105,7 @@ func TestTwoAgents(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- origin.run(ctx) }()
-	harness.Eventually(t, gone(t, borough, ns.Name))
+	poll.Eventually(t, gone(t, borough, ns.Name))
 	cancel()
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -20,6 +20,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // deleteNamespace deletes a Namespace. It does not wait until it is removed.
@@ -79,7 +80,7 @@ func TestPurge(t *testing.T) {
 	createLimitRange(t, borough, full, newLimitRange("l", item("Container", "max cpu=1")))
 	for _, ns := range []string{empty, full} {
 		deleteNamespace(t, borough, ns)
-		harness.Eventually(t, gone(t, borough, ns))
+		poll.Eventually(t, gone(t, borough, ns))
 		wantNoContent(t, borough, ns)
 	}
 }
@@ -101,14 +102,14 @@ func TestPurgeMany(t *testing.T) {
 		deleteNamespace(t, borough, ns)
 	}
 	for _, ns := range names {
-		harness.Eventually(t, gone(t, borough, ns))
+		poll.Eventually(t, gone(t, borough, ns))
 		wantNoContent(t, borough, ns)
 	}
 	if gone(t, borough, stuck)() == "" {
 		t.Error("the Namespace that has a Pod with a finalizer was removed")
 	}
 	removeFinalizers(t, stuck, "p")
-	harness.Eventually(t, gone(t, borough, stuck))
+	poll.Eventually(t, gone(t, borough, stuck))
 }
 
 // removeFinalizers removes the finalizers of a Pod.
@@ -129,7 +130,7 @@ func TestContentWithFinalizers(t *testing.T) {
 	createPod(t, borough, ns, newPod("b", hold))
 	createPod(t, borough, ns, newPod("c"))
 	deleteNamespace(t, borough, ns)
-	harness.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+	poll.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
 		v1.NamespaceContentRemaining:         {"True", "Some resources are remaining: pods.tenancy.borough.io has 2 resource instances"},
 		v1.NamespaceFinalizersRemaining:      {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 2 resource instances"},
 		v1.NamespaceDeletionDiscoveryFailure: {"False", ""},
@@ -137,12 +138,12 @@ func TestContentWithFinalizers(t *testing.T) {
 		v1.NamespaceDeletionGVParsingFailure: {"False", ""},
 	}))
 	removeFinalizers(t, ns, "a")
-	harness.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+	poll.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
 		v1.NamespaceContentRemaining:    {"True", "Some resources are remaining: pods.tenancy.borough.io has 1 resource instances"},
 		v1.NamespaceFinalizersRemaining: {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"},
 	}))
 	removeFinalizers(t, ns, "b")
-	harness.Eventually(t, gone(t, borough, ns))
+	poll.Eventually(t, gone(t, borough, ns))
 	wantNoContent(t, borough, ns)
 }
 
@@ -160,7 +161,7 @@ func TestFinalizeWithContent(t *testing.T) {
 		t.Fatal("the Namespace was removed before its content")
 	}
 	removeFinalizers(t, ns, "p")
-	harness.Eventually(t, gone(t, borough, ns))
+	poll.Eventually(t, gone(t, borough, ns))
 	wantNoContent(t, borough, ns)
 }
 
@@ -173,7 +174,7 @@ func TestPodsWithGracePeriod(t *testing.T) {
 	createPod(t, borough, ns, newPod("running", func(p *v1.Pod) { p.Spec.NodeName = "n" }))
 	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
 	deleteNamespace(t, borough, ns)
-	harness.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+	poll.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
 		v1.NamespaceContentRemaining: {"True", ""},
 	}))
 	pod, err := client.Pods(ns).Get(t.Context(), "running", metav1.GetOptions{})
@@ -190,7 +191,7 @@ func TestPodsWithGracePeriod(t *testing.T) {
 	if err := client.Pods(ns).Delete(t.Context(), "running", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, gone(t, borough, ns))
+	poll.Eventually(t, gone(t, borough, ns))
 	wantNoContent(t, borough, ns)
 }
 
@@ -205,7 +206,7 @@ func TestRecreate(t *testing.T) {
 			createPod(t, borough, name, newPod(fmt.Sprintf("round-%d-%d", round, i)))
 		}
 		deleteNamespace(t, borough, name)
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			_, err := client.Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 			if err != nil {
 				return err.Error()
@@ -219,7 +220,7 @@ func TestRecreate(t *testing.T) {
 	// the earlier events.
 	other := newNamespace(t, borough)
 	deleteNamespace(t, borough, other)
-	harness.Eventually(t, gone(t, borough, other))
+	poll.Eventually(t, gone(t, borough, other))
 	ns, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil || ns.DeletionTimestamp != nil || ns.Status.Phase != v1.NamespaceActive {
 		t.Errorf("got %+v (%v), want the new Namespace unchanged", ns, err)
@@ -267,7 +268,7 @@ func TestNoOrphans(t *testing.T) {
 			<-started
 		}
 		deleteNamespace(t, borough, ns)
-		harness.Eventually(t, gone(t, borough, ns))
+		poll.Eventually(t, gone(t, borough, ns))
 		workers.Wait()
 		wantNoContent(t, borough, ns)
 	}
@@ -308,6 +309,6 @@ func TestControllerRestart(t *testing.T) {
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, gone(t, b, ns))
+	poll.Eventually(t, gone(t, b, ns))
 	wantNoContent(t, b, ns)
 }

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -141,7 +142,7 @@ func TestKubectlServerSide(t *testing.T) {
 	stdout, stderr, err := borough.TryKubectl(t, strings.Replace(podManifest, "1.29", "1.30", 1), "diff", "-n", ns, "-f", "-")
 	var exit *exec.ExitError
 	if _, lacking := exec.LookPath("diff"); lacking == nil {
-		if exit, _ = err.(*exec.ExitError); exit == nil || exit.ExitCode() != 1 {
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Errorf("kubectl diff: got %v, want exit code 1\n%s", err, stderr)
 		}
 		wantContains(t, stdout, "-  - image: nginx:1.29", "+  - image: nginx:1.30")

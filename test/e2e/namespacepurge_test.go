@@ -23,6 +23,7 @@ import (
 	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 const metadataAuditPolicy = `apiVersion: audit.k8s.io/v1
@@ -82,7 +83,7 @@ func (b *purgeable) keys(t *testing.T, namespace string) map[string]int64 {
 // than those of the controller, and returns them.
 func (b *purgeable) audited(t *testing.T, namespace string, want int) (events []auditv1.Event) {
 	t.Helper()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		log, err := os.ReadFile(b.auditLog)
 		if err != nil {
 			return err.Error()
@@ -175,7 +176,7 @@ func TestForcedPurge(t *testing.T) {
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string { // the controller has done all that it can
+	poll.Eventually(t, func() string { // the controller has done all that it can
 		output := b.Kubectl(t, "get", "ns", name)
 		if !strings.Contains(output, "2 pods (finalizer example.com/backup)") {
 			return output
@@ -208,7 +209,7 @@ func TestForcedPurge(t *testing.T) {
 	if left := b.keys(t, name); len(left) > 0 {
 		t.Errorf("after the purge, the keys are %v", left)
 	}
-	harness.Eventually(t, gone(t, b.Borough, name))
+	poll.Eventually(t, gone(t, b.Borough, name))
 	if key := "/registry/tenancy.borough.io/namespaces/" + name; b.keys(t, "")[key] != 0 {
 		t.Errorf("%s is left", key)
 	}

@@ -19,6 +19,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // incarnation is a Namespace with a name that is used repeatedly, and the content
@@ -162,7 +163,7 @@ func TestDelayedPurge(t *testing.T) {
 				}
 				old := newIncarnation(t, b, name, modify...)
 				deleteNamespace(t, b, name)
-				harness.Eventually(t, func() string {
+				poll.Eventually(t, func() string {
 					select {
 					case <-h.reached:
 						return ""
@@ -179,7 +180,7 @@ func TestDelayedPurge(t *testing.T) {
 					}
 				}
 				close(gate)
-				harness.Eventually(t, gone(t, b, name))
+				poll.Eventually(t, gone(t, b, name))
 
 				in := newIncarnation(t, b, name)
 				if in.uid == old.uid {
@@ -248,7 +249,7 @@ func TestRandomlyDelayedPurges(t *testing.T) {
 						}
 					}
 					deleteNamespace(t, b, name)
-					harness.Eventually(t, gone(t, b, name))
+					poll.Eventually(t, gone(t, b, name))
 				}
 				if len(uids) != rounds {
 					t.Errorf("%d UIDs in %d rounds", len(uids), rounds)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestRestart checks that no object is lost when the server is stopped or crashes,
@@ -65,7 +66,7 @@ func TestRestart(t *testing.T) {
 	if err := b.Client(t).TenancyV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, gone(t, b, ns))
+	poll.Eventually(t, gone(t, b, ns))
 }
 
 // TestDefaultNamespace checks that the Namespace default exists from the first

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestMakeRun runs the program of make run like a user.
@@ -43,7 +44,7 @@ func TestMakeRun(t *testing.T) {
 	}
 	ready := func(t *testing.T, process *harness.Process) {
 		t.Helper()
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			select {
 			case <-process.Done():
 				t.Fatal(process.Tail(30))
@@ -89,7 +90,7 @@ func TestMakeRun(t *testing.T) {
 		wantContains(t, first.Output(), "export KUBECONFIG="+filepath.Join(b.Dir, "admin.kubeconfig"))
 		kept, purged := newNamespace(t, b), newNamespace(t, b)
 		deleteNamespace(t, b, purged)
-		harness.Eventually(t, gone(t, b, purged)) // shows that the controller runs
+		poll.Eventually(t, gone(t, b, purged)) // shows that the controller runs
 		watch := b.HTTP(t).Open(t, "GET", api+"/pods?watch=1", nil)
 		defer watch.Body.Close()
 		if err := first.Stop(); err != nil {

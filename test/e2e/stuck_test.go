@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestDeletionWithStuckNamespaces checks that Namespaces are deleted while fifty
@@ -50,7 +51,7 @@ func TestDeletionWithStuckNamespaces(t *testing.T) {
 		deleteNamespace(t, b, name)
 	}
 	for _, name := range stuck {
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			ns, err := namespaces.Get(t.Context(), name, metav1.GetOptions{})
 			switch {
 			case err != nil:
@@ -74,7 +75,7 @@ func TestDeletionWithStuckNamespaces(t *testing.T) {
 		}
 	}
 	for _, name := range stuck {
-		harness.Eventually(t, gone(t, b, name))
+		poll.Eventually(t, gone(t, b, name))
 	}
 }
 

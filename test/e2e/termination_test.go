@@ -20,6 +20,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // waitReason has patterns for the output of kubectl about a Namespace that stays
@@ -44,7 +45,7 @@ func wantReason(t *testing.T, b *harness.Borough, ns string, want waitReason) {
 		{"get ns " + ns + " -o yaml", append([]string{` termination: lastProgressTime: "20`}, want.yaml...)},
 	} {
 		var output string
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			output = b.Kubectl(t, strings.Fields(view.args)...)
 			for _, pattern := range view.want {
 				if !regexp.MustCompile(pattern).MatchString(strings.Join(strings.Fields(output), " ")) {
@@ -75,7 +76,7 @@ func TestWaitsForFinalizer(t *testing.T) {
 		yaml: []string{`remaining: - count: 1 group: tenancy.borough.io objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: web resource: pods - count: 1 group: tenancy.borough.io objects: - name: l resource: limitranges specFinalizers: - kubernetes`},
 	})
 	removeFinalizers(t, ns, "web")
-	harness.Eventually(t, gone(t, borough, ns))
+	poll.Eventually(t, gone(t, borough, ns))
 }
 
 func TestWaitsForGracePeriod(t *testing.T) {
@@ -92,7 +93,7 @@ func TestWaitsForGracePeriod(t *testing.T) {
 		yaml:     []string{`- deletionGracePeriodSeconds: 3600 deletionTimestamp: "20\S+" name: web resource: pods`},
 	})
 	borough.Kubectl(t, "delete", "po", "web", "-n", ns, "--grace-period=0", "--force")
-	harness.Eventually(t, gone(t, borough, ns))
+	poll.Eventually(t, gone(t, borough, ns))
 }
 
 func TestWaitsForAgent(t *testing.T) {
@@ -121,7 +122,7 @@ func TestWaitsForAgent(t *testing.T) {
 	borough.Kubectl(t, "patch", "ns", ns, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	wantContains(t, borough.Kubectl(t, "get", "ns", ns), "finalizer openshift.com/origin\n")
 	finalize(t, borough, ns)
-	harness.Eventually(t, gone(t, borough, ns))
+	poll.Eventually(t, gone(t, borough, ns))
 }
 
 // TestWaitsForServers puts a proxy between the controller and the server, which
@@ -153,7 +154,7 @@ func TestWaitsForServers(t *testing.T) {
 			yaml:     []string{`lastError: '` + message + `'`},
 		})
 		faults.clear()
-		harness.Eventually(t, gone(t, b, ns))
+		poll.Eventually(t, gone(t, b, ns))
 	})
 	t.Run("Unreachable", func(t *testing.T) {
 		ns := newNamespace(t, b)
@@ -169,7 +170,7 @@ func TestWaitsForServers(t *testing.T) {
 		})
 		wantNoContent(t, b, ns) // in the group that can be reached
 		faults.clear()
-		harness.Eventually(t, gone(t, b, ns))
+		poll.Eventually(t, gone(t, b, ns))
 	})
 	t.Run("Undiscovered", func(t *testing.T) {
 		ns := newNamespace(t, b)
@@ -185,7 +186,7 @@ func TestWaitsForServers(t *testing.T) {
 		})
 		wantNoContent(t, b, ns)
 		faults.clear()
-		harness.Eventually(t, gone(t, b, ns))
+		poll.Eventually(t, gone(t, b, ns))
 	})
 }
 
@@ -232,12 +233,12 @@ func TestStatusWrites(t *testing.T) {
 	cleanWrites, drainWrites := follow(clean), follow(drains)
 	deleteNamespace(t, borough, clean)
 	deleteNamespace(t, borough, drains)
-	harness.Eventually(t, gone(t, borough, clean))
+	poll.Eventually(t, gone(t, borough, clean))
 	wantReason(t, borough, drains, waitReason{get: []string{`40 pods \(finalizer example.com/\d+, example.com/\d+, 3 more\)$`}})
 	for i := range slow {
 		removeFinalizers(t, drains, fmt.Sprintf("p%d", i))
 	}
-	harness.Eventually(t, gone(t, borough, drains))
+	poll.Eventually(t, gone(t, borough, drains))
 	ended := func(statuses *atomic.Int32) func() string {
 		return func() string {
 			if statuses.Load() < 1000 {
@@ -246,8 +247,8 @@ func TestStatusWrites(t *testing.T) {
 			return ""
 		}
 	}
-	harness.Eventually(t, ended(cleanWrites))
-	harness.Eventually(t, ended(drainWrites))
+	poll.Eventually(t, ended(cleanWrites))
+	poll.Eventually(t, ended(drainWrites))
 	if n := cleanWrites.Load() - 1000; n != 0 {
 		t.Errorf("got %d writes of the status for a Namespace that was deleted without delay, want none", n)
 	}

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // finalize removes all finalizers from the spec and returns the resulting
@@ -92,7 +93,7 @@ func TestFinalizedNamespaceIsRemovedWithContent(t *testing.T) {
 	if _, err := client.Pods(name).Patch(t.Context(), pod.Name, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, gone(t, borough, name))
+	poll.Eventually(t, gone(t, borough, name))
 }
 
 // TestDeleteAfterFinalize deletes an Active Namespace whose finalizers were
@@ -106,5 +107,5 @@ func TestDeleteAfterFinalize(t *testing.T) {
 	if err := client.Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, gone(t, borough, name))
+	poll.Eventually(t, gone(t, borough, name))
 }

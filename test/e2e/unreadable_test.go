@@ -19,6 +19,7 @@ import (
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // inEtcd is the prefix of all keys.
@@ -110,7 +111,7 @@ func testUnreadable(t *testing.T, b *harness.Borough, flags []string, flip func(
 		return fmt.Sprintf("borough_storage_unreadable_objects{group=%q,resource=%q} %d\n", "tenancy.borough.io", resource, n)
 	}
 	b.Kubectl(t, "get", "pods,limits", "-A") // without a watch cache, the server has read no object yet
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		metrics := string(wantAnswer(t, h.Do(t, "GET", "/metrics", nil), 200).Body)
 		for _, resource := range []string{"namespaces", "pods", "limitranges"} {
 			if !strings.Contains(metrics, metric(resource, 1)) {
@@ -168,7 +169,7 @@ func testUnreadable(t *testing.T, b *harness.Borough, flags []string, flip func(
 	// Terminating, and its conditions say so.
 	b.Kubectl(t, "delete", "ns", "sound")
 	b.Kubectl(t, "delete", "ns", "pods", "--wait=false")
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		if got := b.Kubectl(t, "get", "ns", "pods", "-o", "jsonpath={.status.conditions}"); !strings.Contains(got, "ContentUnknown") {
 			return "conditions: " + got
 		}
@@ -183,7 +184,7 @@ func testUnreadable(t *testing.T, b *harness.Borough, flags []string, flip func(
 	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/bad", unsafely), 200)
 	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/pods/pods/bad", unsafely), 200)
 	wantContains(t, b.Kubectl(t, "delete", "--raw", api+"/namespaces/limits/limitranges/bad?ignoreStoreReadErrorWithClusterBreakingPotential=true"), "Success")
-	harness.Eventually(t, gone(t, b, "pods"))
+	poll.Eventually(t, gone(t, b, "pods"))
 	create("bad")
 	for _, ns := range []string{"bad", "limits"} {
 		createPod(t, b, ns, newPod("new"))

@@ -19,6 +19,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestInformers watches Pods with an informer, its index and its lister, across a
@@ -64,7 +65,7 @@ func TestInformers(t *testing.T) {
 	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		if _, err := lister.Get("after"); err != nil {
 			return fmt.Sprintf("the lister after the restart: %v", err)
 		}

@@ -15,11 +15,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/test/attack"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // FuzzRequests sends random requests, half of them patches, to the handlers of a
@@ -103,14 +103,11 @@ func startInProcess(tb testing.TB) (send func(attack.Request) *httptest.Response
 		server.Handler.ServeHTTP(answer, request)
 		return answer
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for send(attack.Request{Method: http.MethodGet, Path: "/readyz"}).Code != http.StatusOK {
-		select {
-		case err := <-ended:
-			tb.Fatalf("the server ended before it was ready: %v", err)
-		case <-tick.C:
+	poll.Eventually(tb, func() string {
+		if answer := send(attack.Request{Method: http.MethodGet, Path: "/readyz"}); answer.Code != http.StatusOK {
+			return answer.Body.String()
 		}
-	}
+		return ""
+	})
 	return send
 }

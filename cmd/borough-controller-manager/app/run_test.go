@@ -24,6 +24,7 @@ import (
 	componentconfig "k8s.io/component-base/config"
 
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // api is a server without Namespaces. It serves Leases unless noLeases is set.
@@ -184,28 +185,25 @@ func (p *process) await(t *testing.T) error {
 	}
 }
 
-// eventually waits for a condition. On timeout it fails the test with the state
-// that describe returns.
-func eventually(t *testing.T, describe func() string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timed out waiting for a condition: %s", describe())
-		}
-	}
-}
-
 func (p *process) eventuallyReady(t *testing.T) {
 	t.Helper()
-	eventually(t, func() string { return p.get("/readyz") }, func() bool { return p.get("/readyz") == "ok" })
+	poll.Eventually(t, func() string {
+		if page := p.get("/readyz"); page != "ok" {
+			return "/readyz: " + page
+		}
+		return ""
+	})
 }
 
 func TestRun(t *testing.T) {
 	a := newAPI(t)
 	a.down = true
 	p := start(t, a)
-	eventually(t, func() string { return p.get("/readyz") }, func() bool {
-		return strings.Contains(p.get("/readyz"), "the namespace informer has not synced yet")
+	poll.Eventually(t, func() string {
+		if page := p.get("/readyz"); !strings.Contains(page, "the namespace informer has not synced yet") {
+			return "/readyz: " + page
+		}
+		return ""
 	})
 	for _, path := range []string{"/healthz", "/livez"} {
 		if got := p.get(path); got != "ok" {
@@ -276,7 +274,16 @@ func TestElection(t *testing.T) {
 		a.set(func() { s = strings.Join(a.holders, ", then ") })
 		return "the lease was held by " + s
 	}
-	eventually(t, describe, func() bool { return holders() == 1 })
+	heldBy := func(n int) {
+		t.Helper()
+		poll.Eventually(t, func() string {
+			if holders() != n {
+				return describe()
+			}
+			return ""
+		})
+	}
+	heldBy(1)
 	second := start(t, a, elect)
 	first.eventuallyReady(t)
 	second.eventuallyReady(t)
@@ -286,7 +293,7 @@ func TestElection(t *testing.T) {
 		t.Error(err)
 	}
 	// The first leader released the lease, then the second acquired it.
-	eventually(t, describe, func() bool { return holders() == 3 })
+	heldBy(3)
 	if a.holders[1] != "" || a.holders[2] == a.holders[0] {
 		t.Error(describe())
 	}

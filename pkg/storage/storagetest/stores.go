@@ -20,6 +20,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // Stores are the stores of the group's resources without validation and defaults, so
@@ -77,7 +78,12 @@ func newStore(t testing.TB, getter generic.RESTOptionsGetter, scheme *runtime.Sc
 // WaitReady waits until the store's watch cache is ready.
 func WaitReady(t testing.TB, store *genericregistry.Store) {
 	t.Helper()
-	Eventually(t, store.Storage.Storage.ReadinessCheck)
+	poll.Eventually(t, func() string {
+		if err := store.Storage.Storage.ReadinessCheck(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
 
 type strategy struct {

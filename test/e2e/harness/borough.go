@@ -6,25 +6,17 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
-
-// startTimeout is how long a process may take to become ready. It usually takes
-// a second.
-const startTimeout = 90 * time.Second
 
 // Borough is a standalone server with its data directory and, once started, its
 // controller.
@@ -63,8 +55,6 @@ func (b *Borough) Start(ctx context.Context) error {
 
 // StartServer starts or restarts the server, and returns once it is ready.
 func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	path, err := Binary("borough-apiserver")
 	if err != nil {
 		return err
@@ -83,13 +73,7 @@ func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
 		if err != nil {
 			return err
 		}
-		config.Timeout = 5 * time.Second
-		client, err := rest.HTTPClientFor(config)
-		if err != nil {
-			return err
-		}
-		defer client.CloseIdleConnections()
-		return getOK(ctx, client, config.Host+"/readyz")
+		return GetOK(ctx, config, "/readyz", nil)
 	})
 }
 
@@ -100,8 +84,6 @@ func (b *Borough) ServerFlags() []string {
 
 // StartController starts the controller and returns once it is ready.
 func (b *Borough) StartController(ctx context.Context, flags ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	path, err := Binary("borough-controller-manager")
 	if err != nil {
 		return err
@@ -120,29 +102,15 @@ func (b *Borough) StartController(ctx context.Context, flags ...string) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Timeout: 5 * time.Second}
-	defer client.CloseIdleConnections()
 	return b.Controller.Await(ctx, func(ctx context.Context) error {
-		return getOK(ctx, client, b.ControllerURL+"/readyz")
+		return GetOK(ctx, &rest.Config{Host: b.ControllerURL}, "/readyz", nil)
 	})
 }
 
 // Stop stops the controller, then the server. It returns an error if a process
 // did not end cleanly, had a data race or panicked.
 func (b *Borough) Stop() error {
-	var errs []error
-	for _, process := range []**Process{&b.Controller, &b.Server} {
-		if *process == nil {
-			continue
-		}
-		select {
-		case <-(*process).Done(): // the test ended it
-			errs = append(errs, (*process).Flaws())
-		default:
-			errs = append(errs, (*process).Stop())
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(b.Controller.StopRunning(), b.Server.StopRunning())
 }
 
 // Logs returns the end of the output of each process.
@@ -186,24 +154,4 @@ func (b *Borough) Client(t testing.TB) versioned.Interface {
 		t.Fatalf("create a client: %v", err)
 	}
 	return client
-}
-
-func getOK(ctx context.Context, client *http.Client, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("read the response of %s: %w", url, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", url, response.Status, body)
-	}
-	return nil
 }

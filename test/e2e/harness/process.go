@@ -14,7 +14,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/borough-io/borough/test/poll"
 )
+
+// startTimeout is how long a process may take to become ready. It usually takes a
+// second, but longer on a busy machine.
+const startTimeout = 3 * time.Minute
 
 // stopTimeout is how long a process may take to end after SIGTERM. It usually
 // takes far less than a second, or one to two with the race detector.
@@ -96,6 +102,21 @@ func (p *Process) Stop() error {
 	return errors.Join(err, p.Flaws())
 }
 
+// StopRunning stops the process, also if it is paused. A process that has ended is
+// only checked for Flaws; nil is no process.
+func (p *Process) StopRunning() error {
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p.done: // the test ended it
+		return p.Flaws()
+	default:
+		_ = p.Resume() // a process that is paused does not handle the signal
+		return p.Stop()
+	}
+}
+
 // Flaws returns an error if the process has had a data race or has panicked, also
 // if it recovered.
 func (p *Process) Flaws() error {
@@ -108,24 +129,22 @@ func (p *Process) Flaws() error {
 	return nil
 }
 
-// Await calls ready periodically until it returns nil. It returns an error when
-// the process ends or the context is done.
+// Await calls ready until it returns nil. It returns an error when the process ends
+// or is not ready within startTimeout.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) error) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ready(ctx)
-		if err == nil {
-			return nil
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready: %v\n%s", p.Name, p.err, p.Tail(30))
+			cancel(fmt.Errorf("it ended: %v", p.err))
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w\n%s", p.Name, err, p.Tail(30))
-		case <-tick.C:
 		}
+	}()
+	if err := poll.Until(ctx, startTimeout, ready); err != nil {
+		return fmt.Errorf("%s is not ready: %w\n%s", p.Name, err, p.Tail(30))
 	}
+	return nil
 }
 
 // buffer is a bytes.Buffer that is safe for concurrent use.

@@ -17,6 +17,7 @@ import (
 	"github.com/borough-io/borough/test/attack"
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 var (
@@ -54,7 +55,7 @@ func TestTenants(t *testing.T) {
 	roles = append(roles, stranger)
 	// The cluster's controller aggregates Borough's rights into its roles.
 	for _, name := range []string{"admin", "edit"} {
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			if _, stderr, err := kubectl.Try(t.Context(), "", "auth", "can-i", "create", "pods.tenancy.borough.io", "--as="+name, "--namespace="+namespace); err != nil {
 				return name + " may not create Pods: " + stderr
 			}
@@ -70,8 +71,8 @@ func TestTenants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := attack.Run(t.Context(), attack.Options{
-		Server:    attack.Server{URL: server.Host, Client: client, Log: borough.Servers[0].Process.Output},
+	attack.Test(t, borough.Servers[0].Process, attack.Options{
+		Server:    attack.Server{URL: server.Host, Client: client},
 		Roles:     roles,
 		Namespace: namespace,
 		Seed:      *seed,
@@ -79,20 +80,7 @@ func TestTenants(t *testing.T) {
 		Every:     *every,
 		Random:    *random,
 		CPU:       *cpu,
-		Logf:      t.Logf,
 	})
-	if report != nil {
-		t.Log(report)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(report.Findings) > 0 {
-		t.Errorf("the server failed %d requests; -seed=%d repeats the run", len(report.Findings), *seed)
-	}
-	if err := borough.Servers[0].Process.Flaws(); err != nil {
-		t.Error(err)
-	}
 }
 
 func user(t *testing.T, cluster *testcluster.Cluster, name string) *rest.Config {

@@ -23,6 +23,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 const finalizer = "example.com/hold"
@@ -103,7 +104,7 @@ func TestBackup(t *testing.T) {
 	stopWriting()
 	writer.Wait()
 	lost := createPod(t, client, "live", "lost")
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		if _, err := pods.Pods("live").Get("lost"); err != nil {
 			return err.Error()
 		}
@@ -139,7 +140,7 @@ func TestBackup(t *testing.T) {
 	awaitGone(t, client, "held")
 
 	// The informer follows the restored state.
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		there, err := client.Pods("").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
@@ -226,7 +227,7 @@ func TestStandaloneBackup(t *testing.T) {
 	if err := client.Namespaces().Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string { // after which nothing changes
+	poll.Eventually(t, func() string { // after which nothing changes
 		ns, err := client.Namespaces().Get(t.Context(), "held", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()

@@ -20,6 +20,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 func createNamespace(t *testing.T, client tenancyv1.TenancyV1Interface, name string) *v1.Namespace {
@@ -146,6 +147,6 @@ func wantFenced(t *testing.T, client tenancyv1.TenancyV1Interface, live, termina
 func awaitGone(t *testing.T, client tenancyv1.TenancyV1Interface, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		harness.Eventually(t, harness.Gone(t, client.Namespaces(), name))
+		poll.Eventually(t, harness.Gone(t, client.Namespaces(), name))
 	}
 }

@@ -10,13 +10,13 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 
-	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // await polls the condition until it returns nil, for at most the timeout.
 func await(t *testing.T, what string, condition func(context.Context) error) {
 	t.Helper()
-	if err := testcluster.Await(t.Context(), timeout, condition); err != nil {
+	if err := poll.Until(t.Context(), timeout, condition); err != nil {
 		t.Fatalf("wait for the %s: %v", what, err)
 	}
 }

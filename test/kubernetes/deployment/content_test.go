@@ -13,6 +13,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 const (
@@ -97,7 +98,7 @@ func (s *site) purgeAbandoned(t *testing.T) {
 	t.Helper()
 	ctx, client := t.Context(), s.tenancy(t)
 	name := s.purge(t, newPod("held", finalizer))
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
@@ -142,5 +143,5 @@ func (s *site) awaitPurged(t *testing.T) {
 
 func (s *site) awaitGone(t *testing.T, name string) {
 	t.Helper()
-	harness.Eventually(t, harness.Gone(t, s.tenancy(t).Namespaces(), name))
+	poll.Eventually(t, harness.Gone(t, s.tenancy(t).Namespaces(), name))
 }

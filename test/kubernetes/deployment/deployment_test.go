@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	certutil "k8s.io/client-go/util/cert"
 
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestDeployment deploys Borough as in docs/deploy.md, makes it use all its
@@ -101,8 +101,8 @@ func (s *site) testPurges(t *testing.T) {
 		}
 		return ""
 	}
-	harness.Eventually(t, func() string { return used("watch", "pods", "limitranges") })
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string { return used("watch", "pods", "limitranges") })
+	poll.Eventually(t, func() string {
 		s.purgeAbandoned(t)
 		s.awaitPurged(t)
 		return used("delete", "namespaces")
@@ -181,7 +181,7 @@ func (s *site) testNewCertificate(t *testing.T) {
 // awaitAnswer waits until the aggregator forwards requests to the servers.
 func (s *site) awaitAnswer(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		if _, err := s.tenancy(t).Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
 			return err.Error()
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // removal removes from a role the grants with the verbs and resources, and
@@ -118,7 +119,7 @@ func (s *site) testNeeded(t *testing.T) {
 			if r.need != nil {
 				r.need(t)
 			}
-			harness.Eventually(t, func() string {
+			poll.Eventually(t, func() string {
 				if r.again != nil {
 					r.again(t)
 				}
@@ -153,7 +154,7 @@ func (s *site) testUsed(t *testing.T) {
 			t.Errorf("granted twice: %s", g)
 		}
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		lacks := s.audit.lacks(t, 0, grants, false)
 		if len(lacks) == 0 {
 			return ""
@@ -229,7 +230,7 @@ func (s *site) takeOver(t *testing.T, p *pod) {
 // awaitTrust waits until the APIService has the CAs in the Secret.
 func (s *site) awaitTrust(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		secret, err := s.client.CoreV1().Secrets(testcluster.SystemNamespace).Get(t.Context(), certSecret, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()

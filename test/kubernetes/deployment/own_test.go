@@ -17,6 +17,7 @@ import (
 
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // ownKustomization is an overlay of the example for existing certificates and
@@ -65,7 +66,7 @@ func TestOwnCertificates(t *testing.T) {
 	}
 	for _, p := range s.servers {
 		p.mount(t)
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			if err := p.presented(t).CheckSignatureFrom(certs[0]); err != nil {
 				return fmt.Sprintf("%s serves with another certificate: %v", p.name, err)
 			}

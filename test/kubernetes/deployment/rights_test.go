@@ -13,7 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // role is a Role, or a ClusterRole if it has no namespace.
@@ -163,7 +163,7 @@ func (s *site) takeAway(t *testing.T, taken []grant) (giveBack func()) {
 // awaitMay waits until the users have all of the grants, or none of them.
 func (s *site) awaitMay(t *testing.T, grants []grant, may bool) {
 	t.Helper()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		for _, g := range grants {
 			resource, subresource, _ := strings.Cut(g.resource, "/")
 			attributes := &authorizationv1.ResourceAttributes{

@@ -41,7 +41,7 @@ type site struct {
 	cluster *testcluster.Cluster
 	client  kubernetes.Interface
 	audit   *audit
-	kubectl *testcluster.Kubectl
+	kubectl *harness.Kubectl
 	// addresses maps the addresses of Pods to local ports, as pairs for a
 	// strings.Replacer.
 	addresses []string

@@ -22,6 +22,7 @@ import (
 
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 const (
@@ -37,7 +38,7 @@ type deployment struct {
 	cluster    *testcluster.Cluster
 	borough    *testcluster.Borough
 	etcd       *testcluster.Etcd // Borough's
-	kubectl    *testcluster.Kubectl
+	kubectl    *harness.Kubectl
 	kubeconfig string
 }
 
@@ -237,7 +238,7 @@ func (d *deployment) replaceServer(t *testing.T, name string, flags ...string) (
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		response, err := client.Get("https://" + d.address() + "/readyz")
 		if err != nil {
 			return err.Error()

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // want is a part of a finding's message and a part of its cure.
@@ -222,7 +222,7 @@ func TestOldCluster(t *testing.T) {
 // await waits until doctor reports exactly these faults.
 func await(t *testing.T, kubeconfig string, faults map[string]want) {
 	t.Helper()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		var found []string
 		var reasons strings.Builder
 		for _, f := range findings(t, kubeconfig) {

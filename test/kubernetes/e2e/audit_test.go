@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // auditPolicy logs the requests and responses of a group of users, and the
@@ -112,7 +113,7 @@ func TestAudit(t *testing.T) {
 	send := func(api harness.HTTP, resource, manifest string) (answer harness.Answer, logged auditEvent) {
 		t.Helper()
 		answer = api.Do(t, http.MethodPost, path+resource, []byte(manifest), "Content-Type", "application/yaml")
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			return findAudit(t, func(event auditEvent) bool {
 				logged = event
 				return event.AuditID == answer.Header.Get("Audit-Id")
@@ -124,7 +125,7 @@ func TestAudit(t *testing.T) {
 	pod := strings.Replace(fmt.Sprintf(podManifest, "example.com/web:1"), "name: web", "generateName: web-", 1)
 	var answer harness.Answer
 	var logged auditEvent
-	harness.Eventually(t, func() string { // until the server applies the policy
+	poll.Eventually(t, func() string { // until the server applies the policy
 		answer, logged = send(api, "pods", pod)
 		if got := logged.Annotations[team+"-audit/stage"]; got != "four" {
 			return fmt.Sprintf("the policy's annotation is %q in %v", got, logged.Annotations)

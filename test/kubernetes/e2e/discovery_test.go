@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestDiscovery finds our kinds in both forms of the cluster's discovery.
@@ -77,7 +77,7 @@ func TestDiscoveryCost(t *testing.T) {
 		}
 	}
 	var requests map[string]int
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		requests = map[string]int{}
 		_ = findAudit(t, func(event auditEvent) bool {
 			requests[event.UserAgent]++

@@ -20,6 +20,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // etcdHangs checks what works while the etcd of a deployment hangs, as
@@ -51,7 +52,7 @@ func etcdHangs(t *testing.T, cluster *testcluster.Cluster, borough *testcluster.
 			t.Errorf("while our etcd hangs, %s: got %v", path, answer)
 		}
 	}
-	harness.Eventually(t, func() string { // the server checks etcd periodically
+	poll.Eventually(t, func() string { // the server checks etcd periodically
 		answer := server.Do(t, http.MethodGet, "/readyz?verbose", nil)
 		if answer.Code != http.StatusInternalServerError || !strings.Contains(string(answer.Body), "[-]etcd") {
 			return "while our etcd hangs, /readyz: got " + answer.String()

@@ -23,6 +23,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // writeEncryption writes an encryption configuration with keys in the order of
@@ -191,7 +192,7 @@ func TestEncryption(t *testing.T) {
 	if err := server.StartController(ctx); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		left, err := etcd.Get(ctx, prefix+"/tenancy.borough.io/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		if err != nil {
 			return err.Error()

@@ -21,6 +21,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // newFlowSchema gives a user a separate priority level in the cluster, the
@@ -117,7 +118,7 @@ func TestFlowControl(t *testing.T) {
 	// Wait until the server knows the rights and the FlowSchema.
 	const schemaHeader, levelHeader = flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID, flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID
 	var level string
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		answer := flood.Do(t, http.MethodGet, path, nil)
 		if level = answer.Header.Get(levelHeader); answer.Code != http.StatusOK || answer.Header.Get(schemaHeader) != string(flow.UID) {
 			return fmt.Sprintf("got %v with the FlowSchema %q, want %q", answer, answer.Header.Get(schemaHeader), flow.UID)

@@ -88,7 +88,7 @@ func wantContains(t testing.TB, text string, parts ...string) {
 }
 
 // wantJSONPath fails the test unless the path of the object has the value.
-func wantJSONPath(t testing.TB, kubectl *testcluster.Kubectl, object, path, want string) {
+func wantJSONPath(t testing.TB, kubectl *harness.Kubectl, object, path, want string) {
 	t.Helper()
 	if got := kubectl.Run(t, "get", object, "-o", "jsonpath="+path); got != want {
 		t.Errorf("%s of %s: got %q, want %q", path, object, got, want)

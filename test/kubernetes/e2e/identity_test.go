@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestUserReachesTheServer compares the user in the server's audit log with the
@@ -80,7 +80,7 @@ func TestUserReachesTheServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got authenticationv1.UserInfo
-			harness.Eventually(t, func() string {
+			poll.Eventually(t, func() string {
 				return findAudit(t, func(event auditEvent) bool {
 					got = event.User
 					return event.UserAgent == agent
@@ -149,7 +149,7 @@ func TestRightsInOneNamespace(t *testing.T) {
 	kubectl := cluster.KubectlAs(t, config)
 	pod := fmt.Sprintf(podManifest, "example.com/web:1")
 
-	harness.Eventually(t, func() string { // until the authorizer's cache has the grant
+	poll.Eventually(t, func() string { // until the authorizer's cache has the grant
 		_, stderr, err := kubectl.Try(t.Context(), pod, "create", "-n", mine, "-f", "-")
 		if err != nil && !strings.Contains(stderr, "AlreadyExists") {
 			return stderr

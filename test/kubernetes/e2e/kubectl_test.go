@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // The manifests are core's with another apiVersion.
@@ -199,7 +199,7 @@ func TestKubectlChunks(t *testing.T) {
 	if diff := cmp.Diff(want.String(), out); diff != "" {
 		t.Errorf("a list in chunks differs (-want +got):\n%s", diff)
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		first, next := 0, 0
 		_ = findAudit(t, func(event auditEvent) bool {
 			if event.Verb == "list" && event.ObjectRef.Namespace == namespace && strings.Contains(event.RequestURI, "limit=2") {

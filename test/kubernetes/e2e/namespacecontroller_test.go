@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestUnlistedNamespaceController deletes namespaces of a cluster whose namespace
@@ -60,9 +60,9 @@ func TestUnlistedNamespaceController(t *testing.T) {
 		}
 	}
 	// Without a Namespace of that name, the cluster's namespace is removed.
-	harness.Eventually(t, removed(coreOnly))
+	poll.Eventually(t, removed(coreOnly))
 
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		ns, err := core.Namespaces().Get(ctx, both, metav1.GetOptions{})
 		if err != nil {
 			t.Fatalf("the cluster's namespace is removed, or the request failed: %v", err)
@@ -92,6 +92,6 @@ func TestUnlistedNamespaceController(t *testing.T) {
 	if err := client.Namespaces().Delete(ctx, both, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, goneFrom(t, cluster, both))
-	harness.Eventually(t, removed(both))
+	poll.Eventually(t, goneFrom(t, cluster, both))
+	poll.Eventually(t, removed(both))
 }

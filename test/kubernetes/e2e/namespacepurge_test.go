@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // keep is a policy of the cluster: it denies deleting Pods with the label
@@ -56,7 +56,7 @@ func TestForcedPurge(t *testing.T) {
 		newPod(t, namespace, "held", hold)
 	}
 	kept := newPod(t, mine, "kept", hold, func(pod *v1.Pod) { pod.Labels = map[string]string{"keep": team} })
-	harness.Eventually(t, func() string { // until the server's informers have the policy
+	poll.Eventually(t, func() string { // until the server's informers have the policy
 		err := client.Pods(mine).Delete(ctx, kept.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil || !strings.Contains(err.Error(), "kept is kept") {
 			return fmt.Sprintf("a delete despite the policy: %v", err)
@@ -86,7 +86,7 @@ func TestForcedPurge(t *testing.T) {
 	// To validate a kind that can't be patched, kubectl needs to list
 	// CustomResourceDefinitions.
 	create := []string{"create", "--validate=false", "-f", "-"}
-	harness.Eventually(t, func() string { // until the authorizer's cache has the grant
+	poll.Eventually(t, func() string { // until the authorizer's cache has the grant
 		if _, stderr, err := user.Try(ctx, "", "get", pods, "-n", mine); err != nil {
 			return stderr
 		}
@@ -103,7 +103,7 @@ func TestForcedPurge(t *testing.T) {
 
 	// Create alone is the right to an ordinary purge.
 	grant(t, mine, subject, rbacv1.PolicyRule{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespacepurges"}, Verbs: []string{"create"}})
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		_, stderr, err := user.Try(ctx, purge(mine), create...)
 		if err == nil {
 			t.Fatal("a forced purge without the verb force")
@@ -116,7 +116,7 @@ func TestForcedPurge(t *testing.T) {
 
 	// With both verbs, what policies refuse stays.
 	grant(t, mine, subject, rbacv1.PolicyRule{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespacepurges"}, Verbs: []string{"force"}})
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		_, stderr, err := user.Try(ctx, purge(mine), create...)
 		if err == nil {
 			t.Fatal("a purge in spite of the policy")
@@ -137,7 +137,7 @@ func TestForcedPurge(t *testing.T) {
 		wantContains(t, stderr, "kept is kept")
 	}
 	admin.RunWith(t, strings.ReplaceAll(keep, "TEAM", team), "delete", "-f", "-")
-	harness.Eventually(t, func() string { // until the server's informers have the change
+	poll.Eventually(t, func() string { // until the server's informers have the change
 		_, stderr, err := user.Try(ctx, manifest, create...)
 		if err != nil {
 			return stderr
@@ -145,7 +145,7 @@ func TestForcedPurge(t *testing.T) {
 		wantContains(t, stderr, "Warning: removed 1 objects, 1 of them held")
 		return ""
 	})
-	harness.Eventually(t, gone(t, mine))
+	poll.Eventually(t, gone(t, mine))
 
 	_, stderr, err := user.Try(ctx, purge(other), create...)
 	if err == nil {
@@ -153,9 +153,9 @@ func TestForcedPurge(t *testing.T) {
 	}
 	wantContains(t, stderr, fmt.Sprintf(forbidden, other))
 	admin.RunWith(t, purge(other), "create", "-f", "-")
-	harness.Eventually(t, gone(t, other))
+	poll.Eventually(t, gone(t, other))
 
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		return findAudit(t, func(event auditEvent) bool {
 			return event.Verb == "create" && event.User.Username == name &&
 				event.ObjectRef.Resource == "namespacepurges" && event.ObjectRef.Namespace == mine

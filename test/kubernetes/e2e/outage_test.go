@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // newCluster returns a separate cluster with a deployment of Borough: two
@@ -71,14 +71,14 @@ func TestOutages(t *testing.T) {
 	if err := client.Namespaces().Delete(ctx, "after-controller", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, goneFrom(t, cluster, "after-controller"))
+	poll.Eventually(t, goneFrom(t, cluster, "after-controller"))
 	if second := holder(); second == first {
 		t.Errorf("%s still leads", second)
 	}
 
 	// A server dies; clients whose connection breaks retry with the other.
 	borough.Servers[0].Process.Kill()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		if _, err := client.Namespaces().List(ctx, metav1.ListOptions{}); err != nil {
 			return err.Error()
 		}
@@ -103,7 +103,7 @@ func TestOutages(t *testing.T) {
 	if err := member.Process.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		_, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "after-etcd"}}, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err.Error()
@@ -144,7 +144,7 @@ func namespacesRejected(t *testing.T, cluster *testcluster.Cluster, borough *tes
 	ctx := t.Context()
 	namespaces := cluster.BoroughClient(t).TenancyV1().Namespaces()
 	cluster.Kubectl(t).RunWith(t, rejectNamespaces, "apply", "-f", "-")
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		if _, err := namespaces.Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "no-team-"}}, metav1.CreateOptions{}); err != nil && strings.Contains(err.Error(), "needs the label team") {
 			return ""
 		}
@@ -163,7 +163,7 @@ func namespacesRejected(t *testing.T, cluster *testcluster.Cluster, borough *tes
 	}
 	restart()
 	cluster.Kubectl(t).RunWith(t, rejectNamespaces, "delete", "-f", "-")
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		if _, err := namespaces.Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{}); err != nil {
 			return err.Error()
 		}
@@ -189,7 +189,7 @@ func TestCoupled(t *testing.T) {
 	kubectl := cluster.Kubectl(t)
 	kubectl.Run(t, "create", "namespace", "coupled")
 	kubectl.Run(t, "delete", "namespace", "coupled", "--timeout=60s")
-	harness.Eventually(t, goneFrom(t, cluster, "coupled"))
+	poll.Eventually(t, goneFrom(t, cluster, "coupled"))
 	if _, err := client.LimitRanges("alone").Get(ctx, "limits", metav1.GetOptions{}); err != nil {
 		t.Errorf("another Namespace: %v", err)
 	}

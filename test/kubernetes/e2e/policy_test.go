@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // The policies apply to our Namespaces with the label TEAM, and read another
@@ -96,7 +96,7 @@ func TestPolicies(t *testing.T) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
 		}
 	}
-	harness.Eventually(t, func() string { // until the server's informers have the policies
+	poll.Eventually(t, func() string { // until the server's informers have the policies
 		_, err := client.Pods(frozen).Create(ctx, pod(), metav1.CreateOptions{})
 		if err == nil {
 			return "a Pod was created in spite of the policy"
@@ -106,7 +106,7 @@ func TestPolicies(t *testing.T) {
 		}
 		return ""
 	})
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		created, err := client.Pods(open).Create(ctx, pod(), metav1.CreateOptions{})
 		if err != nil {
 			return err.Error()

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 const controllerUser = "system:serviceaccount:" + testcluster.SystemNamespace + ":borough-controller-manager"
@@ -40,7 +40,7 @@ func TestPurge(t *testing.T) {
 	if err != nil || len(left.Items) > 0 {
 		t.Errorf("got %d remaining Pods, error %v", len(left.Items), err)
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		return findAudit(t, func(event auditEvent) bool {
 			return event.Verb == "create" && event.User.Username == controllerUser &&
 				event.ObjectRef.Resource == "namespacepurges" && event.ObjectRef.Namespace == namespace
@@ -67,7 +67,7 @@ func TestPurgeNamesWhatBlocks(t *testing.T) {
 func TestLeader(t *testing.T) {
 	t.Parallel()
 	leases := cluster.Client(t).CoordinationV1().Leases(testcluster.SystemNamespace)
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		lease, err := leases.Get(t.Context(), "borough-controller-manager", metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
@@ -125,7 +125,7 @@ func TestClusterNamespace(t *testing.T) {
 		t.Errorf("after the removal of the cluster's namespace, our Namespace: %+v, error %v", ns, err)
 	}
 	// The namespace controller did send its deletecollections.
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		return findAudit(t, func(event auditEvent) bool {
 			return event.Verb == "deletecollection" && strings.HasSuffix(event.User.Username, ":namespace-controller") &&
 				event.ObjectRef.Namespace == namespace

@@ -11,7 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestReviews checks that a right in a namespace is reviewed once for all its
@@ -34,7 +34,7 @@ func TestReviews(t *testing.T) {
 	}
 	client := newDirect(t, config)
 	path := "/apis/tenancy.borough.io/v1/namespaces/" + namespace + "/pods/"
-	harness.Eventually(t, func() string { // until the cluster's authorizer has the grant
+	poll.Eventually(t, func() string { // until the cluster's authorizer has the grant
 		if answer := client.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
 			return answer.String()
 		}

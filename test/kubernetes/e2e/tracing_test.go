@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // collector receives the spans of API servers (OTLP over gRPC).
@@ -134,6 +135,6 @@ func TestTracing(t *testing.T) {
 		{created, []string{post, "HTTP POST", post, "HTTP POST"}},
 		{refused, []string{post, "HTTP POST", post, "HTTP GET", get, "Get etcd3", "etcdserverpb.KV/Range"}},
 	} {
-		harness.Eventually(t, func() string { return spans.path(tc.trace, tc.path...) })
+		poll.Eventually(t, func() string { return spans.path(tc.trace, tc.path...) })
 	}
 }

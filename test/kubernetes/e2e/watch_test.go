@@ -15,7 +15,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestInformer checks that an informer misses no Pod while its connections
@@ -76,14 +76,14 @@ func TestInformer(t *testing.T) {
 		newPod(t, namespace, stays)
 		newPod(t, namespace, goes)
 		// The informer has the Pod, so it must report its deletion.
-		harness.Eventually(t, func() string {
+		poll.Eventually(t, func() string {
 			if _, err := informer.Lister().Pods(namespace).Get(goes); err != nil {
 				return err.Error()
 			}
 			return ""
 		})
 		interrupt()
-		harness.Eventually(t, func() string { // pending requests fail
+		poll.Eventually(t, func() string { // pending requests fail
 			err := client.TenancyV1().Pods(namespace).Delete(ctx, goes, metav1.DeleteOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return err.Error()
@@ -91,7 +91,7 @@ func TestInformer(t *testing.T) {
 			return ""
 		})
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range interruptions {

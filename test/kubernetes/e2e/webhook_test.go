@@ -18,7 +18,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // newTeamNamespaces creates two of our Namespaces. Only the first has the label
@@ -55,7 +55,7 @@ func marked() *v1.Pod {
 // It uses dry runs.
 func awaitDenied(t *testing.T, client versioned.Interface, namespace string) {
 	t.Helper()
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		_, err := client.TenancyV1().Pods(namespace).Create(t.Context(), marked(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
 			return "no webhook denies a marked Pod"
@@ -88,7 +88,7 @@ func TestWebhooks(t *testing.T) {
 	registerMutating(t, mutating, team, []string{"pods", "limitranges", "namespaces"})
 	registerValidating(t, validating, team, []string{"pods", "pods/*", "limitranges", "namespaces"})
 	awaitDenied(t, clientset, inside)
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		unmarked := marked()
 		unmarked.Labels = nil
 		pod, err := client.Pods(inside).Create(ctx, unmarked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -207,7 +207,7 @@ func TestWebhookFails(t *testing.T) {
 		inside[policy], _ = newTeamNamespaces(t, team)
 		registerValidating(t, dead, team, []string{"pods"}, func(hook *arv1.ValidatingWebhook) { hook.FailurePolicy = &policy })
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		_, err := client.Pods(inside[arv1.Fail]).Create(t.Context(), marked(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "failed calling webhook") {
 			return "a webhook that must answer and does not: the error is " + errorText(err)

@@ -18,6 +18,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // timeout bounds each wait. Most take seconds.
@@ -149,5 +150,5 @@ func restartMember(ctx context.Context, member *testcluster.EtcdMember) error {
 
 // await polls the condition until it returns nil, for at most the timeout.
 func await(ctx context.Context, condition func(context.Context) error) error {
-	return testcluster.Await(ctx, timeout, condition)
+	return poll.Until(ctx, timeout, condition)
 }

@@ -6,7 +6,6 @@ package testcluster
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,28 +13,25 @@ import (
 	"k8s.io/client-go/rest"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // AwaitAPI waits until the cluster serves Borough's API: until the APIService
 // is available, and discovery and OpenAPI include the API.
 func (b *Borough) AwaitAPI(ctx context.Context) error {
 	config := b.cluster.AdminConfig()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
-	}
-	defer client.CloseIdleConnections()
-	discoverer, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a discovery client: %w", err)
 	}
 	gv := v1.SchemeGroupVersion
-	err = Await(ctx, startTimeout, func(ctx context.Context) error {
-		if err := available(ctx, client, config.Host+"/apis/apiregistration.k8s.io/v1/apiservices/"+gv.Version+"."+gv.Group); err != nil {
+	err = poll.Until(ctx, startTimeout, func(ctx context.Context) error {
+		if err := available(ctx, config, "/apis/apiregistration.k8s.io/v1/apiservices/"+gv.Version+"."+gv.Group); err != nil {
 			return err
 		}
 		for _, path := range []string{"/apis/", "/openapi/v3/apis/"} {
-			if err := get(ctx, client, config.Host+path+gv.String(), nil); err != nil {
+			if err := harness.GetOK(ctx, config, path+gv.String(), nil); err != nil {
 				return err
 			}
 		}
@@ -56,11 +52,11 @@ func (b *Borough) AwaitAPI(ctx context.Context) error {
 
 // available returns an error with the aggregator's reason unless the APIService
 // is available.
-func available(ctx context.Context, client *http.Client, url string) error {
+func available(ctx context.Context, config *rest.Config, path string) error {
 	var apiService struct {
 		Status struct{ Conditions []metav1.Condition }
 	}
-	if err := get(ctx, client, url, &apiService); err != nil {
+	if err := harness.GetOK(ctx, config, path, &apiService); err != nil {
 		return err
 	}
 	for _, condition := range apiService.Status.Conditions {

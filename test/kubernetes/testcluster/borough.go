@@ -189,7 +189,7 @@ func (s *BoroughServer) Start(ctx context.Context) error {
 		return err
 	}
 	anyone := &rest.Config{Host: localURL(s.Port), TLSClientConfig: rest.TLSClientConfig{CAData: b.ca.CertPEM}}
-	s.Process, err = startReady(ctx, anyone, "/readyz", path, append(args, b.options.ServerFlags...)...)
+	s.Process, err = harness.StartReady(ctx, anyone, "/readyz", path, append(args, b.options.ServerFlags...)...)
 	return err
 }
 
@@ -242,7 +242,7 @@ func (m *BoroughController) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Process, err = startReady(ctx, &rest.Config{Host: "http://" + m.address}, "/readyz", path, append(args, b.options.ControllerFlags...)...)
+	m.Process, err = harness.StartReady(ctx, &rest.Config{Host: "http://" + m.address}, "/readyz", path, append(args, b.options.ControllerFlags...)...)
 	return err
 }
 
@@ -278,10 +278,10 @@ func (c *Cluster) BoroughClient(t testing.TB) versioned.Interface {
 func (b *Borough) Stop() error {
 	var errs []error
 	for _, m := range b.Controllers {
-		errs = append(errs, stop(m.Process))
+		errs = append(errs, m.Process.StopRunning())
 	}
 	for _, s := range b.Servers {
-		errs = append(errs, stop(s.Process))
+		errs = append(errs, s.Process.StopRunning())
 	}
 	return errors.Join(errs...)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // Options configure a cluster. The zero value gives the default cluster.
@@ -114,7 +115,7 @@ func (c *Cluster) awaitSystem(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	err = Await(ctx, startTimeout, func(ctx context.Context) error {
+	err = poll.Until(ctx, startTimeout, func(ctx context.Context) error {
 		if _, err := client.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{}); err != nil {
 			return err
 		}

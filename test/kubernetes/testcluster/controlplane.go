@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/e2e/harness"
 )
 
 const (
@@ -78,7 +80,7 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.APIServer, err = startReady(ctx, c.admin, "/readyz", path, append(args, c.options.APIServerFlags...)...)
+	c.APIServer, err = harness.StartReady(ctx, c.admin, "/readyz", path, append(args, c.options.APIServerFlags...)...)
 	return err
 }
 
@@ -118,6 +120,6 @@ func (c *Cluster) StartControllerManager(ctx context.Context) error {
 		return err
 	}
 	anyone := &rest.Config{Host: localURL(c.kcmPort), TLSClientConfig: rest.TLSClientConfig{CAData: c.ca.CertPEM}}
-	c.ControllerManager, err = startReady(ctx, anyone, "/healthz", path, append(args, c.options.ControllerManagerFlags...)...)
+	c.ControllerManager, err = harness.StartReady(ctx, anyone, "/healthz", path, append(args, c.options.ControllerManagerFlags...)...)
 	return err
 }

@@ -130,7 +130,7 @@ func (m *EtcdMember) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Process, err = startReady(ctx, config, "/readyz", path, m.args...)
+	m.Process, err = harness.StartReady(ctx, config, "/readyz", path, m.args...)
 	return err
 }
 

@@ -14,8 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/borough-io/borough/test/e2e/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestCluster crashes and restarts the processes of a cluster, as other tests
@@ -58,7 +58,7 @@ func TestCluster(t *testing.T) {
 	if err := cluster.StartControllerManager(ctx); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		_, err := namespaces.Get(ctx, "one", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return ""
@@ -81,7 +81,7 @@ func TestCluster(t *testing.T) {
 	if err := member.Process.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, func() string {
+	poll.Eventually(t, func() string {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		if _, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "three"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
