@@ -20,7 +20,9 @@ import (
 //   - /readyz lists its checks as text.
 //
 // A text that is not recognized leads to a cure that is more general, not to a wrong
-// one. The tests in test/kubernetes/doctor cause the faults in a real cluster.
+// one. The tests in test/kubernetes/doctor cause the faults in a real cluster, except
+// for an expired certificate, and for a port that no process listens on: connections
+// there go through a proxy.
 
 // Reasons of the condition Available of an APIService. Package status/remote of
 // k8s.io/kube-aggregator has no constants for them.
