@@ -30,14 +30,17 @@ var (
 	keep = flag.String("keep", "", "file to which scenarios that show a difference are appended")
 )
 
-// both runs the scenarios of all tests.
-var both *runner
+var (
+	// pair is the two sites, which the tests share.
+	pair *sites.Pair
+	// both runs scenarios on them.
+	both *runner
+)
 
 func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
-	pair, err := sites.Start(context.Background())
-	if err != nil {
+	if pair, err = sites.Start(context.Background()); err != nil {
 		return 0, err
 	}
 	defer func() {

@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -111,17 +113,17 @@ func (s *shell) writeKubeconfig(site *sites.Site, path string) error {
 
 // writeManifests copies the manifests, which have the apiVersion v1.
 func (s *shell) writeManifests(site *sites.Site) error {
-	paths, err := filepath.Glob(filepath.Join("testdata", "manifests", "*"))
+	paths, err := fs.Glob(testdata, "testdata/manifests/*")
 	if err != nil {
 		return err
 	}
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
+	for _, file := range paths {
+		data, err := testdata.ReadFile(file)
 		if err != nil {
 			return err
 		}
 		data = bytes.ReplaceAll(data, []byte("apiVersion: v1\n"), []byte("apiVersion: "+site.APIVersion()+"\n"))
-		if err := os.WriteFile(filepath.Join(s.dir, filepath.Base(path)), data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.dir, path.Base(file)), data, 0o600); err != nil {
 			return err
 		}
 	}
