@@ -21,19 +21,19 @@ import (
 	"github.com/borough-io/borough/pkg/storage/precondition"
 )
 
-// world is a plugin next to a cache that lags behind the storage until a test
-// makes it catch up. It runs in a synctest bubble.
-type world struct {
+// fixture is a plugin with a cache that is behind storage until a test makes it
+// catch up. It runs in a synctest bubble.
+type fixture struct {
 	*testing.T
 	plugin         handler
 	cache, storage *fake.Clientset
 	revision       int64 // of the storage
 }
 
-func inWorld(t *testing.T, test func(w *world), limitRanges ...*v1.LimitRange) {
+func withFixture(t *testing.T, test func(w *fixture), limitRanges ...*v1.LimitRange) {
 	synctest.Test(t, func(t *testing.T) {
 		cache, storage := fake.NewClientset(objects(limitRanges...)...), fake.NewClientset(objects(limitRanges...)...)
-		w := &world{T: t, plugin: newPlugin(t, cache, storage), cache: cache, storage: storage, revision: 10}
+		w := &fixture{T: t, plugin: newPlugin(t, cache, storage), cache: cache, storage: storage, revision: 10}
 		synctest.Wait() // until all is delivered
 		test(w)
 	})
@@ -41,8 +41,8 @@ func inWorld(t *testing.T, test func(w *world), limitRanges ...*v1.LimitRange) {
 
 var limitRanges = v1.SchemeGroupVersion.WithResource("limitranges")
 
-// put writes a LimitRange to storage, as any server may.
-func (w *world) put(limitRange *v1.LimitRange) {
+// put writes a LimitRange to storage, as another server does.
+func (w *fixture) put(limitRange *v1.LimitRange) {
 	w.Helper()
 	w.revision++
 	limitRange.ResourceVersion = strconv.FormatInt(w.revision, 10)
@@ -50,7 +50,7 @@ func (w *world) put(limitRange *v1.LimitRange) {
 }
 
 // remove removes a LimitRange from storage.
-func (w *world) remove(name string) {
+func (w *fixture) remove(name string) {
 	w.Helper()
 	w.revision++
 	if err := w.storage.Tracker().Delete(limitRanges, "ns", name); err != nil {
@@ -58,8 +58,8 @@ func (w *world) remove(name string) {
 	}
 }
 
-// catchUp brings the cache what is in storage.
-func (w *world) catchUp() {
+// catchUp copies storage to the cache.
+func (w *fixture) catchUp() {
 	w.Helper()
 	stored := w.stored()
 	for _, limitRange := range stored {
@@ -79,7 +79,7 @@ func (w *world) catchUp() {
 	synctest.Wait()
 }
 
-func (w *world) write(to *fake.Clientset, limitRange *v1.LimitRange) {
+func (w *fixture) write(to *fake.Clientset, limitRange *v1.LimitRange) {
 	w.Helper()
 	if err := to.Tracker().Update(limitRanges, limitRange.DeepCopy(), "ns"); err == nil {
 		return
@@ -90,7 +90,7 @@ func (w *world) write(to *fake.Clientset, limitRange *v1.LimitRange) {
 }
 
 // stored returns what is in storage, and does not count as a read.
-func (w *world) stored() []v1.LimitRange {
+func (w *fixture) stored() []v1.LimitRange {
 	list, err := w.storage.Tracker().List(limitRanges, v1.SchemeGroupVersion.WithKind("LimitRange"), "ns")
 	if err != nil {
 		w.Fatal(err)
@@ -99,7 +99,7 @@ func (w *world) stored() []v1.LimitRange {
 }
 
 // Check implements precondition.Checker.
-func (w *world) Check(_ context.Context, objects precondition.Objects) (staleAt int64, err error) {
+func (w *fixture) Check(_ context.Context, objects precondition.Objects) (staleAt int64, err error) {
 	stored := w.stored()
 	same := slices.EqualFunc(objects.Versions, stored, func(v precondition.Version, s v1.LimitRange) bool {
 		return v.Name == s.Name && strconv.FormatInt(v.Revision, 10) == s.ResourceVersion
@@ -110,9 +110,9 @@ func (w *world) Check(_ context.Context, objects precondition.Objects) (staleAt 
 	return w.revision, nil
 }
 
-// request creates a Pod with 2 CPUs as the server does, with attempts until one is
-// not stale.
-func (w *world) request(ctx context.Context) (attempts int, err error) {
+// request creates a Pod with 2 CPUs as the server does, which repeats a stale
+// attempt.
+func (w *fixture) request(ctx context.Context) (attempts int, err error) {
 	for staleAt := int64(0); ; attempts++ {
 		ctx, attempt := precondition.NewAttempt(ctx, w, staleAt)
 		err = w.plugin.Validate(ctx, create(newPod("2")), nil)
@@ -124,7 +124,7 @@ func (w *world) request(ctx context.Context) (attempts int, err error) {
 
 // expect checks whether a Pod with 2 CPUs is admitted, in how many attempts, and
 // how often storage was read for it.
-func (w *world) expect(when string, admitted bool, attempts, reads int) {
+func (w *fixture) expect(when string, admitted bool, attempts, reads int) {
 	w.Helper()
 	before := lists(w.storage)
 	tried, err := w.request(w.Context())
@@ -140,28 +140,28 @@ func (w *world) expect(when string, admitted bool, attempts, reads int) {
 }
 
 func TestCachedLimitRangesAreUsed(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.expect("the first Pod", false, 1, 0)
 		w.expect("the second Pod", false, 1, 0)
 	}, maxCPU("a", "1"))
-	inWorld(t, func(w *world) { w.expect("without any", true, 1, 0) })
+	withFixture(t, func(w *fixture) { w.expect("without any", true, 1, 0) })
 }
 
 func TestLimitRangesBeforeTheWatchDelivers(t *testing.T) {
 	for name, test := range map[string]struct {
 		before   []*v1.LimitRange
-		write    func(w *world)
+		write    func(w *fixture)
 		admitted bool
 	}{
-		"created":              {nil, func(w *world) { w.put(maxCPU("a", "1")) }, false},
-		"another created":      {[]*v1.LimitRange{maxCPU("a", "3")}, func(w *world) { w.put(maxCPU("b", "1")) }, false},
-		"changed":              {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *world) { w.put(maxCPU("a", "3")) }, true},
-		"deleted":              {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *world) { w.remove("a") }, true},
-		"another deleted":      {[]*v1.LimitRange{maxCPU("a", "3"), maxCPU("b", "1")}, func(w *world) { w.remove("b") }, true},
-		"replaced by namesake": {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *world) { w.remove("a"); w.put(maxCPU("a", "3")) }, true},
+		"created":              {nil, func(w *fixture) { w.put(maxCPU("a", "1")) }, false},
+		"another created":      {[]*v1.LimitRange{maxCPU("a", "3")}, func(w *fixture) { w.put(maxCPU("b", "1")) }, false},
+		"changed":              {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *fixture) { w.put(maxCPU("a", "3")) }, true},
+		"deleted":              {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *fixture) { w.remove("a") }, true},
+		"another deleted":      {[]*v1.LimitRange{maxCPU("a", "3"), maxCPU("b", "1")}, func(w *fixture) { w.remove("b") }, true},
+		"replaced by namesake": {[]*v1.LimitRange{maxCPU("a", "1")}, func(w *fixture) { w.remove("a"); w.put(maxCPU("a", "3")) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
+			withFixture(t, func(w *fixture) {
 				w.expect("before", !test.admitted, 1, 0)
 				test.write(w)
 				w.expect("after the answer", test.admitted, 2, 1)
@@ -176,7 +176,7 @@ func TestLimitRangesBeforeTheWatchDelivers(t *testing.T) {
 // TestDeliveredIsNewerThanRead shows that a cached read is used only while the watch
 // is behind it.
 func TestDeliveredIsNewerThanRead(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
 		w.expect("after the answer", false, 2, 1)
 		w.put(maxCPU("a", "3"))
@@ -188,7 +188,7 @@ func TestDeliveredIsNewerThanRead(t *testing.T) {
 // TestChangedDuringSecondAttempt shows that a request needs at most two attempts, even
 // if the LimitRanges change again: it began before that change.
 func TestChangedDuringSecondAttempt(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
 		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
 			found := &v1.LimitRangeList{Items: w.stored()}
@@ -201,7 +201,7 @@ func TestChangedDuringSecondAttempt(t *testing.T) {
 
 // TestBurst shows that requests share a read.
 func TestBurst(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
 		release := make(chan struct{})
 		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -228,7 +228,7 @@ func TestBurst(t *testing.T) {
 // TestReadFromBefore shows that a request does not use the result of a read that is
 // older than its minimum revision.
 func TestReadFromBefore(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "3"))
 		release := make(chan struct{}, 1)
 		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -259,7 +259,7 @@ func TestReadFromBefore(t *testing.T) {
 // TestReaderLeaves shows that, if the request that began a read is canceled, one of
 // the waiting requests reads instead.
 func TestReaderLeaves(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
 		ctx, cancel := context.WithCancel(w.Context())
 		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -284,7 +284,7 @@ func TestReaderLeaves(t *testing.T) {
 }
 
 func TestReadFails(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
 		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("out of order")

@@ -32,7 +32,7 @@ func minCPU(name, quantity string) *v1.LimitRange {
 
 // warned checks the warnings of a write of the LimitRange, and how often
 // storage was read for that.
-func (w *world) warned(when string, operation admission.Operation, written *v1.LimitRange, reads int, want ...string) {
+func (w *fixture) warned(when string, operation admission.Operation, written *v1.LimitRange, reads int, want ...string) {
 	w.Helper()
 	before := lists(w.storage)
 	var got recorder
@@ -54,19 +54,19 @@ func (w *world) warned(when string, operation admission.Operation, written *v1.L
 const contradiction = `LimitRanges "a" and "b" contradict each other: min cpu per Container is 2 in "b", but max cpu per Container is 1 in "a"`
 
 func TestWarnings(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.warned("create", admission.Create, minCPU("b", "2"), 0, contradiction)
 	}, maxCPU("a", "1"))
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.warned("update of the one", admission.Update, minCPU("b", "2"), 0, contradiction)
 	}, maxCPU("a", "1"), minCPU("b", "1"))
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.warned("update that brings peace", admission.Update, maxCPU("a", "3"), 0)
 	}, maxCPU("a", "1"), minCPU("b", "2"))
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.warned("delete", admission.Delete, minCPU("b", "2"), 0)
 	}, maxCPU("a", "1"), minCPU("b", "2"))
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.warned("alone", admission.Create, minCPU("b", "2"), 0)
 	})
 }
@@ -74,11 +74,11 @@ func TestWarnings(t *testing.T) {
 // TestWarningsBeforeTheWatchDelivers shows that a LimitRange that the watch has not
 // delivered yet is compared.
 func TestWarningsBeforeTheWatchDelivers(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
 		w.warned("right after the other", admission.Create, minCPU("b", "2"), 1, contradiction)
 	})
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.remove("a")
 		w.warned("right after the other went", admission.Create, minCPU("b", "2"), 1)
 	}, maxCPU("a", "1"))
@@ -87,7 +87,7 @@ func TestWarningsBeforeTheWatchDelivers(t *testing.T) {
 // TestWarningsAreNoReasonToFail shows that a write continues when there is nothing
 // to compare with.
 func TestWarningsAreNoReasonToFail(t *testing.T) {
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
 		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("out of order")
@@ -103,7 +103,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	for i := range 100 {
 		others = append(others, maxCPU(fmt.Sprintf("l-%03d", i), "1"))
 	}
-	inWorld(t, func(w *world) {
+	withFixture(t, func(w *fixture) {
 		var want []string
 		for _, other := range others[:50] {
 			want = append(want, fmt.Sprintf(`LimitRanges "b" and %q contradict each other: min cpu per Container is 2 in "b", but max cpu per Container is 1 in %q`, other.Name, other.Name))

@@ -22,12 +22,12 @@ import (
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
-// childDir names the environment variable that makes the test binary a process
-// with a member in the directory that it holds.
+// childDir is an environment variable with a directory. If it is set, the test
+// binary runs a member in that directory.
 const childDir = "BOROUGH_TEST_EMBEDDED_DIR"
 
-// child runs a member that writes one key after another, and says so on its
-// standard output, until it is killed.
+// child runs a member that writes one key after another, and prints the revision of
+// each, until it is killed.
 func child(dir string) int {
 	ctx := context.Background()
 	server, err := embedded.Start(ctx, embedded.Config{Dir: dir})
@@ -36,7 +36,7 @@ func child(dir string) int {
 		return 1
 	}
 	client := server.Client()
-	// The server is not used any more. That must not free its lock.
+	// The server is no longer referenced. That must not release its lock.
 	runtime.GC()
 	fmt.Println("started")
 	for i := 0; ; i++ {
@@ -57,7 +57,7 @@ type process struct {
 	stderr strings.Builder
 }
 
-// next reads a line. It reports whether there was one.
+// next reads a line. It returns false when the process has ended.
 func (p *process) next() bool {
 	ok := p.lines.Scan()
 	if ok {
@@ -123,8 +123,7 @@ func TestStartAfterKill(t *testing.T) {
 	}
 }
 
-// TestStartAfterKillDuringFirstStart kills a new member as soon as a file is
-// there.
+// TestStartAfterKillDuringFirstStart kills a new member as soon as a file exists.
 func TestStartAfterKillDuringFirstStart(t *testing.T) {
 	for _, file := range []string{"lock", "member", "member/snap", "member/snap/db", "member/wal.tmp", "member/wal", "member/wal/0000000000000000-0000000000000000.wal"} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -135,7 +134,7 @@ func TestStartAfterKillDuringFirstStart(t *testing.T) {
 					break
 				}
 				if _, err := os.Lstat(filepath.Join(dir, "member/wal")); err == nil {
-					break // too late for this one
+					break // too late for this file
 				}
 			}
 			p.kill(t)
@@ -144,12 +143,12 @@ func TestStartAfterKillDuringFirstStart(t *testing.T) {
 	}
 }
 
-// TestInUseByProcess shows that a second process fails at once, and that the
-// first one's death is enough to continue.
+// TestInUseByProcess shows that a second process fails to start, until the first one
+// ends.
 func TestInUseByProcess(t *testing.T) {
 	dir := t.TempDir()
 	p := startChild(t, dir)
-	for range 100 { // for what the collector does in the background
+	for range 100 { // so that the garbage collector has run
 		p.next()
 	}
 	if _, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_RDWR, 0o600); !errors.Is(err, fileutil.ErrLocked) {
@@ -161,12 +160,12 @@ func TestInUseByProcess(t *testing.T) {
 	start(t, dir)
 }
 
-// TestListensNowhere compares the process's sockets with those that listen.
+// TestListensNowhere checks that the process has no sockets.
 func TestListensNowhere(t *testing.T) {
 	start(t, t.TempDir())
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil || len(links) == 0 {
-		t.Skip("there is no /proc here")
+		t.Skip("this system has no /proc")
 	}
 	for _, link := range links {
 		if target, _ := os.Readlink(link); strings.HasPrefix(target, "socket:") {

@@ -14,8 +14,8 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// TestCheckLargeQuantities compares quantities beyond an int64, in units or in
-// thousandths, and sums that leave it.
+// TestCheckLargeQuantities compares quantities, and sums of them, that an int64
+// cannot hold, in units or in thousandths.
 func TestCheckLargeQuantities(t *testing.T) {
 	const maxInt64 = "9223372036854775807"
 	perContainer := corev1.LimitTypeContainer
@@ -103,9 +103,9 @@ func TestCheckLargeQuantities(t *testing.T) {
 	}
 }
 
-// TestCheckLargeQuantitiesAtOnce shows, with the race detector, that comparing with
-// bounds that are shared does not change them.
-func TestCheckLargeQuantitiesAtOnce(t *testing.T) {
+// TestCheckLargeQuantitiesConcurrently shows, with the race detector, that a
+// comparison does not change the bounds, which requests share.
+func TestCheckLargeQuantitiesConcurrently(t *testing.T) {
 	set := limits.NewSet([]*v1.LimitRange{limitRange("a", corev1.LimitRangeItem{
 		Type: corev1.LimitTypeContainer, Min: quantities("cpu", "1"), Max: quantities("cpu", "10E"), MaxLimitRequestRatio: quantities("cpu", "2"),
 	})})

@@ -21,7 +21,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// TestProperties tries what FuzzProperties starts from, and a lot of noise.
+// TestProperties checks the properties with random input, and so without a fuzzer.
 func TestProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	admitted := 0
@@ -48,8 +48,8 @@ func FuzzProperties(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkProperties(t, data) })
 }
 
-// checkProperties makes LimitRanges and a Pod of the data and checks what has to
-// be true of any. It returns whether the Pod was admitted.
+// checkProperties derives LimitRanges and a Pod from the data and checks what must
+// hold for any. It reports whether the Pod was admitted.
 func checkProperties(t *testing.T, data []byte) bool {
 	in := input{data}
 	limitRanges, spec := in.limitRanges(), in.podSpec()
@@ -68,7 +68,7 @@ func checkProperties(t *testing.T, data []byte) bool {
 
 	again := defaulted.DeepCopy()
 	if done := noError(set.SetDefaults(again)); done != "" {
-		t.Errorf("the defaults were set twice: %s", done)
+		t.Errorf("the defaults were set a second time: %s", done)
 	}
 	if diff := gocmp.Diff(defaulted, again); diff != "" {
 		t.Errorf("setting the defaults twice: -once +twice\n%s", diff)
@@ -98,7 +98,7 @@ func checkProperties(t *testing.T, data []byte) bool {
 			t.Errorf("%d violations of a resize, not %d: %q", want, found(got), got)
 		}
 		if got := texts(set.CheckResize(spec, spec)); got != nil {
-			t.Errorf("a resize that changes nothing is refused: %q", got)
+			t.Errorf("a resize that changes nothing is rejected: %q", got)
 		}
 		if diff := gocmp.Diff(errs, texts(same.Check(spec))); diff != "" {
 			t.Errorf("the order of the LimitRanges matters to the violations:\n%s", diff)
@@ -118,7 +118,7 @@ func checkProperties(t *testing.T, data []byte) bool {
 	return len(set.Check(defaulted)) == 0
 }
 
-// found returns how many violations a report stands for.
+// found returns the number of violations in a report, which names at most 100.
 func found(report []string) int {
 	more := 0
 	if len(report) > 100 {
@@ -130,8 +130,8 @@ func found(report []string) int {
 	return len(report)
 }
 
-// checkDefaults looks up for each container and resource what the first
-// LimitRange by name says.
+// checkDefaults checks that each container has the defaults of the first
+// LimitRange, by name, that has any for the resource.
 func checkDefaults(t *testing.T, limitRanges []*v1.LimitRange, before, after *corev1.PodSpec) {
 	sorted := slices.SortedFunc(slices.Values(limitRanges), func(a, b *v1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
 	first := func(of func(corev1.LimitRangeItem) corev1.ResourceList, name corev1.ResourceName) (resource.Quantity, bool) {
@@ -162,8 +162,8 @@ func checkDefaults(t *testing.T, limitRanges []*v1.LimitRange, before, after *co
 	}
 }
 
-// checkResizeDefaults checks that a resize gets the defaults of a new Pod for what
-// it changes, and none for the rest.
+// checkResizeDefaults checks that a resize gets the defaults of a new Pod for the
+// resources that it changes, and for no others.
 func checkResizeDefaults(t *testing.T, old, sent, got, created *corev1.PodSpec) {
 	before, after, actual, all := allContainers(old), allContainers(sent), allContainers(got), allContainers(created)
 	for i := range after {
@@ -179,14 +179,14 @@ func checkResizeDefaults(t *testing.T, old, sent, got, created *corev1.PodSpec) 
 	}
 }
 
-// changed reports whether two differ in the request or the limit of a resource.
+// changed reports whether the request or the limit of a resource differs.
 func changed(a, b corev1.ResourceRequirements, name corev1.ResourceName) bool {
 	differ := func(a, b *big.Rat) bool { return (a == nil) != (b == nil) || a != nil && a.Cmp(b) != 0 }
 	return differ(number(a.Requests, name), number(b.Requests, name)) || differ(number(a.Limits, name), number(b.Limits, name))
 }
 
-// violations counts, in the simplest way, the bounds that are not met. If there
-// is an old Pod, only those of resources that have changed count.
+// violations counts, in the simplest way, the bounds that are violated. With an old
+// Pod, it counts only the bounds of resources that have changed.
 func violations(t *testing.T, limitRanges []*v1.LimitRange, spec, old *corev1.PodSpec) int {
 	count := 0
 	add := func(item corev1.LimitRangeItem, now corev1.ResourceRequirements, before *corev1.ResourceRequirements) {
@@ -333,114 +333,4 @@ func exact(quantity resource.Quantity) *big.Rat {
 
 func allContainers(spec *corev1.PodSpec) []corev1.Container {
 	return slices.Concat(spec.Containers, spec.InitContainers)
-}
-
-// resources are those that LimitRanges and Pods are made with.
-var resources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "example.com/gpu"}
-
-// input takes decisions by the bytes of a fuzzer, and by zeros when there are no
-// more.
-type input struct {
-	data []byte
-}
-
-func (in *input) below(n int) int {
-	if len(in.data) == 0 {
-		return 0
-	}
-	b := in.data[0]
-	in.data = in.data[1:]
-	return int(b) % n
-}
-
-func (in *input) limitRanges() []*v1.LimitRange {
-	var limitRanges []*v1.LimitRange
-	for i := range in.below(4) {
-		var items []corev1.LimitRangeItem
-		for range in.below(3) {
-			item := corev1.LimitRangeItem{
-				Type: []corev1.LimitType{corev1.LimitTypeContainer, corev1.LimitTypePod, corev1.LimitTypePersistentVolumeClaim}[in.below(3)],
-				Min:  in.list(0),
-				Max:  in.list(8),
-			}
-			if in.below(3) == 1 {
-				item.MaxLimitRequestRatio = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(1+in.below(4)), resource.DecimalSI)}
-			}
-			if item.Type == corev1.LimitTypeContainer {
-				item.Default, item.DefaultRequest = in.list(4), in.list(4)
-			}
-			items = append(items, item)
-		}
-		limitRanges = append(limitRanges, limitRange(fmt.Sprintf("limits-%d", i), items...))
-	}
-	return limitRanges
-}
-
-func (in *input) podSpec() corev1.PodSpec {
-	spec := corev1.PodSpec{Overhead: in.list(100)}
-	if in.below(4) == 1 {
-		spec.Resources = &corev1.ResourceRequirements{Requests: in.list(2), Limits: in.list(4)}
-	}
-	for i := range 1 + in.below(3) {
-		spec.Containers = append(spec.Containers, container(fmt.Sprintf("c-%d", i), needs(in.list(2), in.list(4))))
-	}
-	for i := range in.below(4) {
-		if resources := needs(in.list(2), in.list(4)); in.below(2) == 0 {
-			spec.InitContainers = append(spec.InitContainers, container(fmt.Sprintf("i-%d", i), resources))
-		} else {
-			spec.InitContainers = append(spec.InitContainers, sidecar(fmt.Sprintf("s-%d", i), resources))
-		}
-	}
-	return spec
-}
-
-// resize changes some requests and limits of containers.
-func (in *input) resize(spec *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-		for i := range containers {
-			switch in.below(4) {
-			case 1:
-				containers[i].Resources.Requests = in.list(2)
-			case 2:
-				containers[i].Resources.Limits = in.list(4)
-			case 3:
-				containers[i].Resources = needs(nil, nil)
-			}
-		}
-	}
-}
-
-// extremes are quantities at and beyond the edges of an int64, in units and in
-// thousandths, and tiny ones.
-var extremes = []string{
-	"0", "1n", "1500u", "1e-100", "9223372036854775", "9223372036854775001m", "9223372036854775807m", "9223372036854775.9", "9223372036854776", "9P",
-	"1E", "9E", "9223372036854775807", "8Ei", "9223372036854775807001m", "9223372036854775808", "10E", "100E", "18446744073709551616", "1e50", "1e100", "123456789e90",
-}
-
-// list makes quantities that are not far above the given number of steps, each
-// resource always in the same format.
-func (in *input) list(steps int) corev1.ResourceList {
-	var list corev1.ResourceList
-	for i, name := range resources {
-		if in.below(2) == 0 {
-			continue
-		}
-		n := int64(steps + in.below(6))
-		if list == nil {
-			list = corev1.ResourceList{}
-		}
-		list[name] = []resource.Quantity{
-			*resource.NewMilliQuantity(n*50, resource.DecimalSI),
-			*resource.NewQuantity(n<<19, resource.BinarySI),
-			*resource.NewQuantity(n, resource.DecimalSI),
-		}[i]
-		if in.below(16) == 1 {
-			sum := *resource.NewQuantity(0, list[name].Format)
-			extreme := resource.MustParse(extremes[in.below(len(extremes))])
-			extreme.Format = sum.Format
-			sum.Add(extreme) // drops the text in the former format
-			list[name] = sum
-		}
-	}
-	return list
 }
