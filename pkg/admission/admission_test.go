@@ -75,7 +75,7 @@ func (c checker) Done() <-chan struct{} { return c }
 func TestWaitForSync(t *testing.T) {
 	pods := admission.NewAttributesRecord(&tenancy.Pod{}, nil, v1.SchemeGroupVersion.WithKind("Pod"), "ns", "x",
 		v1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil)
-	refused := func(t *testing.T, err error) {
+	rejected := func(t *testing.T, err error) {
 		t.Helper()
 		want := `pods.tenancy.borough.io "x" is forbidden: not yet ready to handle request`
 		if !apierrors.IsForbidden(err) || err.Error() != want {
@@ -103,12 +103,12 @@ func TestWaitForSync(t *testing.T) {
 	})
 	t.Run("never synced", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			refused(t, boroughadmission.WaitForSync(t.Context(), pods, make(checker)))
+			rejected(t, boroughadmission.WaitForSync(t.Context(), pods, make(checker)))
 		})
 	})
 	t.Run("request ends", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		refused(t, boroughadmission.WaitForSync(ctx, pods, make(checker)))
+		rejected(t, boroughadmission.WaitForSync(ctx, pods, make(checker)))
 	})
 }

@@ -47,7 +47,7 @@ func TestAttempts(t *testing.T) {
 	required := precondition.Objects{Resource: tenancy.Resource("limitranges"), Namespace: "town"}
 	type attempt = func(a *precondition.Attempt) (code int)
 	created := func(a *precondition.Attempt) int { a.Try(); return 201 }
-	refused := func(a *precondition.Attempt) int { a.Require(required); return 403 }
+	rejected := func(a *precondition.Attempt) int { a.Require(required); return 403 }
 	staleAt := func(revision int64) attempt {
 		return func(a *precondition.Attempt) int {
 			a.Require(required)
@@ -66,10 +66,10 @@ func TestAttempts(t *testing.T) {
 		"nothing required":         {[]attempt{func(*precondition.Attempt) int { return 400 }}, nil, 400, []int64{0}},
 		"stale, then written":      {[]attempt{staleAt(7), created}, nil, 201, []int64{0, 7}},
 		"stale twice":              {[]attempt{staleAt(7), staleAt(8), created}, nil, 201, []int64{0, 7, 8}},
-		"refused":                  {[]attempt{refused}, checks{{0, nil}}, 403, []int64{0}},
-		"refused, but stale":       {[]attempt{refused, created}, checks{{7, nil}}, 201, []int64{0, 7}},
-		"written, then refused":    {[]attempt{staleAt(7), refused}, checks{{0, nil}}, 403, []int64{0, 7}},
-		"refused, can't be said":   {[]attempt{refused}, checks{{0, errors.New("no etcd")}}, 500, []int64{0}},
+		"rejected":                 {[]attempt{rejected}, checks{{0, nil}}, 403, []int64{0}},
+		"rejected, but stale":      {[]attempt{rejected, created}, checks{{7, nil}}, 201, []int64{0, 7}},
+		"written, then rejected":   {[]attempt{staleAt(7), rejected}, checks{{0, nil}}, 403, []int64{0, 7}},
+		"rejected, check fails":    {[]attempt{rejected}, checks{{0, errors.New("no etcd")}}, 500, []int64{0}},
 		"an error of the server's": {[]attempt{func(a *precondition.Attempt) int { a.Require(required); return 504 }}, nil, 504, []int64{0}},
 		"a dry run": {[]attempt{func(a *precondition.Attempt) int { a.Require(required); return 201 }, created},
 			checks{{7, nil}}, 201, []int64{0, 7}},

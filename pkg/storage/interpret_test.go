@@ -18,7 +18,7 @@ import (
 )
 
 // TestTooLarge writes objects that etcd does not take: below the limit of gRPC,
-// where etcd refuses them, and above it, where the client does.
+// where etcd rejects them, and above it, where the client does.
 func TestTooLarge(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")

@@ -206,7 +206,7 @@ func TestEmbeddedHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := check(); err == nil {
-		t.Error("the member is closed and said to be healthy")
+		t.Error("the member is closed and reported as healthy")
 	}
 }
 

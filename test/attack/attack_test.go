@@ -29,10 +29,10 @@ import (
 )
 
 var (
-	seed   = flag.Uint64("seed", mathrand.Uint64(), "what the random choices begin with")
-	every  = flag.Int("every", 25, "of the requests that are alike, one of so many is sent")
-	only   = flag.String("only", "", "the class of the requests that are sent; all without it")
-	number = flag.Int("random", 250, "how many random requests are sent")
+	seed   = flag.Uint64("seed", mathrand.Uint64(), "the seed of the random choices")
+	every  = flag.Int("every", 25, "send one of so many similar requests")
+	only   = flag.String("only", "", "the class of the requests to send; empty is all")
+	number = flag.Int("random", 250, "the number of random requests")
 	bound  = flag.Bool("cpu", false, "bound the CPU time of a request as well")
 )
 
@@ -55,7 +55,7 @@ func TestEveryKind(t *testing.T) {
 // TestAttack attacks a standalone server with its controller.
 func TestAttack(t *testing.T) {
 	if harness.RaceEnabled {
-		t.Skip("it bounds what requests allocate, which the race detector changes: it empties pools at random")
+		t.Skip("it bounds the memory that requests allocate, and the race detector empties pools at random")
 	}
 	b := harness.New(t)
 	if err := b.Start(t.Context()); err != nil {
@@ -74,8 +74,8 @@ func TestAttack(t *testing.T) {
 	})
 }
 
-// roles are all that there are for a standalone server: the two it gives
-// certificates to, and strangers of several kinds.
+// roles returns the users of a standalone server: the two that it issues
+// certificates to, and several kinds that it must not authenticate.
 func roles(t *testing.T, b *harness.Borough) []Role {
 	admin := b.Config(t, "admin")
 	old := rest.CopyConfig(admin)
@@ -96,10 +96,10 @@ func roles(t *testing.T, b *harness.Borough) []Role {
 		{Name: "admin", Host: admin.Host, Client: client(t, admin)},
 		{Name: "admin with HTTP/1.1", Host: admin.Host, Client: client(t, old), Every: few},
 		{Name: "controller", Host: admin.Host, Client: client(t, b.Config(t, "controller")), ReadOnly: true, Writes: []string{"namespaces/status", "namespaces/finalize", "namespaces/namespacepurges"}, Every: few},
-		{Name: "anonymous", Host: admin.Host, Client: client(t, anonymous), Refused: true, Every: few},
-		{Name: "certificate of another CA", Host: admin.Host, Client: client(t, foreign), Refused: true, Every: few},
-		{Name: "certificate that has expired", Host: admin.Host, Client: client(t, expired), Refused: true, Every: few},
-		{Name: "token", Host: admin.Host, Client: client(t, token), Refused: true, Every: few},
+		{Name: "anonymous", Host: admin.Host, Client: client(t, anonymous), Unauthenticated: true, Every: few},
+		{Name: "certificate of another CA", Host: admin.Host, Client: client(t, foreign), Unauthenticated: true, Every: few},
+		{Name: "certificate that has expired", Host: admin.Host, Client: client(t, expired), Unauthenticated: true, Every: few},
+		{Name: "token", Host: admin.Host, Client: client(t, token), Unauthenticated: true, Every: few},
 	}
 }
 
@@ -113,8 +113,8 @@ func client(t *testing.T, config *rest.Config) *http.Client {
 	return client
 }
 
-// certificate makes a certificate of the admin, signed by a CA; without one, by
-// itself.
+// certificate makes a certificate of the admin, signed by the CA, or self-signed if
+// ca is nil.
 func certificate(t *testing.T, ca *tls.Certificate, until time.Time) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -140,7 +140,7 @@ func certificate(t *testing.T, ca *tls.Certificate, until time.Time) (certPEM, k
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// TestSlots checks what the random changes and the systematic ones rest on.
+// TestSlots checks that the generators reach and change every place of a Pod.
 func TestSlots(t *testing.T) {
 	before := richPod("p")
 	text := asBytes(before)
@@ -168,7 +168,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestJudge checks that the judge does not let everything pass.
+// TestJudge checks that the judge reports what is wrong.
 func TestJudge(t *testing.T) {
 	r := &run{Options: Options{CPU: true}, bounds: bounds{line{100, 1}, line{100, 1}, line{100, 1}}}
 	role := Role{Name: "other"}
@@ -180,7 +180,7 @@ func TestJudge(t *testing.T) {
 		above bool
 	}{
 		{"nothing", Counters{}, 0, false},
-		{"just as much as it may", Counters{Bytes: 200, Objects: 200, CPU: 200}, 1000, false},
+		{"exactly the bound", Counters{Bytes: 200, Objects: 200, CPU: 200}, 1000, false},
 		{"bytes", Counters{Bytes: 201}, 0, true},
 		{"objects", Counters{Objects: 201}, 0, true},
 		{"CPU", Counters{CPU: 201}, 0, true},
@@ -201,8 +201,8 @@ func TestJudge(t *testing.T) {
 		{role, answer{code: 422}, false},
 		{role, answer{code: 500}, true},
 		{role, answer{err: os.ErrClosed}, true},
-		{Role{Refused: true}, answer{code: 401}, false},
-		{Role{Refused: true}, answer{code: 200}, true},
+		{Role{Unauthenticated: true}, answer{code: 401}, false},
+		{Role{Unauthenticated: true}, answer{code: 200}, true},
 		{Role{ReadOnly: true}, answer{code: 403}, false},
 		{Role{ReadOnly: true}, answer{code: 201}, true},
 		{Role{ReadOnly: true, Writes: []string{"namespaces/status"}}, answer{code: 201}, true},
@@ -213,7 +213,7 @@ func TestJudge(t *testing.T) {
 	}
 	before, worse := health{live: Counters{Heap: 1, Goroutines: 10}}, health{live: Counters{Heap: 1 << 30, Goroutines: 1000}, probe: Counters{Bytes: 1 << 30, Objects: 1 << 30}}
 	if faults := r.worse(before, before); len(faults) > 0 {
-		t.Errorf("a server that is as before: got %v", faults)
+		t.Errorf("an unchanged server: got %v", faults)
 	}
 	if faults := r.worse(before, worse); len(faults) != 4 {
 		t.Errorf("a server that is worse in four ways: got %v", faults)

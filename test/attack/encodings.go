@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// encodings has bodies that are not quite what they say they are.
+// encodings has bodies that do not match their content type or encoding.
 func encodings(p paths) (requests []Request) {
 	add := func(name, contentType, body string) {
 		requests = append(requests, Request{Name: name, Method: http.MethodPost, Path: p.pods() + dryRun, Header: typed(contentType), Body: []byte(body)})

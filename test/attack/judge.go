@@ -124,7 +124,7 @@ func judgeAnswer(role Role, request Request, a answer) string {
 		return fmt.Sprintf("the answer is %d: %s", code, a.text)
 	case code/100 != 2:
 		return ""
-	case role.Refused:
+	case role.Unauthenticated:
 		return fmt.Sprintf("the answer to a stranger is %d: %s", code, a.text)
 	case !role.mayWrite(request) && slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, request.Method):
 		return fmt.Sprintf("the answer to a role that may not write is %d: %s", code, a.text)
@@ -137,7 +137,7 @@ func judgeAnswer(role Role, request Request, a answer) string {
 func (r *run) judgeCost(role Role, request Request, a answer, c Counters) (share float64, what string) {
 	size := request.size()
 	bytes, objects := r.bounds.bytes.at(size), r.bounds.objects.at(size)
-	if role.Refused {
+	if role.Unauthenticated {
 		head := size - len(request.Body)
 		bytes = r.bounds.bytes.at(head) + refusedBytes*float64(len(request.Body))
 		objects = r.bounds.objects.at(head)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// patches has patches of all types that make much of little, or say what the
-// object can't be. Those whose name begins with a star fit every kind.
+// patches has patches of all types that produce large results from small input, or
+// invalid objects. Those whose name begins with a star fit every kind.
 func patches(p paths) (requests []Request) {
 	add := func(name, contentType string, patch any) {
 		name, all := strings.CutPrefix(name, "*")

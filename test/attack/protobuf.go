@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// protobufs has messages that no encoder would write. They are put together by
-// hand, because the library's encoder does to a quantity what the server should
-// refuse to do.
+// protobufs has messages that no encoder would write. They are assembled by hand,
+// because the encoder of the library expands quantities, which the server must not
+// do.
 func protobufs(p paths) (requests []Request) {
 	add := func(name, method, path string, body []byte) {
 		requests = append(requests, Request{Name: name, Method: method, Path: path, Header: typed(asProto), Body: body})
@@ -69,14 +69,14 @@ func entry(name, quantity string) []byte {
 	return message(field(1, []byte(name)), field(2, field(1, []byte(quantity))))
 }
 
-// unknown is what an object is wrapped in.
+// unknown wraps an object, as runtime.Unknown.
 func unknown(kind string, object []byte) []byte {
 	return message([]byte("k8s\x00"), field(1, message(field(1, []byte(groupVersion)), field(2, []byte(kind)))), field(2, object))
 }
 
 func message(fields ...[]byte) []byte { return slices.Concat(fields...) }
 
-// field is a field of a message that has a length.
+// field is a length-delimited field of a message.
 func field(number int, value []byte) []byte {
 	const withLength = 2
 	b := binary.AppendUvarint(nil, uint64(number)<<3|withLength)

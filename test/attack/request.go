@@ -26,21 +26,22 @@ type Request struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
-	// Watch says that the answer need not end: its beginning is read.
+	// Watch means that only the beginning of the response is read, which may not
+	// end.
 	Watch bool
-	// Hangup says that the client leaves as soon as the body is sent.
+	// Hangup means that the client disconnects once it has sent the body.
 	Hangup bool
-	// Malformed says that it is no request of HTTP, so that the server may reset
+	// Malformed means that it is not a valid HTTP request, so the server may reset
 	// its stream.
 	Malformed bool
-	// Unreadable says that its query cannot be parsed. kube-apiserver forwards the
-	// part that it can read, without a selector or the dry run, so such a request
-	// is only sent to the server itself.
+	// Unreadable means that its query cannot be parsed. kube-apiserver would forward
+	// only the part that it can read, without a selector or the dry run, so such a
+	// request is sent to the server directly.
 	Unreadable bool
-	// Variant says that there are many requests like it, of which a short attack
-	// sends some.
+	// Variant means that there are many similar requests, of which a short attack
+	// sends a sample.
 	Variant bool
-	// Allowed are 5xx codes that are right for this request.
+	// Allowed are the 5xx codes that are correct for this request.
 	Allowed []int
 }
 
@@ -52,7 +53,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s/%s: %s %s with %d bytes of %s", r.Class, r.Name, r.Method, path, len(r.Body), r.Header.Get("Content-Type"))
 }
 
-// size is how many bytes the client sends, without what HTTP/2 adds.
+// size is the number of bytes that the client sends, without the frames of HTTP/2.
 func (r Request) size() int {
 	n := len(r.Method) + len(r.Path) + len(r.Body)
 	for name, values := range r.Header {
@@ -66,23 +67,23 @@ func (r Request) size() int {
 // Role is a user that sends requests.
 type Role struct {
 	Name string
-	// Host is the URL of the server, Client how to reach it as this role.
+	// Host is the URL of the server. Client authenticates as this role.
 	Host   string
 	Client *http.Client
-	// Refused means that the server does not authenticate this role: no request gets a
-	// 2xx, and the server need not read its body.
-	Refused bool
-	// Every says that one of so many requests is sent; 0 is all.
+	// Unauthenticated means that the server does not authenticate this role: no
+	// request gets a 2xx, and the server need not read its body.
+	Unauthenticated bool
+	// Every is n to send one of n requests; 0 sends all.
 	Every int
-	// ReadOnly says that no request that would create or change something gets a
-	// 2xx. Deletes are not among them.
+	// ReadOnly means that no request that would create or change an object may get a
+	// 2xx. Deletes may.
 	ReadOnly bool
-	// Writes are subresources that a role may write though it is ReadOnly, such as
+	// Writes are the subresources that a ReadOnly role may write, such as
 	// "namespaces/status".
 	Writes []string
 }
 
-// mayWrite returns whether the role may write what the request is about.
+// mayWrite reports whether the role may send the request, if it is a write.
 func (role Role) mayWrite(r Request) bool {
 	path, _, _ := strings.Cut(r.Path, "?")
 	return !role.ReadOnly || slices.ContainsFunc(role.Writes, func(of string) bool {
@@ -104,7 +105,7 @@ func NewClient(config *rest.Config) (*http.Client, error) {
 	return client, nil
 }
 
-// answer is what came back. It has a code or an error.
+// answer is the response, with a code, or the error.
 type answer struct {
 	code int
 	size int
@@ -112,11 +113,11 @@ type answer struct {
 	err  error
 }
 
-// quoted is how much of an answer a finding shows.
+// quoted is the number of bytes of a response that a finding shows.
 const quoted = 1 << 10
 
-// requestTimeout is longer than any server lets a request run, so that the end
-// of a request is the server's doing.
+// requestTimeout is longer than the servers' own timeouts, so that the server ends
+// a request.
 const requestTimeout = 2 * time.Minute
 
 // send sends the request as the role and reads the answer.
@@ -124,7 +125,7 @@ func (role Role) send(ctx context.Context, r Request) answer {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()
 	if r.Hangup {
-		// A request that is not complete is not worked on, so all of it is sent.
+		// The server does not process an incomplete request, so all of it is sent.
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { cancel() }})
 	}
 	request, err := newRequest(ctx, role.Host, r)
@@ -153,7 +154,7 @@ func (role Role) send(ctx context.Context, r Request) answer {
 	return answer{code: response.StatusCode, size: len(text) + int(rest), text: string(text)}
 }
 
-// newRequest leaves the path and the headers as they are, however odd.
+// newRequest does not normalize the path and the headers.
 func newRequest(ctx context.Context, host string, r Request) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, host, bytes.NewReader(r.Body))
 	if err != nil {

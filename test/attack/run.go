@@ -12,26 +12,26 @@ import (
 	"net/http"
 )
 
-// Options say what is attacked and how long.
+// Options configure an attack.
 type Options struct {
 	Server Server
-	// Roles are who attacks. The first has all rights in the Namespace.
+	// Roles are the users that attack. The first has all rights in the Namespace.
 	Roles []Role
-	// Namespace is there, and no other client writes to it. The requests are about
-	// the Pod and the LimitRange that Prepare makes in it.
+	// Namespace exists, and no other client writes to it. The requests use the Pod
+	// and the LimitRange that Prepare creates in it.
 	Namespace string
 	// Seed repeats the random choices of a run.
 	Seed uint64
-	// Only is the class of the requests that are sent; empty is all of them, and
-	// the storms.
+	// Only is the class of the requests to send; if empty, all requests and the
+	// storms are sent.
 	Only string
-	// Every says that one of so many of the requests that are alike is sent.
+	// Every is n to send one of n similar requests.
 	Every int
-	// Random is how many random requests follow.
+	// Random is the number of random requests that follow.
 	Random int
 	// CPU bounds the CPU time of a request as well.
 	CPU bool
-	// Logf is called with the progress, where it is not nil.
+	// Logf, if not nil, is called with the progress.
 	Logf func(format string, args ...any)
 }
 
@@ -47,8 +47,8 @@ type run struct {
 	counted  int      // requests
 }
 
-// Run sends all requests and returns what came of them. An error means that the
-// attack could not be carried out, not that it found something.
+// Run sends all requests and returns the findings. An error means that the attack
+// could not be carried out.
 func Run(ctx context.Context, options Options) (*Report, error) {
 	r := &run{Options: options, paths: paths{options.Namespace}, Report: newReport(options.Seed)}
 	if r.Logf == nil {
@@ -119,7 +119,7 @@ func (r *run) requests() iter.Seq[Request] {
 
 func (r *run) sends(class string) bool { return r.Only == "" || r.Only == class }
 
-// try sends a request as a role and records what is wrong with what comes of it.
+// try sends a request as a role and records the findings.
 func (r *run) try(ctx context.Context, role Role, request Request) error {
 	cost, a, err := r.cost(ctx, role, request)
 	if err != nil {
@@ -130,8 +130,8 @@ func (r *run) try(ctx context.Context, role Role, request Request) error {
 	}
 	share, above := r.judgeCost(role, request, a, cost)
 	if above != "" {
-		// Something else may have fallen into the time of this request, like a list
-		// of an informer. That does not happen twice.
+		// The server may have done something else at the same time, such as the list
+		// of an informer. That does not happen twice in a row.
 		if cost, a, err = r.cost(ctx, role, request); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (r *run) find(role Role, request Request, fault string) {
 	r.Logf("FOUND %s as %s: %s", request, role.Name, fault)
 }
 
-// prepare makes what the requests are about.
+// prepare creates the objects that the requests use.
 func (r *run) prepare(ctx context.Context) error {
 	for _, request := range Prepare(r.Namespace) {
 		a := r.Roles[0].send(ctx, request)

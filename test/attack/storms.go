@@ -40,8 +40,8 @@ func (r *run) storms(ctx context.Context) error {
 		{"streams that are reset at once", resetStreams},
 		{"bodies that never end", slowBodies},
 		{"watches that are not read", watches},
-		{"connections that say nothing", silentConnections},
-		{"connections that say nonsense", nonsense},
+		{"silent connections", silentConnections},
+		{"invalid requests", nonsense},
 	} {
 		r.Logf("storm: %s", s.name)
 		before, err := r.Server.count(ctx)
@@ -154,7 +154,7 @@ func watches(ctx context.Context, r *run) error {
 	})
 }
 
-// silentConnections are opened and left.
+// silentConnections opens connections and sends nothing.
 func silentConnections(ctx context.Context, r *run) error {
 	return together(stormConnections, func() error {
 		connection, err := r.dial(ctx, false)
@@ -165,11 +165,11 @@ func silentConnections(ctx context.Context, r *run) error {
 	})
 }
 
-// nonsense are bytes on a connection that are no requests, or never end.
+// nonsense sends bytes that are not requests, or requests that never end.
 func nonsense(ctx context.Context, r *run) error {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	settings := frame(4, 0, 0, nil)
-	for _, said := range []struct {
+	for _, sent := range []struct {
 		http2 bool
 		what  string
 	}{
@@ -191,19 +191,19 @@ func nonsense(ctx context.Context, r *run) error {
 		{true, preface + settings + strings.Repeat(frame(2, 0, 1, []byte{0, 0, 0, 1, 255}), 10_000)},                                 // priorities
 		{true, preface + "\xff\xff\xff\x00\x00\x00\x00\x00\x01"},
 	} {
-		connection, err := r.dial(ctx, said.http2)
+		connection, err := r.dial(ctx, sent.http2)
 		if err != nil {
 			return err
 		}
-		// What the server makes of it shows in its counters; it may hang up early,
-		// and does at the latest when there is no more to read.
-		_, _ = io.WriteString(connection, said.what)
+		// The counters show what the server has done. It may hang up early, and must
+		// when there is no more to read.
+		_, _ = io.WriteString(connection, sent.what)
 		_ = connection.CloseWrite()
 		_ = connection.SetReadDeadline(time.Now().Add(settleTimeout))
 		_, err = io.Copy(io.Discard, connection)
 		_ = connection.Close()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("the server does not hang up on %.40q", said.what)
+			return fmt.Errorf("the server does not hang up on %.40q", sent.what)
 		}
 	}
 	return nil

@@ -21,12 +21,12 @@ import (
 )
 
 var (
-	bodies = flag.Int("bodies", 25, "how many generated bodies to send, -1 for all")
-	seed   = flag.Uint64("seed", 0, "chooses them; 0 is a random seed")
+	bodies = flag.Int("bodies", 25, "number of generated bodies to send; -1 is all")
+	seed   = flag.Uint64("seed", 0, "the seed of the choice; 0 is a random one")
 )
 
-// counted are the packages whose basic blocks are counted: all that handles a body,
-// but for generated code and the standard library.
+// counted are the packages whose basic blocks are counted: all that process a body,
+// except generated code and the standard library.
 var counted = []string{
 	"github.com/borough-io/borough/pkg/admission/...",
 	"github.com/borough-io/borough/pkg/apis/tenancy",
@@ -78,9 +78,8 @@ func TestEveryKind(t *testing.T) {
 	}
 }
 
-// TestCost sends bodies that have one list or map as long as it may be, and a
-// quarter of that. What they cost is at most a multiple of their size, and grows no
-// faster than it.
+// TestCost sends bodies with one list or map of the maximum length, and of a quarter
+// of it. The cost must be at most a multiple of the size, and must not grow faster.
 func TestCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a server with counters")
@@ -114,7 +113,7 @@ func TestCost(t *testing.T) {
 			t.Logf("%+v, then %+v", r.Quarter, r.Whole)
 			size := uint64(r.Whole.Size + r.Stored)
 			if r.Whole.Code >= 500 {
-				t.Errorf("answered with %d", r.Whole.Code)
+				t.Errorf("got code %d", r.Whole.Code)
 			}
 			check(t, "bytes", r.Quarter.Bytes, r.Whole.Bytes, baseBytes, baseBytes+bytesPerByte*size)
 			check(t, "blocks", r.Quarter.Blocks, r.Whole.Blocks, baseBlocks, baseBlocks+blocksPerByte*size)
@@ -125,12 +124,12 @@ func TestCost(t *testing.T) {
 func check(t *testing.T, what string, quarter, whole, base, limit uint64) {
 	t.Helper()
 	if whole == 0 {
-		t.Errorf("no %s were counted", what)
+		t.Errorf("counted no %s", what)
 	}
 	if whole > limit {
-		t.Errorf("%d %s, at most %d are allowed", whole, what, limit)
+		t.Errorf("got %d %s, want at most %d", whole, what, limit)
 	}
 	if whole > base && whole > growth*quarter {
-		t.Errorf("%d %s for a request that takes %d at a quarter of its size", whole, what, quarter)
+		t.Errorf("got %d %s, but only %d at a quarter of the size", whole, what, quarter)
 	}
 }

@@ -1,10 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command cost runs a server, sends it requests that could cost much, and prints
-// what each has cost, as lines of JSON. Nothing is timed: it counts the memory that
-// is allocated and the basic blocks of code that are executed, for which it has to
-// be built with -cover -covermode=atomic.
+// Command cost runs a server, sends it expensive requests, and prints the cost of
+// each as a line of JSON: the memory allocated and the basic blocks of code executed.
+// It does not measure time. It must be built with -cover -covermode=atomic.
 package main
 
 import (
@@ -34,8 +33,8 @@ import (
 )
 
 func main() {
-	bodies := flag.Int("bodies", 25, "how many generated bodies to send, -1 for all")
-	seed := flag.Uint64("seed", 0, "chooses them")
+	bodies := flag.Int("bodies", 25, "number of generated bodies to send; -1 is all")
+	seed := flag.Uint64("seed", 0, "the seed of the choice")
 	flag.Parse()
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
@@ -45,15 +44,15 @@ func main() {
 	}
 }
 
-// Result is what a request cost with a quarter of the elements that it may have,
-// and with all of them.
+// Result is the cost of a request with a quarter of the maximum number of elements,
+// and with the maximum.
 type Result struct {
 	Name           string
-	Stored         int // the size of the object that is changed, where that is large
+	Stored         int // the size of the object that is changed, if it is large
 	Quarter, Whole Cost
 }
 
-// Cost is what a request of so many bytes has cost.
+// Cost is the cost of a request of Size bytes, and the code of its response.
 type Cost struct {
 	Size, Code    int
 	Bytes, Blocks uint64
@@ -78,7 +77,7 @@ func run(bodies int, seed uint64) (err error) {
 	output := json.NewEncoder(os.Stdout)
 	for _, r := range append(hostileRequests(), generatedRequests(rand.New(rand.NewPCG(seed, 0)), bodies)...) {
 		result := Result{Name: r.name + " (" + r.contentType + ")", Stored: r.stored}
-		s.do(r.target, r.body(1)) // what is made once is not the cost of a request
+		s.do(r.target, r.body(1)) // fills caches
 		if result.Quarter, err = s.cost(r.target, r.body(r.max/4)); err != nil {
 			return err
 		}
@@ -92,7 +91,7 @@ func run(bodies int, seed uint64) (err error) {
 	return nil
 }
 
-// server is called without a network between.
+// server is a server that is called directly, without a network.
 type server struct {
 	handler http.Handler
 	token   string
@@ -147,7 +146,7 @@ func start(dir string) (_ *server, stop func() error, err error) {
 }
 
 func (s *server) do(to target, body string) *httptest.ResponseRecorder {
-	if to.method == "POST" { // the name of an object that is not there yet
+	if to.method == "POST" { // the name of an object that does not exist
 		body = strings.Replace(strings.Replace(body, `"metadata":{"name":"o"`, `"metadata":{"name":"n"`, 1), "  name: o\n", "  name: n\n", 1)
 	}
 	req := httptest.NewRequest(to.method, "https://localhost"+to.path, bytes.NewReader([]byte(body)))

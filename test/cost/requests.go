@@ -21,14 +21,13 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// request is a body that can be of any size, up to max elements, and where it
-// goes.
+// request is a request whose body can have up to max elements.
 type request struct {
 	name string
 	target
 	max  int
 	body func(n int) string
-	// stored is the size of the object that it changes, where that is large.
+	// stored is the size of the object that it changes, if that is large.
 	stored int
 }
 
@@ -83,7 +82,7 @@ func items(n int, format string) string {
 	return b.String()
 }
 
-// hostileRequests are those that have once cost too much, or could.
+// hostileRequests are those that once cost too much, or might.
 func hostileRequests() (requests []request) {
 	pods := targets("pods")
 	add := func(name string, target target, max int, body func(n int) string) {
@@ -149,8 +148,8 @@ func hostileRequests() (requests []request) {
 	return requests
 }
 
-// generatedRequests are n bodies, each with one long list or map of the types that
-// are served, of elements that are empty, all the same, or all different.
+// generatedRequests returns n requests, each with one long list or map of a served
+// type. Its elements are empty, all equal, or all different.
 func generatedRequests(random *rand.Rand, n int) (requests []request) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)

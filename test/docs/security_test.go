@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs tests what the documentation says of the tree.
+// Package docs checks the documentation against the tree.
 package docs
 
 import (
@@ -15,8 +15,8 @@ import (
 // claim is a link to a test.
 var claim = regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]*)\)`)
 
-// TestSecurity checks that the tests exist that docs/security.md names, and that
-// each section about whom Borough protects from names some.
+// TestSecurity checks that the tests that docs/security.md names exist, and that
+// each of its sections about an attacker names one.
 func TestSecurity(t *testing.T) {
 	docs := filepath.Join("..", "..", "docs")
 	text, err := os.ReadFile(filepath.Join(docs, "security.md"))
@@ -36,7 +36,7 @@ func TestSecurity(t *testing.T) {
 	protects, _, _ = strings.Cut(protects, "\n## ")
 	sections := strings.Split(protects, "\n### ")[1:]
 	if len(sections) == 0 {
-		t.Fatal("there are no sections about whom Borough protects from")
+		t.Fatal("there are no sections about attackers")
 	}
 	for _, section := range sections {
 		if !claim.MatchString(section) {

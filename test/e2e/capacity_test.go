@@ -75,7 +75,7 @@ func TestRequestsInFlight(t *testing.T) {
 		t.Errorf("with %d writes in flight, one more: got %v, want 429", limit, rejected)
 	}
 	if rejected.Header.Get("Retry-After") == "" {
-		t.Error("the 429 does not say when to retry")
+		t.Error("the 429 has no Retry-After")
 	}
 	wantAnswer(t, user.Do(t, http.MethodGet, api+"/namespaces", nil), http.StatusOK) // reads are counted separately
 	if answer := admin.Do(t, http.MethodPut, path, []byte("{}")); answer.Code == http.StatusTooManyRequests {

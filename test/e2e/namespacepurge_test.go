@@ -137,7 +137,7 @@ func TestForcedPurge(t *testing.T) {
 	create := func(in string, purge *v1.NamespacePurge, options metav1.CreateOptions) (*v1.NamespacePurge, error) {
 		return client.NamespacePurges(in).Create(t.Context(), purge, options)
 	}
-	refuse := func(what string, before map[string]int64, err error, code int32, text string) {
+	reject := func(what string, before map[string]int64, err error, code int32, text string) {
 		t.Helper()
 		wantContains(t, wantCode(t, err, code).Message, text)
 		if diff := cmp.Diff(before, b.keys(t, "")); diff != "" {
@@ -146,16 +146,16 @@ func TestForcedPurge(t *testing.T) {
 	}
 	before := b.keys(t, "")
 	_, err = create(name, newForcedPurge(ns.UID), metav1.CreateOptions{})
-	refuse("a purge while Active", before, err, 409, "only a namespace that is being deleted can be purged; delete it first")
+	reject("a purge while Active", before, err, 409, "only a namespace that is being deleted can be purged; delete it first")
 
 	deleteNamespace(t, b.Borough, name)
 	before = b.keys(t, "")
 	_, err = create("nowhere", newForcedPurge(ns.UID), metav1.CreateOptions{})
-	refuse("a purge of nothing", before, err, 404, `namespaces.tenancy.borough.io "nowhere" not found`)
+	reject("a purge of nothing", before, err, 404, `namespaces.tenancy.borough.io "nowhere" not found`)
 	_, err = create(name, newForcedPurge("another"), metav1.CreateOptions{})
-	refuse("a purge of another incarnation", before, err, 409, "the UID of this one is "+string(ns.UID))
+	reject("a purge of another incarnation", before, err, 409, "the UID of this one is "+string(ns.UID))
 	_, err = create(name, newForcedPurge(""), metav1.CreateOptions{})
-	refuse("a purge without a UID", before, err, 422, "spec.namespaceUID: Required value")
+	reject("a purge without a UID", before, err, 422, "spec.namespaceUID: Required value")
 
 	dryRun, err := create(name, newForcedPurge(ns.UID), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {

@@ -37,16 +37,16 @@ func TestDeletionWithStuckNamespaces(t *testing.T) {
 	const deletions = 30
 	alone := timeDeletions(t, b, deletions)
 
-	held, refused := make([]string, 25), make([]string, 25)
+	held, rejected := make([]string, 25), make([]string, 25)
 	for i := range held {
-		held[i], refused[i] = newNamespace(t, b), newNamespace(t, b)
+		held[i], rejected[i] = newNamespace(t, b), newNamespace(t, b)
 		createPod(t, b, held[i], newPod("held", func(p *v1.Pod) { p.Finalizers = []string{"example.com/hold"} }))
-		createLimitRange(t, b, refused[i], newLimitRange("l"))
-		in := api + "/namespaces/" + refused[i]
+		createLimitRange(t, b, rejected[i], newLimitRange("l"))
+		in := api + "/namespaces/" + rejected[i]
 		faults.set("POST "+in+"/namespacepurges", forbidden)
 		faults.set("DELETE "+in+"/limitranges/l", forbidden)
 	}
-	stuck := slices.Concat(held, refused)
+	stuck := slices.Concat(held, rejected)
 	for _, name := range stuck {
 		deleteNamespace(t, b, name)
 	}

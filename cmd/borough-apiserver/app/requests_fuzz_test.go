@@ -47,7 +47,7 @@ func FuzzRequests(f *testing.F) {
 // as the admin, past the network and TLS.
 func startInProcess(tb testing.TB) (send func(attack.Request) *httptest.ResponseRecorder) {
 	tb.Helper()
-	klog.SetOutput(io.Discard) // it logs what it refuses
+	klog.SetOutput(io.Discard) // it logs what it rejects
 	klog.LogToStderr(false)
 	ctx, cancel := context.WithCancel(context.Background())
 	dir := tb.TempDir()

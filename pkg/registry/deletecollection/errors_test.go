@@ -24,7 +24,7 @@ import (
 // TestErrors shows which errors stop the deletion of the other objects.
 func TestErrors(t *testing.T) {
 	member := storagetest.StartEmbedded(t)
-	t.Run("refused", func(t *testing.T) {
+	t.Run("rejected", func(t *testing.T) {
 		r := contenttest.New(t, member)
 		r.CreatePods(t, 20)
 		protected := []string{"p00", "p01", "p02", "p03", "p04", "p15"} // more than there are workers

@@ -211,7 +211,7 @@ func TestTornLog(t *testing.T) {
 	}
 	p.kill(t)
 
-	var started, refused int
+	var started, rejected int
 	for round := range 40 {
 		var sound bool
 		var what string
@@ -239,11 +239,11 @@ func TestTornLog(t *testing.T) {
 		if sound {
 			started++
 		} else {
-			refused++
+			rejected++
 		}
 	}
-	t.Logf("%d started, %d refused", started, refused)
-	if started == 0 || refused == 0 {
+	t.Logf("%d started, %d rejected", started, rejected)
+	if started == 0 || rejected == 0 {
 		t.Error("the rounds do not have both")
 	}
 }

@@ -370,7 +370,7 @@ func FuzzSplitKey(f *testing.F) {
 		if rest, found := strings.CutPrefix(key, prefix); !ok && found {
 			parts := strings.Split(rest, "/")
 			if len(parts) == 2 && parts[0] != "" && parts[1] != "" {
-				t.Errorf("%q is refused", key)
+				t.Errorf("%q is rejected", key)
 			}
 		}
 	})

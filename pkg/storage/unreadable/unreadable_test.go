@@ -43,7 +43,7 @@ func TestOutage(t *testing.T) {
 		leftOut bool
 	}{
 		"no key":                     {errors.New("no matching key was found"), true},
-		"key service refuses":        {fmt.Errorf("decrypt the DEK: %w", status.Error(codes.NotFound, "no such key")), true},
+		"key service rejects":        {fmt.Errorf("decrypt the DEK: %w", status.Error(codes.NotFound, "no such key")), true},
 		"key service is unavailable": {fmt.Errorf("decrypt the DEK: %w", status.Error(codes.Unavailable, "connection refused")), false},
 		"key service is slow":        {fmt.Errorf("decrypt the DEK: %w", status.Error(codes.DeadlineExceeded, "deadline exceeded")), false},
 		"reader has gone away":       {fmt.Errorf("decrypt the DEK: %w", context.Canceled), false},

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package attack sends the hostile requests of test/attack through a real
-// kube-apiserver, as the tenants that the manifests of artifacts give rights to.
+// kube-apiserver, as tenants with the roles in artifacts.
 package attack
 
 import (
@@ -22,9 +22,9 @@ import (
 
 var (
 	seed   = flag.Uint64("seed", rand.Uint64(), "the seed of the random choices")
-	every  = flag.Int("every", 40, "of the requests that are alike, one of so many is sent")
+	every  = flag.Int("every", 40, "send one of so many similar requests")
 	random = flag.Int("random", 100, "the number of random requests")
-	only   = flag.String("only", "", "the class of the requests that are sent; empty is all")
+	only   = flag.String("only", "", "the class of the requests to send; empty is all")
 	cpu    = flag.Bool("cpu", false, "bound the CPU time of a request as well")
 )
 
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { testcluster.Main(m) }
 // namespace, and as one without any.
 func TestTenants(t *testing.T) {
 	if harness.RaceEnabled {
-		t.Skip("it bounds what requests allocate, which the race detector changes: it empties pools at random")
+		t.Skip("it bounds the memory that requests allocate, and the race detector empties pools at random")
 	}
 	const namespace = "attacked"
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})

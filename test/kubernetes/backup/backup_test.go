@@ -233,7 +233,7 @@ func TestStandaloneBackup(t *testing.T) {
 			return err.Error()
 		}
 		if len(ns.Status.Conditions) == 0 {
-			return "nothing is said of what the Namespace waits for"
+			return "no condition reports what the Namespace waits for"
 		}
 		return ""
 	})

@@ -239,7 +239,7 @@ func (s *site) awaitTrust(t *testing.T) {
 			return fmt.Sprintf("the CAs in the Secret: %v", err)
 		}
 		if !bytes.Equal(s.trusted(t), secret.Data["ca.crt"]) {
-			return "caBundle is not what the Secret says"
+			return "caBundle differs from the Secret"
 		}
 		return ""
 	})

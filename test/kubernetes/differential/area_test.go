@@ -116,8 +116,8 @@ func keepScenario(t *testing.T, s scenario) {
 	}
 }
 
-// generate returns as many scenarios as the flag cases says. The name of each
-// says how to reproduce it.
+// generate returns the number of scenarios that the flag cases sets. The name of
+// each has what reproduces it.
 func generate(t *testing.T, make func(*rand.Rand) scenario) []scenario {
 	r := newRand(t)
 	scenarios := []scenario{}

@@ -132,8 +132,8 @@ func TestFlowControl(t *testing.T) {
 	}
 	answers := make(chan harness.Answer)
 	var held int
-	var refused harness.Answer
-	for refused.Code == 0 {
+	var rejected harness.Answer
+	for rejected.Code == 0 {
 		name := fmt.Sprintf("flood-%d", held)
 		go func() {
 			answer := harness.Answer{Code: -1} // if there was no response
@@ -143,13 +143,13 @@ func TestFlowControl(t *testing.T) {
 		select {
 		case <-arrived:
 			held++ // and keeps its seat
-		case refused = <-answers:
+		case rejected = <-answers:
 		}
 	}
-	if refused.Code != http.StatusTooManyRequests || refused.Header.Get("Retry-After") == "" || refused.Header.Get(levelHeader) != level || held == 0 {
-		t.Errorf("after %d requests that don't end: got %v, want 429", held, refused)
+	if rejected.Code != http.StatusTooManyRequests || rejected.Header.Get("Retry-After") == "" || rejected.Header.Get(levelHeader) != level || held == 0 {
+		t.Errorf("after %d requests that don't end: got %v, want 429", held, rejected)
 	}
-	t.Logf("%d concurrent requests, then %s", held, refused)
+	t.Logf("%d concurrent requests, then %s", held, rejected)
 	if answer := create(drizzle, "drizzle"); answer.Code != http.StatusCreated || answer.Header.Get(levelHeader) == level {
 		t.Errorf("another user: got %v, want 201 at another priority level", answer)
 	}

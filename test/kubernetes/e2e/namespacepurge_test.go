@@ -114,7 +114,7 @@ func TestForcedPurge(t *testing.T) {
 		return ""
 	})
 
-	// With both verbs, what policies refuse stays.
+	// With both verbs, an object whose deletion a policy rejects stays.
 	grant(t, mine, subject, rbacv1.PolicyRule{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespacepurges"}, Verbs: []string{"force"}})
 	poll.Eventually(t, func() string {
 		_, stderr, err := user.Try(ctx, purge(mine), create...)

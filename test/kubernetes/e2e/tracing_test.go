@@ -121,7 +121,7 @@ func TestTracing(t *testing.T) {
 		}
 		return trace
 	}
-	created, refused := create(namespace, http.StatusCreated), create("nowhere", http.StatusNotFound)
+	created, rejected := create(namespace, http.StatusCreated), create("nowhere", http.StatusNotFound)
 
 	const (
 		post = "POST /apis/tenancy.borough.io/v1/namespaces/{:namespace}/pods"
@@ -133,7 +133,7 @@ func TestTracing(t *testing.T) {
 	}{
 		{created, []string{post, "HTTP POST", post, "Create", "Create etcd3", "etcdserverpb.KV/Txn"}},
 		{created, []string{post, "HTTP POST", post, "HTTP POST"}},
-		{refused, []string{post, "HTTP POST", post, "HTTP GET", get, "Get etcd3", "etcdserverpb.KV/Range"}},
+		{rejected, []string{post, "HTTP POST", post, "HTTP GET", get, "Get etcd3", "etcdserverpb.KV/Range"}},
 	} {
 		poll.Eventually(t, func() string { return spans.path(tc.trace, tc.path...) })
 	}

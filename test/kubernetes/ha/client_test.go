@@ -21,7 +21,7 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-// retries says whether clients retry failed requests in addition to client-go.
+// retries is whether clients retry failed requests in addition to client-go.
 // client-go, also in kubectl, retries a request if the response asks for it
 // (429 or 5xx with Retry-After), and a GET also if the connection breaks.
 type retries bool

@@ -37,7 +37,7 @@ func TestDocs(t *testing.T) {
 	for name, value := range constants {
 		row := regexp.MustCompile("(?m)^\\|.*\\|(.*)\\| `" + name + "`").FindStringSubmatch(string(data))
 		if row == nil || !strings.Contains(" "+row[1]+" ", fmt.Sprintf(" %d", value)) {
-			t.Errorf("the table does not say that %s is %d: %q", name, value, row)
+			t.Errorf("the table does not have %s as %d: %q", name, value, row)
 		}
 	}
 }

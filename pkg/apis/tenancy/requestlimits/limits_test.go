@@ -178,7 +178,7 @@ func TestJSONPatch(t *testing.T) {
 	want(t, "deep", checker.CheckJSONPatch([]byte(`[{"value":`+nested(MaxDepth)+`}]`)), "[0].value"+strings.Repeat("[0]", MaxDepth-2)+": objects and lists must be nested at most 100 deep")
 }
 
-// TestProtobuf checks what only protobuf can say.
+// TestProtobuf checks limits that only protobuf can exceed.
 func TestProtobuf(t *testing.T) {
 	pod := &v1.Pod{}
 	for name, test := range map[string]struct {

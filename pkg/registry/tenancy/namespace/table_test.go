@@ -61,7 +61,7 @@ func TestTable(t *testing.T) {
 			"pods/web (grace period)", "pods: web (grace period)"},
 		{"that is over", kube, nil, remaining(left("pods", 1, graceful("web", deleted))),
 			"pods/web (grace period is over)", "pods: web (grace period is over)"},
-		{"a delete that is refused", kube, nil, remaining(failed(left("limitranges", 1, object("l", nil)), "delete l:\n  forbidden")),
+		{"a delete that is rejected", kube, nil, remaining(failed(left("limitranges", 1, object("l", nil)), "delete l:\n  forbidden")),
 			"limitranges/l (cannot be deleted)", "limitranges: l: delete l: forbidden"},
 		{"a list that fails", kube, nil, remaining(tenancy.RemainingResource{Group: "a.io", Resource: "widgets", LastError: "down"}),
 			"widgets.a.io (cannot be listed)", "widgets.a.io: down"},

@@ -156,13 +156,13 @@ func TestForceIsARight(t *testing.T) {
 	}
 }
 
-// TestInvalid sends purges that are refused before any object is touched.
+// TestInvalid sends purges that are rejected before any object is changed.
 func TestInvalid(t *testing.T) {
 	p := newPurger(t, storagetest.StartEmbedded(t))
 	p.CreatePods(t, 3)
 	p.CreateLimitRange(t, "limits")
 	uid := p.UID(t)
-	refused := func(what string, spec tenancy.NamespacePurgeSpec, is func(error) bool, text string) {
+	rejected := func(what string, spec tenancy.NamespacePurgeSpec, is func(error) bool, text string) {
 		t.Helper()
 		if _, err := p.purge(spec); !is(err) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: got %v, want %q", what, err, text)
@@ -172,22 +172,22 @@ func TestInvalid(t *testing.T) {
 		}
 	}
 	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
-		refused("an active Namespace", spec(uid), apierrors.IsConflict, "only a namespace that is being deleted can be purged; delete it first")
-		refused("another UID", spec("other"), apierrors.IsConflict, "is for the namespace with UID other, but the UID of this one is "+string(uid))
+		rejected("an active Namespace", spec(uid), apierrors.IsConflict, "only a namespace that is being deleted can be purged; delete it first")
+		rejected("another UID", spec("other"), apierrors.IsConflict, "is for the namespace with UID other, but the UID of this one is "+string(uid))
 	})
 	p.Terminate(t)
 	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
-		refused("another UID", spec("other"), apierrors.IsConflict, "is for the namespace with UID other, but the UID of this one is "+string(uid))
-		refused("no UID", spec(""), apierrors.IsInvalid, "spec.namespaceUID: Required value: must be the metadata.uid of the namespace to purge")
+		rejected("another UID", spec("other"), apierrors.IsConflict, "is for the namespace with UID other, but the UID of this one is "+string(uid))
+		rejected("no UID", spec(""), apierrors.IsInvalid, "spec.namespaceUID: Required value: must be the metadata.uid of the namespace to purge")
 		bad := &tenancy.NamespacePurge{ObjectMeta: metav1.ObjectMeta{Name: "a/b", Namespace: p.Namespace}, Spec: spec(uid)}
 		if _, err := p.purges.Create(p.ctx, bad, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.name: Invalid value") {
 			t.Errorf("a bad name: got %v", err)
 		}
-		refuse := func(context.Context, runtime.Object) error {
+		reject := func(context.Context, runtime.Object) error {
 			return apierrors.NewForbidden(tenancy.Resource("namespacepurges"), "x", nil)
 		}
 		good := &tenancy.NamespacePurge{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec(uid)}
-		if _, err := p.purges.Create(p.ctx, good, refuse, &metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		if _, err := p.purges.Create(p.ctx, good, reject, &metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("admission of the purge: got %v", err)
 		}
 		p.ctx = withUser(contenttest.RequestIn(t, "nowhere"), admin)

@@ -305,7 +305,7 @@ func TestTerminationNamesFinalizers(t *testing.T) {
 		{"finalize", update(finalize, specFinalizers(other)), held([]string{"b/b"}, other)},
 		{"finalize of the status", update(finalize, set(nil)), held([]string{"b/b"}, other)},
 		{"fewer", update(resource, metadataFinalizers()), held(nil, other)},
-		{"nothing to say", update(status, set(nil)), nil},
+		{"nothing to report", update(status, set(nil)), nil},
 	} {
 		if _, err := step.do(ctx, storage); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -366,15 +366,15 @@ func TestFinalizeByPost(t *testing.T) {
 	}
 }
 
-// TestAdmissionSeesTheFirstDelete refuses the first step and checks that
-// nothing was written.
+// TestAdmissionSeesTheFirstDelete rejects the first step and checks that nothing
+// was written.
 func TestAdmissionSeesTheFirstDelete(t *testing.T) {
 	storage, ctx := newStorage(t), newContext()
 	if _, err := create()(ctx, storage); err != nil {
 		t.Fatal(err)
 	}
-	refused := apierrors.NewForbidden(tenancy.Resource("namespaces"), "foo", nil)
-	_, _, err := storage.Namespace.Delete(ctx, "foo", func(context.Context, runtime.Object) error { return refused }, &metav1.DeleteOptions{})
+	rejected := apierrors.NewForbidden(tenancy.Resource("namespaces"), "foo", nil)
+	_, _, err := storage.Namespace.Delete(ctx, "foo", func(context.Context, runtime.Object) error { return rejected }, &metav1.DeleteOptions{})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("got %v", err)
 	}

@@ -102,7 +102,7 @@ func TestBindingFails(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := bind(t, s, tc.binding)
 			if !tc.is(err) || !strings.Contains(err.Error(), tc.message) {
-				t.Errorf("got %v, want it to say %q", err, tc.message)
+				t.Errorf("got %v, want it to contain %q", err, tc.message)
 			}
 		})
 	}
@@ -120,8 +120,8 @@ func TestBindingFails(t *testing.T) {
 	})
 	t.Run("admission", func(t *testing.T) {
 		refusal := errors.New("no")
-		refuse := func(context.Context, runtime.Object) error { return refusal }
-		if _, err := s.Binding.Create(newContext(t), "free", binding("free", "n"), refuse, &metav1.CreateOptions{}); !errors.Is(err, refusal) {
+		reject := func(context.Context, runtime.Object) error { return refusal }
+		if _, err := s.Binding.Create(newContext(t), "free", binding("free", "n"), reject, &metav1.CreateOptions{}); !errors.Is(err, refusal) {
 			t.Errorf("got %v, want the refusal", err)
 		}
 	})

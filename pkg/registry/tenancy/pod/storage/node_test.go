@@ -30,7 +30,7 @@ import (
 // cached puts the watch cache before etcd, as the server does.
 func cached(options *generic.RESTOptions) { options.Decorator = genericregistry.StorageWithCacher() }
 
-// whenReady repeats what the watch cache refuses until it has filled.
+// whenReady repeats a request that the watch cache rejects until it is filled.
 func whenReady[T any](t *testing.T, try func(ctx context.Context) (T, error)) T {
 	t.Helper()
 	var got T
