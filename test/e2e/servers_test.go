@@ -54,7 +54,7 @@ func startTwo(t *testing.T, etcd string, lose func(method string, request []byte
 // LimitRanges must apply to every Pod.
 func TestLimitRangeOfAnotherServer(t *testing.T) {
 	t.Parallel()
-	const rounds, workers = 200, 50 // they mostly wait for the watches
+	const rounds, workers = 100, 25 // they mostly wait for the watches
 	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
 	writer, late := first.Client(t), second.Client(t)
 	proxy.SetDelay(200 * time.Millisecond)

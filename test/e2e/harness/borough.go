@@ -139,6 +139,9 @@ func (b *Borough) LoadConfig(identity string) (*rest.Config, error) {
 // an error.
 func (b *Borough) Config(t testing.TB, identity string) *rest.Config {
 	t.Helper()
+	if err := readSourcesInTest(); err != nil {
+		t.Fatalf("read the sources of the binaries: %v", err)
+	}
 	config, err := b.LoadConfig(identity)
 	if err != nil {
 		t.Fatalf("load the kubeconfig of %s: %v", identity, err)

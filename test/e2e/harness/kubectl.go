@@ -133,6 +133,9 @@ func (b *Borough) TryKubectl(t testing.TB, stdin string, args ...string) (stdout
 
 func (b *Borough) adminKubectl(t testing.TB) *Kubectl {
 	t.Helper()
+	if err := readSourcesInTest(); err != nil {
+		t.Fatalf("read the sources of the binaries: %v", err)
+	}
 	path, err := KubectlPath()
 	if err != nil {
 		t.Fatalf("find kubectl: %v", err)
