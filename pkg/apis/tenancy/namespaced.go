@@ -6,6 +6,8 @@ package tenancy
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // NamespacedKind is a kind whose objects are stored in a Namespace.
+//
+// +k8s:deepcopy-gen=false
 type NamespacedKind struct {
 	// Kind is its name, Resource the plural in its paths.
 	Kind, Resource string
