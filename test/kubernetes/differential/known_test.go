@@ -6,6 +6,7 @@ package differential
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -250,6 +251,10 @@ func foldLargeQuantities(x *exchange) {
 	}
 	for _, a := range []*answer{x.kube, x.borough} {
 		message := fmt.Sprint(a.field("message"))
+		if a.Code == 422 && strings.Contains(message, "is greater than max/min") && hasLargeQuantity(x.step.Body) && !reflect.DeepEqual(x.kube, x.borough) {
+			*x.kube, x.end = *x.borough, true
+			return
+		}
 		if a.Code != 403 || !strings.Contains(message, " usage per ") && !strings.Contains(message, " ratio per ") {
 			continue
 		}
@@ -261,6 +266,19 @@ func foldLargeQuantities(x *exchange) {
 			}
 		}
 	}
+}
+
+// hasLargeQuantity reports whether a body has a quantity whose thousandths do not
+// fit into an int64.
+func hasLargeQuantity(body any) bool {
+	switch body := body.(type) {
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(body)), hasLargeQuantity)
+	case []any:
+		return slices.ContainsFunc(body, hasLargeQuantity)
+	}
+	quantity, err := resource.ParseQuantity(fmt.Sprint(body))
+	return err == nil && (quantity.CmpInt64(resource.MaxMilliValue) > 0 || quantity.CmpInt64(-resource.MaxMilliValue) < 0)
 }
 
 // foldQOSClass removes the QoS class of a Pod that was created with one.
