@@ -6,7 +6,7 @@ package attack
 import (
 	"testing"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // Test runs an attack on a server. It fails the test if the server does not withstand

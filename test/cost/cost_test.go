@@ -82,7 +82,7 @@ func TestEveryKind(t *testing.T) {
 // of it. The cost must be at most a multiple of the size, and must not grow faster.
 func TestCost(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a server with counters")
+		t.Skip("-short: it builds a server that counts the code it executes, which takes minutes")
 	}
 	if *seed == 0 {
 		*seed = rand.Uint64()

@@ -28,7 +28,7 @@ import (
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app"
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
 )
 

@@ -19,8 +19,8 @@ import (
 
 	typed "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
-	"github.com/borough-io/borough/test/e2e/harness"
-	"github.com/borough-io/borough/test/e2e/harness/etcdproxy"
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/harness/etcdproxy"
 )
 
 // TestCreateIsCarriedOutOnce loses etcd's response to a create that was committed,

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // rows returns the lines of kubectl's output, with fields separated by one space.

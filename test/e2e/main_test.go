@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 var (

@@ -17,8 +17,8 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
-	"github.com/borough-io/borough/test/e2e/harness"
-	"github.com/borough-io/borough/test/e2e/harness/etcdproxy"
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/harness/etcdproxy"
 )
 
 // startTwo starts two servers with the same etcd and the same CA. The second one

@@ -1,7 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poll waits in tests for a state that no watch reports.
+// Package poll waits in tests: for a state that no watch reports, and between the
+// requests of a load.
 package poll
 
 import (
@@ -41,6 +42,21 @@ func Until(ctx context.Context, timeout time.Duration, condition func(context.Co
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), last)
+}
+
+// Sleep waits for the duration, or returns the cause when the context ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }
 
 // Eventually waits until the condition returns an empty string. If it does not,

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 func main() {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // unit is the unit of a figure.

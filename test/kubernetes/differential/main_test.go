@@ -15,7 +15,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/differential/sites"
 )
 

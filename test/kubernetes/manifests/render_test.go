@@ -26,7 +26,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 const (

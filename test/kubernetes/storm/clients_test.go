@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/borough-io/borough/test/poll"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,7 +42,7 @@ func (s *storm) write(ctx context.Context, over <-chan struct{}, client rest.Int
 		case err != nil && !s.toleratesError(err):
 			return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
 		case err != nil:
-			_ = pause(ctx, backoff) // returns early when the test ends
+			_ = poll.Sleep(ctx, backoff) // returns early when the test ends
 		case o == created && p.creates, o == updated:
 			if err := s.acknowledged(p.resource, result); err != nil {
 				return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
@@ -119,7 +120,7 @@ func (s *storm) sendUntilDone(ctx context.Context, name, namespace string, r *ra
 		case o != failed || !s.toleratesError(err):
 			return fmt.Errorf("%s %s: %s: %w", name, namespace, o, result.Error())
 		}
-		if cause := pause(ctx, backoff); cause != nil {
+		if cause := poll.Sleep(ctx, backoff); cause != nil {
 			return fmt.Errorf("%s %s: %w: %w", name, namespace, cause, err)
 		}
 	}
@@ -148,7 +149,7 @@ func (s *storm) awaitRemoval(ctx context.Context, namespace string) error {
 				}
 			}
 		}
-		if err := pause(ctx, backoff); err != nil {
+		if err := poll.Sleep(ctx, backoff); err != nil {
 			return fmt.Errorf("wait for the removal of Namespace %s: %w: it is %s", namespace, err, last)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // writesDuringFault is the number of writes to wait for before a fault ends, if

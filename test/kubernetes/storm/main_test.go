@@ -9,11 +9,9 @@
 package storm
 
 import (
-	"context"
 	"flag"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
@@ -27,18 +25,3 @@ var (
 )
 
 func TestMain(m *testing.M) { testcluster.Main(m) }
-
-// pause waits, or returns an error when the context ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
-}

@@ -20,9 +20,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/borough-io/borough/test/e2e/harness"
-	"github.com/borough-io/borough/test/e2e/harness/etcdproxy"
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/harness/etcdproxy"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // site is two servers, each with a controller, that share an etcd of three
@@ -180,7 +181,7 @@ func (s *site) leader(ctx context.Context) (leader int, id, other uint64, err er
 		if id != 0 && other != 0 {
 			return leader, id, other, nil
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := poll.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return 0, 0, 0, fmt.Errorf("etcd has no leader: %w", err)
 		}
 	}

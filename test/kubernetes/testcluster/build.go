@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // Binary returns the path of a program of the cluster: etcd, etcdctl, etcdutl,

@@ -6,7 +6,7 @@ package testcluster
 import (
 	"testing"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // Main is harness.Main for a package whose tests share nothing. It builds all

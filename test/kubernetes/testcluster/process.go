@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 const (

@@ -22,7 +22,7 @@ import (
 // do.
 func TestCluster(t *testing.T) {
 	if testing.Short() {
-		t.Skip("no short test")
+		t.Skip("-short: it starts a control plane")
 	}
 	ctx := t.Context()
 	began := time.Now()

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/borough-io/borough/test/e2e/harness"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // TestDocumented checks that the documentation has each difference.

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/borough-io/borough/test/poll"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -160,7 +161,7 @@ func (p *Proxy) forward(up grpc.ServerStream) error {
 		}
 	}()
 	for answer := range answers {
-		if err := waitUntil(ctx, answer.due); err != nil {
+		if err := poll.Sleep(ctx, time.Until(answer.due)); err != nil {
 			return err
 		}
 		if p.Lose != nil && p.Lose(method, *request.Load()) {
@@ -174,21 +175,6 @@ func (p *Proxy) forward(up grpc.ServerStream) error {
 		return err
 	}
 	return nil
-}
-
-func waitUntil(ctx context.Context, due time.Time) error {
-	left := time.Until(due)
-	if left <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // rawCodec does not decode messages.

@@ -1,0 +1,282 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// foldMessages returns a function that changes the messages of both responses,
+// if they are failures.
+func foldMessages(change func(string) string) func(*exchange) {
+	return func(x *exchange) {
+		for _, a := range []*answer{x.kube, x.borough} {
+			if message, ok := a.field("message").(string); ok && a.field("kind") == "Status" {
+				a.Body.(map[string]any)["message"] = change(message)
+			}
+			for _, cause := range a.causes() {
+				cause := cause.(map[string]any)
+				if message, ok := cause["message"].(string); ok {
+					cause["message"] = change(message)
+				}
+			}
+		}
+	}
+}
+
+// goTypes matches Go's names for the types of the API, in the package of the
+// internal types or of a version.
+var goTypes = regexp.MustCompile(`\b(?:core|tenancy|v1)\.([A-Z][A-Za-z]*)`)
+
+// foldValues removes the objects and lists in messages: Kubernetes shows them
+// in the internal form, Borough in the form of the API.
+func foldValues(message string) string {
+	var folded strings.Builder
+	for {
+		at := strings.Index(message, "value: ")
+		if at < 0 {
+			return folded.String() + message
+		}
+		at += len("value: ")
+		folded.WriteString(message[:at])
+		message = message[at:]
+		if message == "" || message[0] != '{' && message[0] != '[' {
+			continue
+		}
+		decoder := json.NewDecoder(strings.NewReader(message))
+		var value json.RawMessage
+		if decoder.Decode(&value) == nil {
+			folded.WriteString("...")
+			message = message[decoder.InputOffset():]
+		}
+	}
+}
+
+// foldFinalizersFirst accepts that Borough has removed a Namespace that
+// Kubernetes would remove with the next DELETE, because its finalizers were
+// removed before the first.
+func foldFinalizersFirst(x *exchange) {
+	if x.step.method() != "GET" || x.step.resource() != "namespaces" || x.kube.Code != 200 || x.borough.Code != 404 {
+		return
+	}
+	spec, _ := x.kube.field("spec").(map[string]any)
+	metadata := metadataOf(x.kube.Body)
+	if metadata["deletionTimestamp"] != nil && metadata["finalizers"] == nil && spec["finalizers"] == nil {
+		*x.kube, x.end = *x.borough, true
+	}
+}
+
+// foldCollection accepts that Borough has deleted objects that Kubernetes kept
+// when deletecollection failed for another object.
+func foldCollection(x *exchange) {
+	if x.after == nil || x.step.Do != "GET pods" || x.after.step.Do != "DELETE pods" || x.after.kube.Code < 400 {
+		return
+	}
+	left, _ := x.kube.field("items").([]any)
+	fewer, _ := x.borough.field("items").([]any)
+	if len(fewer) < len(left) {
+		x.kube.Body.(map[string]any)["items"], x.end = fewer, true
+	}
+}
+
+// foldUnchangedByResize accepts Borough's response to a resize if Kubernetes
+// checks or sets more: it validates and sets defaults for what the resize does
+// not change.
+func foldUnchangedByResize(x *exchange) {
+	if !strings.Contains(x.step.Do, "/resize") {
+		return
+	}
+	kube, borough := fmt.Sprint(x.kube.field("message")), fmt.Sprint(x.borough.field("message"))
+	judged := x.kube.Code == 403 && strings.Contains(kube, " per ")
+	given := x.kube.Code == 422 && strings.Contains(kube, "QOS Class may not change")
+	_, said, _ := strings.Cut(borough, " is forbidden: ")
+	if x.borough.Code == 200 && (judged || given) || x.borough.Code == 403 && judged && strings.Contains(kube, strings.Trim(said, "[]")) {
+		*x.kube, x.end = *x.borough, true
+	}
+}
+
+var (
+	quantityInViolation = regexp.MustCompile(` (?:is|limit is|request is) (-?[0-9][0-9.a-zA-Z]*)`)
+	fractionalWarning   = regexp.MustCompile(`fractional byte value \\?"([^"\\]+)\\?" is invalid`)
+)
+
+// foldLargeQuantities accepts Borough's response about quantities that do not
+// fit into an int64, if at least one of the sites rejects a Pod and names one.
+// Negative ones have to fit in thousandths, because Kubernetes always
+// calculates with those, as it does to warn of fractions of a byte.
+func foldLargeQuantities(x *exchange) {
+	wrong := func(warning string) bool {
+		match := fractionalWarning.FindStringSubmatch(warning)
+		if match == nil || slices.Contains(x.borough.Warnings, warning) {
+			return false
+		}
+		quantity, err := resource.ParseQuantity(match[1])
+		return err == nil && (quantity.CmpInt64(resource.MaxMilliValue) > 0 || quantity.CmpInt64(-resource.MaxMilliValue) < 0)
+	}
+	if slices.ContainsFunc(x.kube.Warnings, wrong) {
+		// Without warnings there is no header, and no slice.
+		x.kube.Warnings = append([]string(nil), slices.DeleteFunc(x.kube.Warnings, wrong)...)
+	}
+	for _, a := range []*answer{x.kube, x.borough} {
+		message := fmt.Sprint(a.field("message"))
+		if a.Code == 422 && strings.Contains(message, "is greater than max/min") && hasLargeQuantity(x.step.Body) && !reflect.DeepEqual(x.kube, x.borough) {
+			*x.kube, x.end = *x.borough, true
+			return
+		}
+		if a.Code != 403 || !strings.Contains(message, " usage per ") && !strings.Contains(message, " ratio per ") {
+			continue
+		}
+		for _, match := range quantityInViolation.FindAllStringSubmatch(message, -1) {
+			quantity, err := resource.ParseQuantity(match[1])
+			if err == nil && (quantity.CmpInt64(math.MaxInt64) > 0 || quantity.CmpInt64(-resource.MaxMilliValue) < 0) && !reflect.DeepEqual(x.kube, x.borough) {
+				*x.kube, x.end = *x.borough, true
+				return
+			}
+		}
+	}
+}
+
+// hasLargeQuantity reports whether a body has a quantity whose thousandths do not
+// fit into an int64.
+func hasLargeQuantity(body any) bool {
+	switch body := body.(type) {
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(body)), hasLargeQuantity)
+	case []any:
+		return slices.ContainsFunc(body, hasLargeQuantity)
+	}
+	quantity, err := resource.ParseQuantity(fmt.Sprint(body))
+	return err == nil && (quantity.CmpInt64(resource.MaxMilliValue) > 0 || quantity.CmpInt64(-resource.MaxMilliValue) < 0)
+}
+
+// foldQOSClass removes the QoS class of a Pod that was created with one.
+func foldQOSClass(x *exchange) {
+	body, _ := x.step.Body.(map[string]any)
+	sent, _ := body["status"].(map[string]any)
+	if x.step.method() != "POST" || sent["qosClass"] == nil || x.kube.Code != 201 {
+		return
+	}
+	for _, a := range []*answer{x.kube, x.borough} {
+		if status, ok := a.field("status").(map[string]any); ok {
+			delete(status, "qosClass")
+		}
+	}
+	x.end = true
+}
+
+// foldClientErrors accepts a 4xx of Borough for a 500 of Kubernetes.
+func foldClientErrors(x *exchange) {
+	if x.kube.Code != 500 || !slices.Contains([]int{400, 413, 422}, x.borough.Code) {
+		return
+	}
+	message := fmt.Sprint(x.kube.field("message"))
+	inPath := strings.HasPrefix(message, "invalid key: ") || strings.Contains(message, "invalid resource name")
+	if strings.HasPrefix(message, "strconv.ParseUint: ") || inPath || strings.Contains(fmt.Sprint(x.borough.field("message")), message) {
+		*x.kube = *x.borough
+	}
+}
+
+// foldNewerLibraries removes differences between the releases of the libraries;
+// Kubernetes uses the older one. They differ in errors about owner references,
+// managed fields and YAML, in whether an apply that creates an object can set
+// its deletion time, and in the ownership of one list in the status of a Pod.
+func foldNewerLibraries(x *exchange) {
+	for _, a := range []*answer{x.kube, x.borough} {
+		managed, _ := metadataOf(a.Body)["managedFields"].([]any)
+		for _, entry := range managed {
+			fields, _ := entry.(map[string]any)["fieldsV1"].(map[string]any)
+			status, _ := fields["f:status"].(map[string]any)
+			delete(status, "f:nodeAllocatableResourceClaimStatuses")
+		}
+	}
+	if message, ok := x.kube.field("message").(string); ok && x.kube.Code == 400 {
+		x.kube.Body.(map[string]any)["message"] = strings.Replace(message, "error decoding YAML: ", "error decoding patch: ", 1)
+	}
+	if x.step.As == "apply" && x.kube.Code == 201 {
+		delete(metadataOf(x.kube.Body), "deletionGracePeriodSeconds")
+		delete(metadataOf(x.kube.Body), "deletionTimestamp")
+		x.end = true
+	}
+	older, newer := x.kube.causes(), x.borough.causes()
+	reworded := func(cause any) bool {
+		field := fmt.Sprint(cause.(map[string]any)["field"])
+		return strings.HasPrefix(field, "metadata.ownerReferences") || strings.HasPrefix(field, "metadata.managedFields")
+	}
+	if !slices.ContainsFunc(older, reworded) || !slices.ContainsFunc(newer, reworded) {
+		return
+	}
+	for _, a := range []*answer{x.kube, x.borough} {
+		a.setCauses(slices.DeleteFunc(a.causes(), reworded))
+		a.Body.(map[string]any)["message"] = "the causes"
+	}
+}
+
+// foldNewerFields accepts that kube-apiserver does not know the newest fields,
+// which Borough drops.
+func foldNewerFields(x *exchange) {
+	if message, ok := x.kube.field("message").(string); ok && x.kube.Code == 400 && newerOnly(message) {
+		*x.kube, x.end = *x.borough, true
+		return
+	}
+	if known := slices.DeleteFunc(slices.Clone(x.kube.Warnings), newerOnly); len(known) < len(x.kube.Warnings) {
+		x.kube.Warnings, x.end = known, true
+		delete(metadataOf(x.kube.Body), "managedFields")
+		delete(metadataOf(x.borough.Body), "managedFields")
+	}
+}
+
+var unknownField = regexp.MustCompile(`unknown field \\?"[^"]*?([^."\\]+)\\?"`)
+
+// newerOnly reports whether all unknown fields in a message are newer fields.
+func newerOnly(message string) bool {
+	unknown := unknownField.FindAllStringSubmatch(message, -1)
+	return len(unknown) > 0 && !slices.ContainsFunc(unknown, func(match []string) bool {
+		for field := range newerFields {
+			if strings.HasSuffix(field, "."+match[1]) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// foldRepeated removes repeated causes.
+func foldRepeated(x *exchange) {
+	for _, a := range []*answer{x.kube, x.borough} {
+		var distinct []any
+		for _, cause := range a.causes() {
+			if !slices.ContainsFunc(distinct, func(other any) bool { return reflect.DeepEqual(cause, other) }) {
+				distinct = append(distinct, cause)
+			}
+		}
+		a.setCauses(distinct)
+	}
+}
+
+// foldOrder sorts causes, and the finalizers of a Namespace after a delete.
+// Kubernetes iterates over maps in random order.
+func foldOrder(x *exchange) {
+	for _, a := range []*answer{x.kube, x.borough} {
+		if finalizers, ok := metadataOf(a.Body)["finalizers"].([]any); ok && x.step.resource() == "namespaces" {
+			slices.SortFunc(finalizers, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+		causes := a.causes()
+		slices.SortFunc(causes, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		a.setCauses(causes)
+		if message, ok := a.field("message").(string); ok && a.field("kind") == "Status" {
+			parts := strings.Split(strings.NewReplacer("[", ", ", "]", ", ").Replace(message), ", ")
+			slices.Sort(parts)
+			a.Body.(map[string]any)["message"] = strings.Join(parts, ", ")
+		}
+	}
+}
