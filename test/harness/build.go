@@ -16,7 +16,7 @@ import (
 // Root is the directory of the repository.
 var Root = func() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+	return filepath.Join(filepath.Dir(file), "..", "..")
 }()
 
 // Cleanup removes the binaries that the harness has built. Call it at the end of
