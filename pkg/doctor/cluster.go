@@ -43,6 +43,7 @@ func newRawClient(config *rest.Config) (*rawClient, error) {
 // answer is a response.
 type answer struct {
 	status int
+	header http.Header
 	body   []byte
 	clock  clock
 }
@@ -51,12 +52,18 @@ type answer struct {
 const maxAnswer = 16 << 20
 
 func (r *rawClient) get(ctx context.Context, path string, query url.Values) (*answer, error) {
+	return r.send(ctx, http.MethodGet, path, query, http.Header{})
+}
+
+// send sends a request without a body.
+func (r *rawClient) send(ctx context.Context, method, path string, query url.Values, header http.Header) (*answer, error) {
 	u := r.base.JoinPath(path)
 	u.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
 	if err != nil {
 		return nil, err
 	}
+	request.Header = header
 	request.Header.Set("Accept", "application/json, */*")
 	sent := time.Now()
 	response, err := r.http.Do(request)
@@ -69,7 +76,7 @@ func (r *rawClient) get(ctx context.Context, path string, query url.Values) (*an
 	if err != nil {
 		return nil, fmt.Errorf("read the response to %s: %w", path, err)
 	}
-	return &answer{response.StatusCode, body, readClock(response.Header.Get("Date"), sent, received)}, nil
+	return &answer{response.StatusCode, response.Header, body, readClock(response.Header.Get("Date"), sent, received)}, nil
 }
 
 // String returns the status code and the message, if the body is a Status, or else

@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
@@ -34,6 +35,7 @@ const (
 	accountPath       = "/api/v1/namespaces/borough-system/serviceaccounts/borough-apiserver"
 	admissionPath     = "/apis/admissionregistration.k8s.io/v1"
 	flowControlPath   = "/apis/flowcontrol.apiserver.k8s.io/v1"
+	levelsPath        = flowControlPath + "/prioritylevelconfigurations"
 	subjectReviewPath = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 	selfReviewPath    = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 )
@@ -95,6 +97,7 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 			selfReviewPath:  {body: self},
 			admissionPath:   {body: resources("validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings")},
 			flowControlPath: {body: resources("flowschemas", "prioritylevelconfigurations")},
+			levelsPath:      {body: flowcontrolv1.PriorityLevelConfigurationList{}},
 			accountPath:     {body: corev1.ServiceAccount{}},
 			controllerPath:  {body: corev1.ServiceAccount{}},
 			namespacesPath:  {body: corev1.NamespaceList{Items: []corev1.Namespace{{}}}},

@@ -112,6 +112,7 @@ func (x *examination) checks() []check {
 		{"delegator binding", afterCluster, x.checkDelegator},
 		{"reader binding", afterCluster, x.checkReader},
 		{"rights", afterCluster, x.checkRights},
+		{"flow control", afterCluster, x.checkFlowControl},
 		{checkAPIService, afterCluster, x.checkAPIService},
 		{"APIService available", []string{checkCluster, checkAPIService}, x.checkAvailable},
 		{"caBundle", []string{checkCluster, checkAPIService}, x.checkCABundle},

@@ -91,6 +91,17 @@ func TestFaults(t *testing.T) {
 		{"rights missing", func(t *testing.T) { d.remove(t, "clusterrolebinding", serverName) },
 			map[string]want{"rights": {"list/watch validatingadmissionpolicies, validatingadmissionpolicybindings of admissionregistration.k8s.io", "apply the manifests"}}},
 
+		{"FlowSchemas missing", func(t *testing.T) {
+			d.remove(t, "flowschema", "borough-reviews")
+			d.remove(t, "flowschema", "borough")
+		}, map[string]want{"flow control": {
+			"TokenReviews (workload-low), SubjectAccessReviews (workload-low), requests of the controller (workload-low)", "apply the manifests",
+		}}},
+		{"FlowSchema of the Lease missing", func(t *testing.T) {
+			d.remove(t, "flowschema", "borough-leader-election")
+			d.remove(t, "flowschema", "borough")
+		}, map[string]want{"flow control": {"same priority level of kube-apiserver: the Lease (workload-low), requests of the controller (workload-low)", "apply the manifests"}}},
+
 		{"namespace controller not named", func(t *testing.T) {
 			d.keep(t, "deployment", serverName, namespace)
 			d.change(t, func(spec *corev1.PodSpec) {
