@@ -99,6 +99,8 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		{[]string{"--set=certificates.mode=secret", "--set=certificates.caBundle=LS0tLS1CRUdJTi"}, "caBundle"},
 		{[]string{"--set=certificates.caBundle=-----BEGIN CERTIFICATE-----"}, "caBundle"}, // cainjector would replace it
 		{[]string{"--set=serviceMonitor.enabled=maybe"}, "enabled"},
+		{[]string{"--set=networkPolicy.enabled=true"}, "from"},                                    // would admit all
+		{[]string{`--set-json=networkPolicy.from=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]`}, "from"}, // would be ignored
 		{[]string{"--kube-version=1.35.9"}, "kubeVersion"},
 	} {
 		_, err := template(t.Context(), tc.args...)
@@ -135,6 +137,8 @@ func TestChartValues(t *testing.T) {
 		"serviceMonitor.enabled":      "", // in testdata
 		"serviceMonitor.interval":     `"10s"`,
 		"serviceMonitor.labels":       `{"other":"label"}`,
+		"networkPolicy.enabled":       "", // in testdata
+		"networkPolicy.from":          `[{"namespaceSelector":{}}]`,
 		"tenantRoles.enabled":         `false`,
 		"apiserver.extraVolumes":      `[{"name":"other","emptyDir":{}}]`,
 		"apiserver.extraVolumeMounts": `[{"name":"tls","mountPath":"/other"}]`,

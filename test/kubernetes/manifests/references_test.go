@@ -14,6 +14,8 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -98,6 +100,34 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 		for _, e := range m.Spec.Endpoints {
 			if !slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == e.Port }) {
 				t.Errorf("ServiceMonitor %s: the service has no port %s", m.Name, e.Port)
+			}
+		}
+	})
+	each(all, func(p *networkingv1.NetworkPolicy) {
+		w := selected(t, found, &p.Spec.PodSelector)
+		if w == nil || w.name != p.Name {
+			t.Errorf("NetworkPolicy %s does not select the workload with its name", p.Name)
+			return
+		}
+		for _, rule := range p.Spec.Ingress {
+			for _, port := range rule.Ports {
+				if !hasPort(w.pod, port.Port.StrVal) {
+					t.Errorf("NetworkPolicy %s: %s has no port %q", p.Name, w.name, port.Port.StrVal)
+				}
+			}
+		}
+	})
+	each(all, func(f *flowcontrolv1.FlowSchema) {
+		for _, rule := range f.Spec.Rules {
+			for _, s := range rule.Subjects {
+				if all[key("ServiceAccount", s.ServiceAccount.Namespace, s.ServiceAccount.Name)] == nil || s.ServiceAccount.Namespace != namespace {
+					t.Errorf("FlowSchema %s: no service account %s/%s", f.Name, s.ServiceAccount.Namespace, s.ServiceAccount.Name)
+				}
+			}
+			for _, r := range rule.ResourceRules {
+				if len(r.Namespaces) > 0 && r.Namespaces[0] != "*" && r.Namespaces[0] != namespace {
+					t.Errorf("FlowSchema %s: namespaces %v", f.Name, r.Namespaces)
+				}
 			}
 		}
 	})
