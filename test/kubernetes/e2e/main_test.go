@@ -52,7 +52,7 @@ func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
 	cluster, err = testcluster.Start(ctx, testcluster.Options{
 		Etcd:           testcluster.EtcdOptions{Unsafe: true},
-		APIServerFlags: []string{"--tracing-config-file=" + tracing},
+		APIServerFlags: []string{"--tracing-config-file=" + tracing, ownerReferencesPlugin},
 	})
 	if err != nil {
 		return 0, err
@@ -71,7 +71,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	borough, err = cluster.Deploy(ctx, testcluster.BoroughOptions{
 		Etcd:        cluster.Etcd,
-		ServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog, "--etcd-prefix=/borough", "--tracing-config-file=" + tracing},
+		ServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog, "--etcd-prefix=/borough", "--tracing-config-file=" + tracing, ownerReferencesPlugin},
 	})
 	if err != nil {
 		return 0, err

@@ -12,6 +12,7 @@ import (
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 	"github.com/borough-io/borough/pkg/admission/limitranger"
 	"github.com/borough-io/borough/pkg/admission/namespacelifecycle"
+	"github.com/borough-io/borough/pkg/admission/ownerreferences"
 )
 
 // newAdmissionOptions does what the library's constructor does, but registers our
@@ -22,13 +23,14 @@ func newAdmissionOptions() *genericoptions.AdmissionOptions {
 	namespacelifecycle.Register(plugins)
 	limitranger.Register(plugins)
 	clusterplugins.Register(plugins)
+	ownerreferences.Register(plugins)
 	return &genericoptions.AdmissionOptions{
 		Plugins: plugins,
 		Decorators: admission.Decorators{
 			clusterplugins.Decorator(),
 			admission.DecoratorFunc(admissionmetrics.WithControllerMetrics),
 		},
-		RecommendedPluginOrder: append([]string{namespacelifecycle.PluginName, limitranger.PluginName}, clusterplugins.Names()...),
-		DefaultOffPlugins:      sets.New[string](),
+		RecommendedPluginOrder: append([]string{namespacelifecycle.PluginName, limitranger.PluginName, ownerreferences.PluginName}, clusterplugins.Names()...),
+		DefaultOffPlugins:      sets.New(ownerreferences.PluginName), // as in Kubernetes
 	}
 }
