@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -98,10 +99,12 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 			admissionPath:   {body: resources("validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings")},
 			flowControlPath: {body: resources("flowschemas", "prioritylevelconfigurations")},
 			levelsPath:      {body: flowcontrolv1.PriorityLevelConfigurationList{}},
-			accountPath:     {body: corev1.ServiceAccount{}},
-			controllerPath:  {body: corev1.ServiceAccount{}},
-			namespacesPath:  {body: corev1.NamespaceList{Items: []corev1.Namespace{{}}}},
-			secretPath:      {body: corev1.Secret{Data: map[string][]byte{"tls.crt": certPEM}}},
+			admissionPath + "/validatingadmissionpolicies":       {body: admissionv1.ValidatingAdmissionPolicyList{}},
+			admissionPath + "/validatingadmissionpolicybindings": {body: admissionv1.ValidatingAdmissionPolicyBindingList{}},
+			accountPath:    {body: corev1.ServiceAccount{}},
+			controllerPath: {body: corev1.ServiceAccount{}},
+			namespacesPath: {body: corev1.NamespaceList{Items: []corev1.Namespace{{}}}},
+			secretPath:     {body: corev1.Secret{Data: map[string][]byte{"tls.crt": certPEM}}},
 			configPath: {body: corev1.ConfigMap{Data: map[string]string{
 				requestHeaderCA:                  string(ca.pem()),
 				"requestheader-username-headers": `["X-Remote-User"]`,
@@ -184,8 +187,8 @@ func (c *fakeCluster) examine(t *testing.T) map[string]Finding {
 	}
 	byCheck := map[string]Finding{}
 	for _, f := range findings {
-		if (f.Status == Fault) != (f.Cure != "") || f.Message == "" || strings.Contains(f.Message+f.Cure, "\n") {
-			t.Errorf("%+v: want a message of one line, and a cure only for a fault", f)
+		if (f.Status == Fault || f.Status == Warning) != (f.Cure != "") || f.Message == "" || strings.Contains(f.Message+f.Cure, "\n") {
+			t.Errorf("%+v: want a message of one line, and a cure only for a fault or a warning", f)
 		}
 		byCheck[f.Check] = f
 	}

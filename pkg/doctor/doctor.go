@@ -28,6 +28,9 @@ type Status string
 const (
 	// OK means that the check found no fault.
 	OK Status = "ok"
+	// Warning means that the check found what can be intended, but is dangerous if it
+	// is not.
+	Warning Status = "warning"
 	// Fault means that the check found a fault.
 	Fault Status = "fault"
 	// Skipped means that the check could not be made.
@@ -41,7 +44,7 @@ type Finding struct {
 	Status Status `json:"status"`
 	// Message is what the check found, or why it was skipped.
 	Message string `json:"message"`
-	// Cure is how to fix a fault.
+	// Cure is how to fix a fault, or what to do about a warning.
 	Cure string `json:"cure,omitempty"`
 }
 
@@ -51,6 +54,10 @@ func ok(format string, args ...any) Finding {
 
 func skipped(format string, args ...any) Finding {
 	return Finding{Status: Skipped, Message: fmt.Sprintf(format, args...)}
+}
+
+func warning(problem, cure string) Finding {
+	return Finding{Status: Warning, Message: problem, Cure: cure}
 }
 
 func fault(problem, cure string) Finding {
@@ -121,6 +128,7 @@ func (x *examination) checks() []check {
 		{"etcd", []string{checkCluster, checkAPIService, checkFrontProxy}, x.checkEtcd},
 		{"pods", []string{checkCluster, checkDeployment}, x.checkPods},
 		{"namespace controller", []string{checkCluster, checkDeployment}, x.checkNamespaceController},
+		{"admission policies", afterCluster, x.checkPolicies},
 		{"clocks", afterCluster, x.checkClocks},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -159,6 +160,32 @@ func TestFindings(t *testing.T) {
 			map[string]want{"namespace controller": {Skipped, "cannot list namespaces of the cluster", ""}}},
 		{"user cannot read service accounts", func(_ *testing.T, c *fakeCluster) { c.answers[controllerPath] = failure(403, "no") },
 			map[string]want{"namespace controller": {Skipped, "cannot read the service account", ""}}},
+
+		{"parameters in the namespace of the request", func(_ *testing.T, c *fakeCluster) {
+			policies := &admissionv1.ValidatingAdmissionPolicyList{}
+			bindings := &admissionv1.ValidatingAdmissionPolicyBindingList{}
+			for name, group := range map[string]string{"ours": "tenancy.borough.io", "all": "*", "other": "apps"} {
+				policy := admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+				policy.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+				if name == "all" {
+					policy.Spec.ParamKind.Kind = "Node"
+				}
+				rule := admissionv1.NamedRuleWithOperations{}
+				rule.APIGroups = []string{group}
+				policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{rule}}
+				policies.Items = append(policies.Items, policy)
+				for _, namespace := range []string{"", "config"} {
+					binding := admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "bind-" + namespace}}
+					binding.Spec.PolicyName, binding.Spec.ParamRef = name, &admissionv1.ParamRef{Name: "p", Namespace: namespace}
+					bindings.Items = append(bindings.Items, binding)
+				}
+			}
+			c.answers[admissionPath+"/validatingadmissionpolicies"] = fakeAnswer{body: policies}
+			c.answers[admissionPath+"/validatingadmissionpolicybindings"] = fakeAnswer{body: bindings}
+			c.answers["/api/v1"] = fakeAnswer{body: metav1.APIResourceList{APIResources: []metav1.APIResource{
+				{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "nodes", Kind: "Node"},
+			}}}
+		}, map[string]want{"admission policies": {Warning, "the name of the object's Namespace: bind- of the ValidatingAdmissionPolicy ours", "set spec.paramRef.namespace"}}},
 
 		{"the clock of kube-apiserver", func(_ *testing.T, c *fakeCluster) { c.clock = 5 * time.Minute },
 			map[string]want{"clocks": {Fault, "the clock of this machine is ", "the clock of this machine"}}},

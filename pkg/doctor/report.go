@@ -11,9 +11,9 @@ import (
 )
 
 // WriteText writes the findings as text: one line for each, and the cure on the next
-// line for a fault.
+// line for a fault or a warning.
 func WriteText(w io.Writer, findings []Finding) error {
-	words := map[Status]string{OK: "ok", Fault: "FAULT", Skipped: "skip"}
+	words := map[Status]string{OK: "ok", Warning: "warn", Fault: "FAULT", Skipped: "skip"}
 	var text strings.Builder
 	for _, f := range findings {
 		fmt.Fprintf(&text, "%-5s  %s: %s\n", words[f.Status], f.Check, f.Message)

@@ -5,10 +5,12 @@ package clusterplugins
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core"
 	corev1informers "k8s.io/client-go/informers/core/v1"
@@ -84,6 +86,14 @@ func (c *namespaceClient) Get(ctx context.Context, name string, options metav1.G
 type factory struct {
 	informers.SharedInformerFactory
 	namespaces tenancyinformers.NamespaceInformer
+}
+
+// ForResource returns an error, so that the parameters of each policy are read through
+// a separate informer, as those of custom kinds are. The informers of the factory
+// must have synced before the server is ready, and with a policy whose parameters it
+// may not read, the server would never be.
+func (f *factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
+	return nil, fmt.Errorf("the informer of %s is not shared", resource.GroupResource())
 }
 
 func (f *factory) Core() coreinformers.Interface {

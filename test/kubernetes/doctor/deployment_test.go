@@ -167,6 +167,17 @@ func (d *deployment) remove(t *testing.T, args ...string) {
 	d.kubectl.Run(t, append([]string{"delete"}, args...)...)
 }
 
+// apply applies a manifest until the test ends.
+func (d *deployment) apply(t *testing.T, manifest string) {
+	t.Helper()
+	d.kubectl.RunWith(t, manifest, "apply", "-f", "-")
+	t.Cleanup(func() {
+		if _, stderr, err := d.kubectl.Try(context.WithoutCancel(t.Context()), manifest, "delete", "-f", "-"); err != nil {
+			t.Errorf("delete the manifest: %v\n%s", err, stderr)
+		}
+	})
+}
+
 // trust replaces the caBundle of the APIService until the test ends.
 func (d *deployment) trust(t *testing.T, caBundle []byte) {
 	t.Helper()

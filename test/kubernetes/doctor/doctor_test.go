@@ -21,6 +21,30 @@ import (
 // want is a part of a finding's message and a part of its cure.
 type want struct{ message, cure string }
 
+// paramPolicy is a policy with a binding that has no namespace in its paramRef.
+const paramPolicy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: team-limits
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: ["tenancy.borough.io"], apiVersions: ["*"], operations: ["CREATE"], resources: ["pods"]}
+  validations:
+  - expression: "params == null || !has(params.data)"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: team-limits
+spec:
+  policyName: team-limits
+  validationActions: ["Deny"]
+  paramRef: {name: limits, parameterNotFoundAction: Allow}
+`
+
 // TestFaults causes each fault in a healthy deployment, and reverts it.
 func TestFaults(t *testing.T) {
 	d := deploy(t, testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}}))
@@ -101,6 +125,9 @@ func TestFaults(t *testing.T) {
 			d.remove(t, "flowschema", "borough-leader-election")
 			d.remove(t, "flowschema", "borough")
 		}, map[string]want{"flow control": {"same priority level of kube-apiserver: the Lease (workload-low), requests of the controller (workload-low)", "apply the manifests"}}},
+
+		{"parameters in the namespace of the request", func(t *testing.T) { d.apply(t, paramPolicy) },
+			map[string]want{"admission policies": {"team-limits of the ValidatingAdmissionPolicy team-limits", "set spec.paramRef.namespace"}}},
 
 		{"namespace controller not named", func(t *testing.T) {
 			d.keep(t, "deployment", serverName, namespace)
@@ -230,14 +257,14 @@ func TestOldCluster(t *testing.T) {
 	await(t, d.kubeconfig, nil)
 }
 
-// await waits until doctor reports exactly these faults.
+// await waits until doctor reports exactly these faults and warnings.
 func await(t *testing.T, kubeconfig string, faults map[string]want) {
 	t.Helper()
 	poll.Eventually(t, func() string {
 		var found []string
 		var reasons strings.Builder
 		for _, f := range findings(t, kubeconfig) {
-			if f.Status != "fault" {
+			if f.Status != "fault" && f.Status != "warning" {
 				continue
 			}
 			found = append(found, f.Check)

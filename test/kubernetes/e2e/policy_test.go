@@ -4,13 +4,17 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -119,4 +123,68 @@ func TestPolicies(t *testing.T) {
 	if created := newPod(t, outside, "free"); created.Labels["stage"] != "" {
 		t.Errorf("the policies apply outside the selected Namespaces: %v", created.Labels)
 	}
+}
+
+const paramPolicy = `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: TEAM-params
+spec:
+  paramKind: {apiVersion: v1, kind: ConfigMap}
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  validations:
+  - expression: '!has(object.metadata.labels) || !(params.data["forbidden"] in object.metadata.labels)'
+    message: the label is forbidden
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: TEAM-params
+spec:
+  policyName: TEAM-params
+  validationActions: [Deny]
+  paramRef: {name: TEAM, namespace: default, parameterNotFoundAction: Deny}
+  matchResources:
+    namespaceSelector: {matchLabels: {team: TEAM}}
+`
+
+// TestPolicyParameters applies a policy whose parameters the server may not read,
+// which rejects Pods but keeps the server ready, and then grants the right.
+func TestPolicyParameters(t *testing.T) {
+	t.Parallel()
+	team := newName("team")
+	namespace, outside := newTeamNamespaces(t, team)
+	kubectl := cluster.Kubectl(t)
+	kubectl.Run(t, "create", "configmap", team, "--from-literal=forbidden=a", "-n", "default")
+	kubectl.RunWith(t, strings.ReplaceAll(paramPolicy, "TEAM", team), "apply", "-f", "-")
+	create := func(namespace, label string) error {
+		_, err := cluster.BoroughClient(t).TenancyV1().Pods(namespace).Create(t.Context(), &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-", Labels: map[string]string{label: ""}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
+		}, metav1.CreateOptions{})
+		return err
+	}
+	await := func(label, want string) {
+		t.Helper()
+		poll.Eventually(t, func() string {
+			err := create(namespace, label)
+			if want == "" && err == nil || want != "" && err != nil && strings.Contains(err.Error(), want) {
+				return ""
+			}
+			return fmt.Sprintf("create a Pod with the label %s: got %v, want %q", label, err, want)
+		})
+	}
+	await("other", "not yet synced to use for admission")
+	if answer := newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, "/readyz", nil); answer.Code != http.StatusOK {
+		t.Errorf("the server is not ready: %s", answer)
+	}
+	if err := create(outside, "other"); err != nil {
+		t.Errorf("in a Namespace that the policy does not select: %v", err)
+	}
+	grant(t, "", rbacv1.Subject{Kind: "ServiceAccount", Name: "borough-apiserver", Namespace: testcluster.SystemNamespace},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+	await("other", "")
+	await("a", "the label is forbidden")
 }
