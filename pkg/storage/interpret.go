@@ -17,18 +17,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
+
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 )
 
-// interpretedStore returns API errors for invalid requests. The library converts
-// most errors of a store to API errors, but not those in interpret, for which it
-// would return the code 500.
+// interpretedStore returns API errors for requests that cannot succeed. The library
+// converts most errors of a store to API errors, but not those in interpret, for
+// which it would return the code 500.
 type interpretedStore struct{ storage.Interface }
 
-// interpret returns an API error for an error that an invalid request causes, and
-// every other error unchanged:
+// interpret returns an API error for these errors, and every other error unchanged:
 //
 //   - BadRequest for a resourceVersion that is not a number;
-//   - RequestEntityTooLarge for an object that is too large for etcd.
+//   - RequestEntityTooLarge for an object that is too large for etcd;
+//   - StorageFull for a write for which etcd has no space.
 func interpret(err error) error {
 	var invalid storage.InvalidError
 	switch {
@@ -39,6 +41,8 @@ func interpret(err error) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	case isTooLarge(err):
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object is too large for etcd: %v", err))
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return tenancyerrors.NewStorageFull(err)
 	}
 	return err
 }

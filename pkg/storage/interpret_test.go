@@ -4,6 +4,8 @@
 package storage_test
 
 import (
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -14,7 +16,9 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
 // TestTooLarge writes objects that etcd does not take: below the limit of gRPC,
@@ -42,6 +46,38 @@ func TestTooLarge(t *testing.T) {
 					t.Errorf("%s of %d bytes: got %v, want 413", what, size, err)
 				}
 			}
+		}
+	})
+}
+
+// TestFull writes to an etcd that has reached its quota.
+func TestFull(t *testing.T) {
+	onBothWithQuota(t, storagetest.SmallQuota, nil, func(t *testing.T, s server) {
+		s.createNamespace(t, "town")
+		old := s.createPod(t, "town", "old")
+		storagetest.Fill(t, s.client)
+
+		ctx := in(t.Context(), "town")
+		pod := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Name: "new", Namespace: "town"}}
+		namespace := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+		_, createPod := s.Pods.Create(ctx, pod, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+		_, createNamespace := s.Namespaces.Create(in(t.Context(), ""), namespace, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+		changed := old.DeepCopy()
+		changed.Labels = map[string]string{"a": "b"}
+		_, _, update := s.Pods.Update(ctx, "old", rest.DefaultUpdatedObjectInfo(changed), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+		for what, err := range map[string]error{"create a Pod": createPod, "create a Namespace": createNamespace, "update": update} {
+			var answer apierrors.APIStatus
+			if !errors.As(err, &answer) || !tenancyerrors.IsStorageFull(err) {
+				t.Errorf("%s: got %v, want that etcd is full", what, err)
+				continue
+			}
+			status := answer.Status()
+			if _, retried := apierrors.SuggestsClientDelay(err); status.Code != http.StatusInsufficientStorage || retried || !strings.Contains(status.Message, "delete objects") {
+				t.Errorf("%s: got %+v", what, status)
+			}
+		}
+		if _, _, err := s.Pods.Delete(ctx, "old", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete: %v", err)
 		}
 	})
 }

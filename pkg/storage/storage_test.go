@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/test/leaktest"
@@ -45,6 +47,13 @@ type server struct {
 
 // onBoth runs a test in-process and over gRPC.
 func onBoth(t *testing.T, change func(*storage.Options), test func(t *testing.T, s server)) {
+	t.Helper()
+	onBothWithQuota(t, 0, change, test)
+}
+
+// onBothWithQuota does so with a limit for the size of the database.
+func onBothWithQuota(t *testing.T, quota int64, change func(*storage.Options), test func(t *testing.T, s server)) {
+	t.Helper()
 	for _, transport := range []string{"in-process", "grpc"} {
 		t.Run(transport, func(t *testing.T) {
 			options := storage.NewOptions()
@@ -54,10 +63,10 @@ func onBoth(t *testing.T, change func(*storage.Options), test func(t *testing.T,
 			config := storagetest.NewConfig(nil)
 			var s server
 			if transport == "in-process" {
-				config.Embedded = storagetest.StartEmbedded(t)
+				config.Embedded = storagetest.StartEmbedded(t, func(c *embedded.Config) { c.QuotaBytes = quota })
 				s.client = config.Embedded.Client()
 			} else {
-				url := storagetest.StartGRPC(t)
+				url := storagetest.StartGRPC(t, func(c *embed.Config) { c.QuotaBackendBytes = quota })
 				options.Etcd.StorageConfig.Transport.ServerList = []string{url}
 				client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
 				if err != nil {

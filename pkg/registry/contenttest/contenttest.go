@@ -117,9 +117,15 @@ func (r *Registry) Terminate(t testing.TB) types.UID {
 // Terminating and empty.
 func (r *Registry) RemoveNamespace(t testing.TB) {
 	t.Helper()
+	r.UpdateNamespace(t, func(ns *tenancy.Namespace) { ns.Spec.Finalizers = nil })
+}
+
+// UpdateNamespace changes the finalizers of the Namespace.
+func (r *Registry) UpdateNamespace(t testing.TB, change func(*tenancy.Namespace)) {
+	t.Helper()
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		ns := old.DeepCopyObject().(*tenancy.Namespace)
-		ns.Spec.Finalizers = nil
+		change(ns)
 		return ns, nil
 	})
 	if _, _, err := r.Finalizer.Update(RequestIn(t, ""), r.Namespace, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/registry/deletion"
 )
 
 // defaultPageSize is the number of objects in one page of a list. It is the
@@ -144,7 +146,7 @@ func (d *Deleter) Delete(ctx context.Context, obj runtime.Object, validate rest.
 	if bind {
 		options.Preconditions.UID = new(listed.GetUID())
 	}
-	after, removed, err := d.Store.Delete(ctx, listed.GetName(), validate, options)
+	after, removed, err := deletion.Delete(ctx, d.Store, listed.GetName(), validate, options)
 	switch {
 	case apierrors.IsNotFound(err), bind && apierrors.IsConflict(err) && d.isGone(ctx, listed):
 		return nil, false, nil

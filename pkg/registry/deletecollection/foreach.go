@@ -14,6 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 )
 
 // ForEach calls f for each object, with as many workers as the store has for
@@ -73,8 +75,12 @@ func (d *Deleter) ForEach(ctx context.Context, objects []runtime.Object, f func(
 }
 
 // IsRefused returns whether the error says that one request was not acceptable,
-// and not that the server was unable to handle requests at that moment.
+// and not that the server was unable to handle requests at that moment. While etcd
+// is full, an object that has to be marked is refused, but others can be removed.
 func IsRefused(err error) bool {
+	if tenancyerrors.IsStorageFull(err) {
+		return true
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false

@@ -5,9 +5,13 @@
 package storagetest
 
 import (
+	"errors"
 	"net/url"
+	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
@@ -21,11 +25,18 @@ import (
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
+// SmallQuota is a limit for the size of a database that Fill reaches.
+const SmallQuota = 16 << 20
+
 // StartEmbedded starts an embedded member in a temporary directory. It stops with
 // the test.
-func StartEmbedded(t testing.TB) *embedded.Server {
+func StartEmbedded(t testing.TB, change ...func(*embedded.Config)) *embedded.Server {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
+	config := embedded.Config{Dir: t.TempDir()}
+	for _, c := range change {
+		c(&config)
+	}
+	server, err := embedded.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +50,7 @@ func StartEmbedded(t testing.TB) *embedded.Server {
 
 // StartGRPC starts an etcd that is accessed over gRPC, like an external one, and
 // returns its URL. It stops with the test.
-func StartGRPC(t testing.TB) string {
+func StartGRPC(t testing.TB, change ...func(*embed.Config)) string {
 	t.Helper()
 	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	config := embed.NewConfig()
@@ -49,6 +60,9 @@ func StartGRPC(t testing.TB) string {
 	config.ListenPeerUrls = nil
 	config.ListenClientUrls, config.AdvertiseClientUrls = anyPort, anyPort
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	for _, c := range change {
+		c(config)
+	}
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {
 		t.Fatalf("starting etcd: %v", err)
@@ -60,6 +74,22 @@ func StartGRPC(t testing.TB) string {
 		t.Fatal("etcd stopped before it was ready")
 	}
 	return "http://" + etcd.Clients[0].Addr().String()
+}
+
+// Fill fills an etcd that has SmallQuota, so that it rejects every put from then on.
+func Fill(t testing.TB, client *clientv3.Client) {
+	t.Helper()
+	value := strings.Repeat("v", 1<<20)
+	for range 2 * SmallQuota / len(value) {
+		_, err := client.Put(t.Context(), "/fill", value)
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("etcd accepts more than its quota")
 }
 
 // NewConfig returns a config for the resources of the group, stored in the embedded

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package backup tests the commands in docs/operations.md that make and restore
-// a backup: it reads them from the document and runs them.
+// a backup, and those that make room in a full etcd: it reads them from the document
+// and runs them.
 package backup
 
 import (

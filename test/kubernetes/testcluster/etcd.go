@@ -24,6 +24,8 @@ type EtcdOptions struct {
 	// Unsafe acknowledges writes before they are on disk. It is for tests that
 	// need only speed.
 	Unsafe bool
+	// QuotaBytes is the limit for the size of the database; 0 means etcd's default.
+	QuotaBytes int64
 	// Restore, if not nil, makes the data of each member before it starts.
 	Restore func(EtcdRestore) error
 }
@@ -92,6 +94,9 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 		}
 		if options.Unsafe {
 			member.args = append(member.args, "--unsafe-no-fsync")
+		}
+		if options.QuotaBytes > 0 {
+			member.args = append(member.args, fmt.Sprintf("--quota-backend-bytes=%d", options.QuotaBytes))
 		}
 		e.Members = append(e.Members, member)
 	}

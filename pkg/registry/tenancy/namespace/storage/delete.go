@@ -18,14 +18,15 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // Delete takes a Namespace one step along its termination. The first call marks
 // it Terminating; once nothing holds it, a call removes it. A Namespace that
 // nothing holds to begin with, neither a finalizer nor content, is marked and
-// removed in the same call. The object is returned as it was left, with whether
-// it was removed.
+// removed in the same call; while etcd is full, it is removed without the mark. The
+// object is returned as it was left, with whether it was removed.
 //
 // It returns NotFound for an absent Namespace, and Conflict where a precondition
 // does not hold, with the cause NamespaceProtectedCause where the Namespace is
@@ -46,7 +47,11 @@ func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.Va
 	}
 
 	if ns.DeletionTimestamp.IsZero() {
-		if ns, err = r.markTerminating(ctx, name, deleteValidation, options); err != nil {
+		ns, err = r.markTerminating(ctx, name, deleteValidation, options)
+		switch {
+		case tenancyerrors.IsStorageFull(err):
+			return r.removeUnmarked(ctx, name, deleteValidation, options, err)
+		case err != nil:
 			return nil, false, err
 		}
 		if len(ns.Spec.Finalizers) != 0 || len(ns.Finalizers) != 0 || dryrun.IsDryRun(options.DryRun) {
@@ -135,6 +140,33 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 		err = apierrors.NewInternalError(err)
 	}
 	return nil, err
+}
+
+// removeUnmarked removes a Namespace that nothing holds without marking it before,
+// for which etcd has no space: full is the error. It returns full for a Namespace
+// that a finalizer or content holds.
+func (r *REST) removeUnmarked(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, full error) (runtime.Object, bool, error) {
+	validate := func(ctx context.Context, obj runtime.Object) error {
+		ns := obj.(*tenancy.Namespace)
+		switch {
+		case ns.Spec.DeletionProtection && ns.DeletionTimestamp.IsZero():
+			return newProtected(name)
+		case len(ns.Spec.Finalizers) != 0 || len(ns.Finalizers) != 0:
+			return full
+		}
+		return deleteValidation(ctx, obj)
+	}
+	obj, removed, err := r.store.Delete(ctx, name, validate, options)
+	switch {
+	case apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause):
+		return nil, false, full
+	case err != nil:
+		return nil, false, err
+	}
+	ns := obj.(*tenancy.Namespace) // as if it had been marked
+	ns.DeletionTimestamp = new(metav1.Now())
+	ns.Status.Phase = tenancy.NamespaceTerminating
+	return ns, removed, nil
 }
 
 // newProtected returns the error for a Namespace that is protected, which says

@@ -1,0 +1,109 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deletion deletes objects as the library's store does, also while etcd is
+// full.
+//
+// The store deletes a Pod in two writes: the first sets its deletionTimestamp, the
+// second removes it. A full etcd rejects the first, so that no client could make
+// room. Here, an object that would wait for nothing is then removed in one write.
+package deletion
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	storageerr "k8s.io/apiserver/pkg/storage/errors"
+	"k8s.io/utils/ptr"
+
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
+)
+
+// Delete deletes an object as the store's Delete does. While etcd is full, it
+// removes an object that waits for nothing in one write: a watch then sees the
+// object deleted without seeing it marked. For an object that waits for a finalizer
+// or a grace period, it returns the error that etcd is full.
+func Delete(ctx context.Context, store *genericregistry.Store, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	again := options.DeepCopy() // the strategy changes them
+	obj, removed, err := store.Delete(ctx, name, validate, options)
+	if !tenancyerrors.IsStorageFull(err) {
+		return obj, removed, err
+	}
+	if again == nil {
+		again = metav1.NewDeleteOptions(0) // the store's default
+	}
+	return removeUnmarked(ctx, store, name, validate, again, err)
+}
+
+// removeUnmarked removes an object in one write. It returns the error full if the
+// object has to wait.
+func removeUnmarked(ctx context.Context, store *genericregistry.Store, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, full error) (runtime.Object, bool, error) {
+	key, err := store.KeyFunc(ctx, name)
+	if err != nil {
+		return nil, false, err
+	}
+	var preconditions storage.Preconditions
+	if options.Preconditions != nil {
+		preconditions.UID = options.Preconditions.UID
+		preconditions.ResourceVersion = options.Preconditions.ResourceVersion
+	}
+	// The write depends on the revision of the object that this has seen.
+	var marked runtime.Object
+	unheld := func(ctx context.Context, obj runtime.Object) error {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+		marked = obj.DeepCopyObject()
+		held, err := mark(ctx, store, marked, options.DeepCopy())
+		if err == nil && held {
+			return full
+		}
+		return err
+	}
+	out := store.NewFunc()
+	if err := store.Storage.Delete(ctx, key, out, &preconditions, unheld, false, nil, storage.DeleteOptions{}); err != nil {
+		return nil, false, storageerr.InterpretDeleteError(err, store.DefaultQualifiedResource, name)
+	}
+	revision, err := store.Storage.Versioner().ObjectResourceVersion(out)
+	if err == nil {
+		err = store.Storage.Versioner().UpdateObject(marked, revision)
+	}
+	if err != nil {
+		return nil, false, apierrors.NewInternalError(err)
+	}
+	return marked, true, nil
+}
+
+// mark sets the deletionTimestamp and the grace period of an object as the store
+// would, and returns whether the object then has to wait.
+func mark(ctx context.Context, store *genericregistry.Store, obj runtime.Object, options *metav1.DeleteOptions) (held bool, err error) {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return false, apierrors.NewInternalError(err)
+	}
+	graceful, pending, err := rest.BeforeDelete(store.DeleteStrategy, ctx, obj, options)
+	if err != nil {
+		return false, err
+	}
+	return pending ||
+		graceful && ptr.Deref(options.GracePeriodSeconds, 0) > 0 ||
+		len(object.GetFinalizers()) > 0 ||
+		store.EnableGarbageCollection && addsFinalizer(options), nil
+}
+
+// addsFinalizer returns whether the options request a finalizer for the garbage
+// collector.
+func addsFinalizer(options *metav1.DeleteOptions) bool {
+	//lint:ignore SA1019 deprecated, but clients send it
+	if orphan := options.OrphanDependents; orphan != nil {
+		return *orphan
+	}
+	policy := ptr.Deref(options.PropagationPolicy, metav1.DeletePropagationBackground)
+	return policy != metav1.DeletePropagationBackground
+}
