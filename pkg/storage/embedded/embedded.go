@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"net/url"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -144,7 +146,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 
 // ready finishes the start.
 func (s *Server) ready(ctx context.Context) error {
-	if err := s.disarm(ctx); err != nil {
+	if err := s.makeRoom(ctx); err != nil {
 		return err
 	}
 	if err := s.dir.started(); err != nil {
@@ -160,25 +162,34 @@ func (s *Server) ready(ctx context.Context) error {
 	return nil
 }
 
-// disarm clears the alarm for a full database if, after the defragmentation, the
-// database is below its quota. For an external etcd an administrator would do this
-// with etcdctl, which cannot connect to this member.
-func (s *Server) disarm(ctx context.Context) error {
-	if s.etcd.Server.Backend().Size() >= s.etcd.Config().QuotaBackendBytes {
-		return nil
-	}
+// makeRoom frees the space of deleted objects if the alarm for a full database is
+// set, and clears the alarm if the database is then below its quota. For an external
+// etcd an administrator would do this with etcdctl, which cannot connect to this
+// member. While the alarm is set, the history is not compacted otherwise, because
+// servers write a key to agree on when to compact.
+func (s *Server) makeRoom(ctx context.Context) error {
 	client := s.Client()
 	alarms, err := client.AlarmList(ctx)
 	if err != nil {
 		return fmt.Errorf("listing alarms: %w", err)
 	}
-	for _, alarm := range alarms.Alarms {
-		if alarm.Alarm != etcdserverpb.AlarmType_NOSPACE {
-			continue
-		}
-		if _, err := client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarm)); err != nil {
-			return fmt.Errorf("clearing the alarm that the database is full: %w", err)
-		}
+	i := slices.IndexFunc(alarms.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.Alarm == etcdserverpb.AlarmType_NOSPACE })
+	if i < 0 {
+		return nil
+	}
+	_, err = client.Compact(ctx, s.etcd.Server.KV().Rev(), clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("compacting the full database: %w", err)
+	}
+	if err := s.etcd.Server.Backend().Defrag(); err != nil {
+		return fmt.Errorf("defragmenting the full database: %w", err)
+	}
+	if size, quota := s.etcd.Server.Backend().Size(), s.etcd.Config().QuotaBackendBytes; size >= quota {
+		klog.FromContext(ctx).Info("The database is full: delete objects, and restart", "bytes", size, "quota", quota)
+		return nil
+	}
+	if _, err := client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarms.Alarms[i])); err != nil {
+		return fmt.Errorf("clearing the alarm that the database is full: %w", err)
 	}
 	return nil
 }

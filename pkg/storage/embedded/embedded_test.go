@@ -138,43 +138,63 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 }
 
-// TestFull fills the database, deletes from it and restarts.
+// TestFull fills the database, and restarts after what may free space.
 func TestFull(t *testing.T) {
-	config := embedded.Config{Dir: t.TempDir(), QuotaBytes: 40 << 20}
-	server, err := embedded.Start(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := server.Client()
-	value := strings.Repeat("v", 1<<20)
-	full := false
-	for i := 0; !full && i < 100; i++ {
-		_, err := client.Put(t.Context(), fmt.Sprint(i), value)
-		full = errors.Is(err, rpctypes.ErrNoSpace)
-		if err != nil && !full {
-			t.Fatal(err)
-		}
-	}
-	if !full {
-		t.Fatal("100 MB fit into 40 MB")
-	}
-	deleted, err := client.Delete(t.Context(), "", clientv3.WithPrefix())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Compact(t.Context(), deleted.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	if server, err = embedded.Start(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	put(t, server.Client(), "key", "value")
-	if err := server.Close(); err != nil {
-		t.Fatal(err)
+	for name, test := range map[string]struct {
+		free  func(*clientv3.Client) error
+		quota int64 // after the restart
+		full  bool  // after the restart
+	}{
+		"nothing, and a smaller quota": {func(*clientv3.Client) error { return nil }, 4 << 20, true},
+		"deletes": {func(client *clientv3.Client) error {
+			_, err := client.Delete(t.Context(), "", clientv3.WithPrefix())
+			return err
+		}, 16 << 20, false},
+		"deletes that are compacted": {func(client *clientv3.Client) error {
+			deleted, err := client.Delete(t.Context(), "", clientv3.WithPrefix())
+			if err != nil {
+				return err
+			}
+			_, err = client.Compact(t.Context(), deleted.Header.Revision, clientv3.WithCompactPhysical())
+			return err
+		}, 16 << 20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := embedded.Config{Dir: t.TempDir(), QuotaBytes: 16 << 20}
+			server, err := embedded.Start(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fill := func() (keys int) {
+				for {
+					_, err := server.Client().Put(t.Context(), fmt.Sprint(keys), strings.Repeat("v", 1<<20))
+					if errors.Is(err, rpctypes.ErrNoSpace) {
+						return keys
+					}
+					if err != nil || keys > 50 {
+						t.Fatalf("after %d MiB: %v", keys, err)
+					}
+					keys++
+				}
+			}
+			fill()
+			if err := test.free(server.Client()); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+			config.QuotaBytes = test.quota
+			if server, err = embedded.Start(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			if written := fill(); test.full != (written == 0) {
+				t.Errorf("after the restart there is space for %d values", written)
+			}
+			if err := server.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 
