@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -31,6 +32,9 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 )
+
+// syncTimeout bounds the wait for a cluster that does not answer.
+const syncTimeout = 15 * time.Second
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
@@ -63,9 +67,14 @@ type Rotator struct {
 	// trustedSince is, by raw certificate of a CA, since when the APIService has had
 	// it.
 	trustedSince map[string]time.Time
+	insecure     bool // the APIService has insecureSkipTLSVerify
 
-	mu        sync.Mutex
-	bundle    bundle
+	mu sync.Mutex
+	// bundle is what is served: at first a temporary certificate.
+	bundle bundle
+	// ready is set when the cluster has accepted what is served.
+	ready     bool
+	err       error // of the last sync
 	listeners []dynamiccertificates.Listener
 }
 
@@ -74,7 +83,8 @@ var (
 	_ dynamiccertificates.ControllerRunner       = &Rotator{}
 )
 
-// NewRotator returns a Rotator. It has no certificate before RunOnce.
+// NewRotator returns a Rotator. Until Run has reached the cluster, it serves a
+// temporary certificate, which the cluster does not trust.
 func NewRotator(config Config, client kubernetes.Interface, dynamic dynamic.Interface) (*Rotator, error) {
 	r := &Rotator{
 		config:  config,
@@ -82,6 +92,11 @@ func NewRotator(config Config, client kubernetes.Interface, dynamic dynamic.Inte
 		client:  client,
 		dynamic: dynamic,
 		changed: make(chan struct{}, 1),
+		err:     errors.New("the cluster has not answered yet"),
+	}
+	var err error
+	if r.bundle.serving, err = r.policy.create(time.Now()); err != nil {
+		return nil, fmt.Errorf("create a temporary serving certificate: %w", err)
 	}
 	secrets, services := client.CoreV1().Secrets(config.Secret.Namespace), dynamic.Resource(apiServices)
 	r.secret = informer(&corev1.Secret{}, config.Secret.Name, client,
@@ -96,6 +111,9 @@ func NewRotator(config Config, client kubernetes.Interface, dynamic dynamic.Inte
 			UpdateFunc: func(any, any) { r.wake() },
 			DeleteFunc: func(any) { r.wake() },
 		}); err != nil {
+			return nil, fmt.Errorf("watch for changes of the serving certificate: %w", err)
+		}
+		if err := informer.SetWatchErrorHandlerWithContext(r.watchFailed); err != nil {
 			return nil, fmt.Errorf("watch for changes of the serving certificate: %w", err)
 		}
 	}
@@ -131,9 +149,6 @@ func (r *Rotator) Name() string { return "serving-cert::secret/" + r.config.Secr
 func (r *Rotator) CurrentCertKeyContent() (cert, key []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.bundle.serving == nil {
-		return nil, nil
-	}
 	return r.bundle.serving.certPEM, r.bundle.serving.keyPEM
 }
 
@@ -144,10 +159,27 @@ func (r *Rotator) AddListener(listener dynamiccertificates.Listener) {
 	r.listeners = append(r.listeners, listener)
 }
 
-// RunOnce ensures that there is a certificate and that the APIService trusts it.
-func (r *Rotator) RunOnce(ctx context.Context) error {
-	_, err := r.sync(ctx)
-	return err
+// RunOnce does nothing: the server calls it before it serves, and must not wait for
+// the cluster. Run does all.
+func (r *Rotator) RunOnce(context.Context) error { return nil }
+
+// Ready returns what the server waits for, until it serves a certificate that the
+// cluster has accepted.
+func (r *Rotator) Ready() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ready {
+		return nil
+	}
+	return fmt.Errorf("no certificate that kube-apiserver trusts yet, will retry: %w", r.err)
+}
+
+// watchFailed reports the error of a watch. While the server waits for its first
+// certificate, sync has the same error, and reports it once.
+func (r *Rotator) watchFailed(ctx context.Context, reflector *cache.Reflector, err error) {
+	if r.Ready() == nil {
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
 }
 
 // Run renews the certificate until the context ends. The number of workers is part
@@ -161,16 +193,17 @@ func (r *Rotator) Run(ctx context.Context, _ int) {
 	informers.Go(func() { r.apiService.RunWithContext(ctx) })
 
 	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
-	retry := backoff
+	retry, reported := backoff, ""
 	for {
 		next, err := r.sync(ctx)
 		if err != nil {
 			next = time.Now().Add(retry.Step())
-			if ctx.Err() == nil {
-				logger.Error(err, "Failed to renew the serving certificate, will retry", "at", next)
+			if ctx.Err() == nil && err.Error() != reported {
+				reported = err.Error()
+				logger.Error(err, "Failed to update the serving certificate, will retry until it succeeds")
 			}
 		} else {
-			retry = backoff
+			retry, reported = backoff, ""
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {
@@ -189,6 +222,13 @@ func (r *Rotator) Run(ctx context.Context, _ int) {
 func (r *Rotator) sync(ctx context.Context) (next time.Time, err error) {
 	r.syncing.Lock()
 	defer r.syncing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.err = err
+	}()
 	for {
 		// The APIService is read before the Secret and written after it, so that it
 		// cannot get a CA that another replica has replaced in between.
@@ -196,6 +236,7 @@ func (r *Rotator) sync(ctx context.Context) (next time.Time, err error) {
 		if err != nil {
 			return time.Time{}, err
 		}
+		r.noteInsecure(ctx, service.insecure)
 		stored, next, err := r.syncSecret(ctx, service.trustedSince)
 		if err != nil {
 			return time.Time{}, err
@@ -261,7 +302,7 @@ func (r *Rotator) current() bundle {
 func (r *Rotator) serve(b bundle) {
 	r.mu.Lock()
 	changed := r.bundle.serving == nil || !bytes.Equal(r.bundle.serving.certPEM, b.serving.certPEM)
-	r.bundle = b
+	r.bundle, r.ready = b, true
 	listeners := r.listeners
 	r.mu.Unlock()
 	if changed {
@@ -271,10 +312,19 @@ func (r *Rotator) serve(b bundle) {
 	}
 }
 
+// noteInsecure logs when insecureSkipTLSVerify is set.
+func (r *Rotator) noteInsecure(ctx context.Context, insecure bool) {
+	if insecure && !r.insecure {
+		klog.FromContext(ctx).Info("The APIService has insecureSkipTLSVerify: kube-apiserver does not verify the serving certificate, and accepts no caBundle")
+	}
+	r.insecure = insecure
+}
+
 // serviceTrust is what the APIService trusts.
 type serviceTrust struct {
 	caBundle        []byte
-	resourceVersion string // empty if the APIService does not exist yet
+	insecure        bool // insecureSkipTLSVerify
+	resourceVersion string
 	since           map[string]time.Time
 }
 
@@ -283,10 +333,6 @@ func (t serviceTrust) trustedSince(ca *x509.Certificate) time.Time { return t.si
 
 func (r *Rotator) readAPIService(ctx context.Context) (serviceTrust, error) {
 	service, err := r.dynamic.Resource(apiServices).Get(ctx, r.config.APIService, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		r.trustedSince = nil
-		return serviceTrust{}, nil
-	}
 	if err != nil {
 		return serviceTrust{}, fmt.Errorf("read the APIService: %w", err)
 	}
@@ -301,15 +347,16 @@ func (r *Rotator) readAPIService(ctx context.Context) (serviceTrust, error) {
 		}
 	}
 	r.trustedSince = since
-	return serviceTrust{text, service.GetResourceVersion(), since}, nil
+	insecure, _, _ := unstructured.NestedBool(service.Object, "spec", "insecureSkipTLSVerify")
+	return serviceTrust{text, insecure, service.GetResourceVersion(), since}, nil
 }
 
-// updateCABundle writes the CAs into the APIService. If it does not exist yet, its
-// creation wakes the Rotator. It returns a conflict if the APIService has changed
-// since it was read.
+// updateCABundle writes the CAs into the APIService. It returns a conflict if the
+// APIService has changed since it was read.
 func (r *Rotator) updateCABundle(ctx context.Context, service serviceTrust, b bundle) error {
 	want := b.trustPEM()
-	if service.resourceVersion == "" || bytes.Equal(service.caBundle, want) {
+	// With insecureSkipTLSVerify, kube-apiserver rejects a caBundle.
+	if service.insecure || bytes.Equal(service.caBundle, want) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -320,9 +367,6 @@ func (r *Rotator) updateCABundle(ctx context.Context, service serviceTrust, b bu
 		return fmt.Errorf("encode the CA bundle: %w", err)
 	}
 	_, err = r.dynamic.Resource(apiServices).Patch(ctx, r.config.APIService, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "borough-apiserver"})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("write the CA bundle of the APIService: %w", err)
 	}

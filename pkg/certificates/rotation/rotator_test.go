@@ -6,11 +6,15 @@ package rotation
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +28,10 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+
+	"github.com/borough-io/borough/test/poll"
 )
 
 var config = Config{
@@ -124,10 +132,15 @@ func before(client *clienttesting.Fake, verb, resource string, do func() error) 
 	})
 }
 
+func syncNow(t *testing.T, k *Rotator) error {
+	_, err := k.sync(t.Context())
+	return err
+}
+
 func runOnce(t *testing.T, rotators ...*Rotator) {
 	t.Helper()
 	for _, k := range rotators {
-		if err := k.RunOnce(t.Context()); err != nil {
+		if err := syncNow(t, k); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +178,7 @@ func TestTwoRotators(t *testing.T) {
 		c := newCluster(newAPIService())
 		other := c.again()
 		a, b := c.rotator(t), other.rotator(t)
-		before(&c.client.Fake, "create", "secrets", func() error { return b.RunOnce(t.Context()) })
+		before(&c.client.Fake, "create", "secrets", func() error { return syncNow(t, b) })
 		runOnce(t, a)
 		c.wantInStep(t, a, b)
 	})
@@ -175,7 +188,7 @@ func TestTwoRotators(t *testing.T) {
 		c.setSecret(t, map[string][]byte{corev1.TLSCertKey: nil, corev1.TLSPrivateKeyKey: nil})
 		other := c.again()
 		a, b := c.rotator(t), other.rotator(t)
-		before(&c.client.Fake, "update", "secrets", func() error { return errors.Join(b.RunOnce(t.Context()), conflict()) })
+		before(&c.client.Fake, "update", "secrets", func() error { return errors.Join(syncNow(t, b), conflict()) })
 		runOnce(t, a)
 		c.wantInStep(t, a, b)
 	})
@@ -264,10 +277,10 @@ func TestUntrustedCertificate(t *testing.T) {
 	c.dynamic.PrependReactor("patch", "apiservices", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("apiservices"), config.APIService, errors.New("no"))
 	})
-	if err := b.RunOnce(t.Context()); err == nil { // it knows nothing of what is served
+	if err := syncNow(t, b); err == nil { // it knows nothing of what is served
 		t.Error("no error although the APIService cannot be updated")
 	}
-	if err := a.RunOnce(t.Context()); err == nil {
+	if err := syncNow(t, a); err == nil {
 		t.Error("no error although the APIService cannot be updated")
 	}
 	if now, _ := a.CurrentCertKeyContent(); !bytes.Equal(now, served) {
@@ -275,32 +288,127 @@ func TestUntrustedCertificate(t *testing.T) {
 	}
 }
 
-// TestNoAPIService: it may come later than the server.
-func TestNoAPIService(t *testing.T) {
-	c := newCluster()
-	k := c.rotator(t)
-	enqueued := make(chan struct{}, 1)
-	k.AddListener(listener(func() { enqueued <- struct{}{} }))
-	runOnce(t, k)
-	<-enqueued
-
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		k.Run(ctx, 1)
-	}()
-	updated := make(chan struct{})
-	before(&c.dynamic.Fake, "patch", "apiservices", func() error { close(updated); return nil })
-	if _, err := c.dynamic.Resource(apiServices).Create(ctx, newAPIService(), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+// TestListener checks that a listener is notified when another certificate is served.
+func TestListener(t *testing.T) {
+	c := newCluster(newAPIService())
+	a, b := c.rotator(t), c.rotator(t)
+	runOnce(t, a)
+	notified := false
+	b.AddListener(listener(func() { notified = true }))
+	if runOnce(t, b); !notified {
+		t.Error("the listener was not notified")
 	}
-	<-updated
-	cancel()
-	<-done
-	c.wantInStep(t, k)
+	c.wantInStep(t, a, b)
 }
 
 type listener func()
 
 func (l listener) Enqueue() { l() }
+
+// TestNoAPIService creates the APIService after the server has started.
+func TestNoAPIService(t *testing.T) {
+	c := newCluster()
+	k := c.rotator(t)
+	c.run(t, k, t.Context())
+	wantReady(t, k, `"v1.tenancy.borough.io" not found`)
+	if _, err := c.dynamic.Resource(apiServices).Create(t.Context(), newAPIService(), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantReady(t, k, "")
+	c.wantInStep(t, k)
+}
+
+// run runs the rotator until the returned function is called, at the latest until the
+// test ends.
+func (c cluster) run(t *testing.T, k *Rotator, ctx context.Context) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.Run(ctx, 1)
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// wantReady waits until the rotator is ready or, with a text, waits for that.
+func wantReady(t *testing.T, k *Rotator, text string) {
+	t.Helper()
+	poll.Eventually(t, func() string {
+		err := k.Ready()
+		if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+			return fmt.Sprintf("ready: %v", err)
+		}
+		return ""
+	})
+}
+
+// TestClusterUnreachable starts before the cluster can be reached: the rotator has a
+// certificate to serve with, says what it waits for, and logs it once.
+func TestClusterUnreachable(t *testing.T) {
+	c := newCluster(newAPIService())
+	var attempts atomic.Int32
+	var reachable atomic.Bool
+	c.dynamic.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		attempts.Add(1)
+		return !reachable.Load(), nil, errors.New("connection refused")
+	})
+	k := c.rotator(t)
+	if _, err := tls.X509KeyPair(k.CurrentCertKeyContent()); err != nil {
+		t.Fatalf("there is no certificate to serve with: %v", err)
+	}
+	if k.Ready() == nil {
+		t.Error("ready before the cluster has answered")
+	}
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+	stop := c.run(t, k, klog.NewContext(t.Context(), logger))
+	poll.Eventually(t, func() string {
+		if attempts.Load() < 4 {
+			return "waiting for more attempts"
+		}
+		return ""
+	})
+	wantReady(t, k, "connection refused")
+	reachable.Store(true)
+	wantReady(t, k, "")
+	stop()
+	c.wantInStep(t, k)
+	logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+	if got := strings.Count(logged, "connection refused"); got != 1 {
+		t.Errorf("logged %d times:\n%s", got, logged)
+	}
+}
+
+// TestInsecureSkipTLSVerify checks that no caBundle is written while the APIService
+// has insecureSkipTLSVerify, with which kube-apiserver rejects one.
+func TestInsecureSkipTLSVerify(t *testing.T) {
+	c := newCluster(newAPIService())
+	insecure := func(value bool) {
+		patch := fmt.Appendf(nil, `{"spec": {"insecureSkipTLSVerify": %t, "caBundle": null}}`, value)
+		if _, err := c.dynamic.Resource(apiServices).Patch(t.Context(), config.APIService, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running := c.rotator(t)
+	runOnce(t, running)
+	insecure(true)
+	c.dynamic.PrependReactor("patch", "apiservices", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInvalid(schema.GroupKind{}, config.APIService, nil)
+	})
+	restarted := c.rotator(t)
+	for _, k := range []*Rotator{running, restarted} {
+		runOnce(t, k)
+		if err := k.Ready(); err != nil {
+			t.Error(err)
+		}
+	}
+	c.dynamic.ReactionChain = c.dynamic.ReactionChain[1:]
+	insecure(false)
+	runOnce(t, running, restarted, running)
+	c.wantInStep(t, running, restarted)
+}

@@ -65,10 +65,7 @@ func TestCertificates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d.trust(t, caBundle)
 			await(t, "caBundle to be repaired", d.inStep)
-			await(t, "API", func(ctx context.Context) error {
-				_, err := cluster.BoroughClient(t).TenancyV1().Namespaces().List(ctx, metav1.ListOptions{})
-				return err
-			})
+			d.awaitAPI(t)
 		})
 	}
 }
@@ -121,13 +118,13 @@ func (d *deployment) servedCert(ctx context.Context) (*x509.Certificate, error) 
 		return nil, err
 	}
 	var all []*x509.Certificate
-	for _, address := range d.addresses {
-		served, err := presented(ctx, address)
+	for _, s := range d.servers {
+		served, err := presented(ctx, s.address)
 		if err != nil {
 			return nil, err
 		}
 		if !trusted.trusts(served) {
-			return nil, fmt.Errorf("the caBundle does not trust the certificate of %s from %s", address, served.NotBefore)
+			return nil, fmt.Errorf("the caBundle does not trust the certificate of %s from %s", s.address, served.NotBefore)
 		}
 		all = append(all, served)
 	}

@@ -10,10 +10,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -42,8 +44,7 @@ const (
 type deployment struct {
 	cluster *testcluster.Cluster
 	client  kubernetes.Interface
-	// addresses are the servers' listen addresses.
-	addresses []string
+	servers []*server
 }
 
 func deploy(t *testing.T, cluster *testcluster.Cluster, servers int, flags ...string) *deployment {
@@ -52,10 +53,9 @@ func deploy(t *testing.T, cluster *testcluster.Cluster, servers int, flags ...st
 	d.apply(t)
 	await(t, "rights of the servers", d.granted)
 	for i := range servers {
-		port := d.startServer(t, fmt.Sprintf("%s-%d", serverName, i), append(flags,
+		port := d.addServer(t, fmt.Sprintf("%s-%d", serverName, i), append(flags,
 			"--serving-cert-secret="+testcluster.SystemNamespace+"/"+certSecret,
 			"--serving-cert-service="+testcluster.SystemNamespace+"/"+serverName)...)
-		d.addresses = append(d.addresses, address(port))
 		// The aggregator uses only the port. kube-apiserver rejects a loopback
 		// address.
 		_, err := d.client.DiscoveryV1().EndpointSlices(testcluster.SystemNamespace).Create(t.Context(), &discoveryv1.EndpointSlice{
@@ -71,14 +71,20 @@ func deploy(t *testing.T, cluster *testcluster.Cluster, servers int, flags ...st
 			t.Fatalf("make the server a backend of the Service: %v", err)
 		}
 	}
-	for _, address := range d.addresses {
-		await(t, "server at "+address, func(ctx context.Context) error { return d.ready(ctx, address) })
+	for _, s := range d.servers {
+		await(t, "server at "+s.address, func(ctx context.Context) error { return d.ready(ctx, s.address) })
 	}
+	d.awaitAPI(t)
+	return d
+}
+
+// awaitAPI waits until the cluster serves Borough's API.
+func (d *deployment) awaitAPI(t *testing.T) {
+	t.Helper()
 	await(t, "API", func(ctx context.Context) error {
-		_, err := cluster.BoroughClient(t).TenancyV1().Namespaces().List(ctx, metav1.ListOptions{})
+		_, err := d.cluster.BoroughClient(t).TenancyV1().Namespaces().List(ctx, metav1.ListOptions{})
 		return err
 	})
-	return d
 }
 
 // apply applies the manifests, which grant all the rights that the servers
@@ -124,9 +130,17 @@ func (d *deployment) granted(ctx context.Context) error {
 	return nil
 }
 
-// startServer starts a server with the identity of its service account and
-// returns its port. The server runs until the test ends.
-func (d *deployment) startServer(t *testing.T, name string, flags ...string) (port int) {
+// server is a server behind the Service.
+type server struct {
+	process *harness.Process
+	path    string
+	args    []string
+	address string
+}
+
+// addServer starts a server with the identity of its service account and returns
+// its port. The server runs until the test ends.
+func (d *deployment) addServer(t *testing.T, name string, flags ...string) (port int) {
 	t.Helper()
 	config, err := d.cluster.ServiceAccountConfig(t.Context(), testcluster.SystemNamespace, serverName)
 	if err != nil {
@@ -143,23 +157,62 @@ func (d *deployment) startServer(t *testing.T, name string, flags ...string) (po
 	if port, err = harness.FreePort(); err != nil {
 		t.Fatal(err)
 	}
-	process, err := harness.StartProcess(path, append(append(d.cluster.Etcd.ClientFlags(),
-		"--etcd-prefix=/borough",
-		"--kubeconfig="+kubeconfig,
-		"--bind-address=127.0.0.1",
-		"--secure-port="+strconv.Itoa(port)), flags...)...)
-	if err != nil {
-		t.Fatal(err)
+	s := &server{
+		path: path,
+		args: append(append(d.cluster.Etcd.ClientFlags(),
+			"--etcd-prefix=/borough",
+			"--kubeconfig="+kubeconfig,
+			"--bind-address=127.0.0.1",
+			"--secure-port="+strconv.Itoa(port)), flags...),
+		address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
 	}
+	d.servers = append(d.servers, s)
+	s.start(t)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(process.Tail(60))
+			t.Log(s.process.Tail(60))
 		}
-		if err := process.Stop(); err != nil {
-			t.Error(err)
-		}
+		s.stop(t)
 	})
 	return port
+}
+
+// start starts the server, again after stop.
+func (s *server) start(t *testing.T, flags ...string) {
+	t.Helper()
+	var err error
+	if s.process, err = harness.StartProcess(s.path, append(slices.Clone(s.args), flags...)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) stop(t *testing.T) {
+	t.Helper()
+	if err := s.process.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// get requests a path from the server, without verifying its certificate.
+func (s *server) get(ctx context.Context, path string) (code int, body string, err error) {
+	return get(ctx, "https://"+s.address+path, &tls.Config{InsecureSkipVerify: true})
+}
+
+func get(ctx context.Context, url string, config *tls.Config) (code int, body string, err error) {
+	transport := &http.Transport{TLSClientConfig: config}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	client := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
 }
 
 // ready returns an error unless the server is ready, verified as the aggregator
@@ -169,16 +222,12 @@ func (d *deployment) ready(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted.pool(), ServerName: serviceHost}}
-	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, Timeout: 10 * time.Second}
-	response, err := client.Get("https://" + address + "/readyz")
+	code, body, err := get(ctx, "https://"+address+"/readyz", &tls.Config{RootCAs: trusted.pool(), ServerName: serviceHost})
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("/readyz answers %s", response.Status)
+	if code != http.StatusOK {
+		return fmt.Errorf("/readyz answers %d: %s", code, body)
 	}
 	return nil
 }
@@ -220,7 +269,13 @@ func (d *deployment) trusted(ctx context.Context) (bundle, error) {
 // trust replaces the caBundle in the APIService.
 func (d *deployment) trust(t *testing.T, caBundle []byte) {
 	t.Helper()
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": caBundle}})
+	d.patchAPIService(t, map[string]any{"caBundle": caBundle})
+}
+
+// patchAPIService changes fields in the spec of the APIService.
+func (d *deployment) patchAPIService(t *testing.T, spec map[string]any) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"spec": spec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,16 +300,16 @@ func (d *deployment) inStep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, address := range d.addresses {
-		served, err := presented(ctx, address)
+	for _, s := range d.servers {
+		served, err := presented(ctx, s.address)
 		if err != nil {
 			return err
 		}
 		if !served.Equal(certs[0]) {
-			return fmt.Errorf("%s does not serve the certificate in the Secret", address)
+			return fmt.Errorf("%s does not serve the certificate in the Secret", s.address)
 		}
 		if !trusted.trusts(served) {
-			return fmt.Errorf("the caBundle does not trust the certificate of %s", address)
+			return fmt.Errorf("the caBundle does not trust the certificate of %s", s.address)
 		}
 	}
 	return nil
@@ -272,5 +327,3 @@ func presented(ctx context.Context, address string) (*x509.Certificate, error) {
 	defer conn.Close()
 	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
-
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -4,7 +4,6 @@
 package options
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -145,9 +144,8 @@ func (o *Options) applyAuthorization(authorization *genericapiserver.Authorizati
 	return err
 }
 
-// rotateCert ensures that the serving certificate exists. It returns the rotator,
-// which the server runs.
-func (o *Options) rotateCert(ctx context.Context) (*rotation.Rotator, error) {
+// newRotator returns the rotator of the serving certificate, which the server runs.
+func (o *Options) newRotator() (*rotation.Rotator, error) {
 	secret, err := namespacedName("serving-cert-secret", o.Cluster.CertSecret)
 	if err != nil {
 		return nil, err
@@ -169,14 +167,10 @@ func (o *Options) rotateCert(ctx context.Context) (*rotation.Rotator, error) {
 		return nil, fmt.Errorf("create the dynamic client for the cluster: %w", err)
 	}
 	name := service.Name + "." + service.Namespace + ".svc"
-	rotator, err := rotation.NewRotator(rotation.Config{
+	return rotation.NewRotator(rotation.Config{
 		Secret:     secret,
 		APIService: apiServiceName,
 		Hosts:      []string{name, name + ".cluster.local"},
 		Lifetime:   o.Cluster.CertLifetime,
 	}, client, dynamic)
-	if err != nil {
-		return nil, err
-	}
-	return rotator, rotator.RunOnce(ctx)
 }

@@ -5,10 +5,12 @@ package options
 
 import (
 	"fmt"
+	"net/http"
 
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/dynamic"
 	kubeinformers "k8s.io/client-go/informers"
@@ -55,7 +57,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 				Unreadable: unread,
 			})
 		}},
-		{"serving", func() error { return deps.serving.ApplyToConfig(&generic.Config) }},
+		{"serving", func() error { return deps.applyServing(&generic.Config) }},
 		{"authentication and authorization", func() error {
 			if o.Standalone {
 				return o.applyStandalone(generic, deps.pki)
@@ -92,6 +94,15 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			Unreadable:        unread,
 		},
 	}, nil
+}
+
+// applyServing sets up the port. A server that keeps its certificate in a Secret is
+// ready when it serves that certificate.
+func (d *Dependencies) applyServing(generic *genericapiserver.Config) error {
+	if d.rotator != nil {
+		generic.AddReadyzChecks(healthz.NamedCheck("serving-certificate", func(*http.Request) error { return d.rotator.Ready() }))
+	}
+	return d.serving.ApplyToConfig(generic)
 }
 
 // applyAdmission sets up what objects of the cluster configure: flow control and

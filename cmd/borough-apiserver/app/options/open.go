@@ -15,6 +15,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
+	"github.com/borough-io/borough/pkg/certificates/rotation"
 	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
@@ -24,7 +25,8 @@ import (
 type Dependencies struct {
 	etcd    *embedded.Server // nil with --etcd-servers
 	serving *genericoptions.SecureServingOptionsWithLoopback
-	pki     *standalone.PKI // nil unless standalone
+	rotator *rotation.Rotator // nil without --serving-cert-secret
+	pki     *standalone.PKI   // nil unless standalone
 
 	auditBackend audit.Backend
 	auditPolicy  audit.PolicyRuleEvaluator
@@ -54,7 +56,7 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 	if o.Standalone {
 		openCertificate = o.openStandaloneCertificate
 	}
-	if err := openCertificate(ctx, d); err != nil {
+	if err := openCertificate(d); err != nil {
 		return nil, err
 	}
 	if err := o.openAudit(d); err != nil {
@@ -100,7 +102,7 @@ func (d *Dependencies) Close() error {
 
 // openStandaloneCertificate ensures that the PKI exists and serves with its
 // certificate, unless --tls-cert-file is set.
-func (o *Options) openStandaloneCertificate(_ context.Context, d *Dependencies) (err error) {
+func (o *Options) openStandaloneCertificate(d *Dependencies) (err error) {
 	if d.pki, err = standalone.EnsurePKI(o.inDataDir("pki"), o.servingHosts()); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
@@ -110,20 +112,20 @@ func (o *Options) openStandaloneCertificate(_ context.Context, d *Dependencies) 
 	return nil
 }
 
-// openClusterCertificate ensures that there is a certificate to serve with: in
-// --serving-cert-secret, in --tls-cert-file, or a self-signed one.
-func (o *Options) openClusterCertificate(ctx context.Context, d *Dependencies) error {
+// openClusterCertificate ensures that there is a certificate to serve with: that in
+// --serving-cert-secret, as soon as the cluster can be reached, that in
+// --tls-cert-file, or a self-signed one.
+func (o *Options) openClusterCertificate(d *Dependencies) (err error) {
 	if o.Cluster.CertSecret == "" {
 		if err := d.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
 			return fmt.Errorf("create a serving certificate: %w", err)
 		}
 		return nil
 	}
-	rotator, err := o.rotateCert(ctx)
-	if err != nil {
+	if d.rotator, err = o.newRotator(); err != nil {
 		return fmt.Errorf("--serving-cert-secret: %w", err)
 	}
-	d.serving.ServerCert.GeneratedCert = rotator
+	d.serving.ServerCert.GeneratedCert = d.rotator
 	return nil
 }
 
