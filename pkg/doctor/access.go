@@ -74,26 +74,26 @@ func serverRights(d *deployment) []right {
 }
 
 func (x *examination) checkDelegator(ctx context.Context) Finding {
-	return x.checkAccess(ctx, delegatorRights, "can delegate authentication and authorization to kube-apiserver",
+	return x.checkAccess(ctx, x.ServiceAccount, delegatorRights, "can delegate authentication and authorization to kube-apiserver",
 		fmt.Sprintf("kubectl create clusterrolebinding %s-auth-delegator --clusterrole=system:auth-delegator --serviceaccount=%s:%s",
 			x.ServiceAccount, x.Namespace, x.ServiceAccount))
 }
 
 func (x *examination) checkReader(ctx context.Context) Finding {
-	return x.checkAccess(ctx, readerRights, "can read how to authenticate kube-apiserver",
+	return x.checkAccess(ctx, x.ServiceAccount, readerRights, "can read how to authenticate kube-apiserver",
 		fmt.Sprintf("kubectl create rolebinding %s-auth-reader --namespace=%s --role=extension-apiserver-authentication-reader --serviceaccount=%s:%s",
 			x.ServiceAccount, metav1.NamespaceSystem, x.Namespace, x.ServiceAccount))
 }
 
 func (x *examination) checkRights(ctx context.Context) Finding {
-	return x.checkAccess(ctx, serverRights(x.deployment), "has the other rights that the server needs",
+	return x.checkAccess(ctx, x.ServiceAccount, serverRights(x.deployment), "has the other rights that the server needs",
 		"a role or a binding is missing: "+deploy)
 }
 
-// checkAccess checks, by SubjectAccessReviews, that the service account has the
+// checkAccess checks, by SubjectAccessReviews, that a service account has the
 // rights. If it does, the message is success.
-func (x *examination) checkAccess(ctx context.Context, rights []right, success, cure string) Finding {
-	user := serviceaccount.MakeUsername(x.Namespace, x.ServiceAccount)
+func (x *examination) checkAccess(ctx context.Context, serviceAccount string, rights []right, success, cure string) Finding {
+	user := serviceaccount.MakeUsername(x.Namespace, serviceAccount)
 	groups := append(serviceaccount.MakeGroupNames(x.Namespace), "system:authenticated")
 	var missing []string
 	for _, r := range rights {

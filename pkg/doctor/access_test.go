@@ -37,6 +37,17 @@ func TestRightsOfManifests(t *testing.T) {
 	}
 }
 
+// TestControllerRightsOfManifests does the same for the controller.
+func TestControllerRightsOfManifests(t *testing.T) {
+	checked := sets.New[string]()
+	for _, r := range (&examination{Options: Options{Namespace: "borough-system"}}).controllerRights() {
+		checked = checked.Union(each(r))
+	}
+	if diff := cmp.Diff(sets.List(givenBy(t, "base/controller-manager/rbac.yaml")), sets.List(checked)); diff != "" {
+		t.Errorf("the checked rights differ from the manifest (-given +checked):\n%s", diff)
+	}
+}
+
 // givenBy returns the rights in the roles of a manifest.
 func givenBy(t *testing.T, manifest string) sets.Set[string] {
 	t.Helper()

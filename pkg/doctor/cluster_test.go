@@ -16,11 +16,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -34,6 +36,9 @@ const (
 	namespacesPath    = "/api/v1/namespaces"
 	controllerPath    = "/api/v1/namespaces/kube-system/serviceaccounts/namespace-controller"
 	accountPath       = "/api/v1/namespaces/borough-system/serviceaccounts/borough-apiserver"
+	leasePath         = "/apis/coordination.k8s.io/v1/namespaces/borough-system/leases/borough-controller-manager"
+	etcdPath          = "/apis/apps/v1/namespaces/borough-system/statefulsets/borough-etcd"
+	nodePath          = "/api/v1/nodes/node1"
 	admissionPath     = "/apis/admissionregistration.k8s.io/v1"
 	flowControlPath   = "/apis/flowcontrol.apiserver.k8s.io/v1"
 	levelsPath        = flowControlPath + "/prioritylevelconfigurations"
@@ -48,6 +53,8 @@ type fakeCluster struct {
 	clock   time.Duration         // ahead of ours
 	// denied has the rights that the service account lacks: "verb resource".
 	denied map[string]bool
+
+	leads bool // the holder of the Lease renews it
 
 	apiService *apiService
 	deployment *appsv1.Deployment
@@ -87,12 +94,15 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 		Status:     corev1.PodStatus{PodIP: "192.0.2.1"},
 	}
 
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName, Namespace: "borough-system"}}
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = ptr.To("controller-0"), ptr.To[int32](15)
 	self := &authenticationv1.SelfSubjectReview{}
 	self.Status.UserInfo.Username = "alice"
 	return &fakeCluster{
 		apiService: service,
 		deployment: deployment,
 		denied:     map[string]bool{},
+		leads:      true,
 		answers: map[string]fakeAnswer{
 			"/version":      {body: version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3"}},
 			selfReviewPath:  {body: self},
@@ -101,6 +111,7 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 			levelsPath:      {body: flowcontrolv1.PriorityLevelConfigurationList{}},
 			admissionPath + "/validatingadmissionpolicies":       {body: admissionv1.ValidatingAdmissionPolicyList{}},
 			admissionPath + "/validatingadmissionpolicybindings": {body: admissionv1.ValidatingAdmissionPolicyBindingList{}},
+			leasePath:      {body: lease},
 			accountPath:    {body: corev1.ServiceAccount{}},
 			controllerPath: {body: corev1.ServiceAccount{}},
 			namespacesPath: {body: corev1.NamespaceList{Items: []corev1.Namespace{{}}}},
@@ -134,6 +145,14 @@ func failure(code int, message string) fakeAnswer {
 	}}
 }
 
+// pod returns the Pod of the server, to change it.
+func (c *fakeCluster) pod() *corev1.Pod { return &c.answers[podsPath].body.(corev1.PodList).Items[0] }
+
+// lease returns the Lease of the controllers, to change it.
+func (c *fakeCluster) lease() *coordinationv1.Lease {
+	return c.answers[leasePath].body.(*coordinationv1.Lease)
+}
+
 // unavailable sets the condition Available of the APIService to False.
 func (c *fakeCluster) unavailable(reason, message string) {
 	c.apiService.Status.Conditions[0] = metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: reason, Message: message}
@@ -147,6 +166,10 @@ func (c *fakeCluster) args(args ...string) {
 func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a, found := c.answers[req.URL.Path]
 	switch {
+	case req.URL.Path == leasePath && found && c.leads:
+		lease := c.lease().DeepCopy()
+		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		a.body = lease
 	case found:
 	case req.URL.Path == subjectReviewPath:
 		var review authorizationv1.SubjectAccessReview
@@ -155,7 +178,7 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			break
 		}
 		asked := review.Spec.ResourceAttributes
-		review.Status.Allowed = review.Spec.User == "system:serviceaccount:borough-system:borough-apiserver" && !c.denied[asked.Verb+" "+asked.Resource]
+		review.Status.Allowed = strings.HasPrefix(review.Spec.User, "system:serviceaccount:borough-system:borough-") && !c.denied[asked.Verb+" "+asked.Resource]
 		a.body = review
 	case req.URL.Path == apiServicePath && c.apiService != nil:
 		a.body = c.apiService
@@ -181,7 +204,7 @@ func (c *fakeCluster) examine(t *testing.T) map[string]Finding {
 	server := httptest.NewServer(c)
 	defer server.Close()
 	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	findings, err := Examine(t.Context(), config, Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver"})
+	findings, err := Examine(t.Context(), config, Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver", ControllerServiceAccount: "borough-controller-manager"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// deployment is the Deployment of the server. A nil deployment has no flags.
+// deployment is the Deployment of the server or of the controller. A nil deployment has no flags.
 type deployment struct {
 	name      string
 	selector  *metav1.LabelSelector
@@ -29,7 +29,7 @@ func newDeployment(d *appsv1.Deployment) *deployment {
 	spec := d.Spec.Template.Spec
 	container := spec.Containers[0]
 	for _, c := range spec.Containers {
-		if c.Name == "borough-apiserver" {
+		if c.Name == "borough-apiserver" || c.Name == "borough-controller-manager" {
 			container = c
 		}
 	}
@@ -96,10 +96,16 @@ func (x *examination) checkDeployment(ctx context.Context) Finding {
 	}
 	for i := range list.Items {
 		spec := list.Items[i].Spec.Template.Spec
-		if spec.ServiceAccountName == x.ServiceAccount && len(spec.Containers) > 0 {
+		switch {
+		case len(spec.Containers) == 0:
+		case spec.ServiceAccountName == x.ServiceAccount:
 			x.deployment = newDeployment(&list.Items[i])
-			return ok("%s/%s runs as the service account %s", x.Namespace, x.deployment.name, x.ServiceAccount)
+		case spec.ServiceAccountName == x.ControllerServiceAccount:
+			x.controller = newDeployment(&list.Items[i])
 		}
+	}
+	if x.deployment != nil {
+		return ok("%s/%s runs as the service account %s", x.Namespace, x.deployment.name, x.ServiceAccount)
 	}
 	return fault(fmt.Sprintf("no Deployment in the namespace %s runs as the service account %s", x.Namespace, x.ServiceAccount),
 		"deploy Borough, or pass its --namespace and --service-account")

@@ -20,6 +20,12 @@ type Options struct {
 	Namespace string
 	// ServiceAccount in Namespace that the server runs as.
 	ServiceAccount string
+	// ControllerServiceAccount in Namespace that the controller runs as.
+	ControllerServiceAccount string
+	// Recheck is how long to wait before all checks are made again if there is a
+	// fault. Only a fault of both times is reported. Zero means that they are made
+	// once.
+	Recheck time.Duration
 }
 
 // Status is the outcome of a check.
@@ -88,7 +94,8 @@ type examination struct {
 
 	user         string      // user of the kubeconfig; empty if not known
 	version      string      // such as v1.36.3, and the version that it emulates
-	deployment   *deployment // nil if not found
+	deployment   *deployment // of the server; nil if not found
+	controller   *deployment // nil if not found
 	apiService   *apiService // nil if not found
 	clusterClock clock       // of kube-apiserver
 	clocks       []clock     // of the servers
@@ -107,6 +114,7 @@ const (
 	checkDeployment = "deployment"
 	checkAPIService = "APIService"
 	checkFrontProxy = "front-proxy headers"
+	checkController = "controller"
 )
 
 func (x *examination) checks() []check {
@@ -127,6 +135,9 @@ func (x *examination) checks() []check {
 		{checkFrontProxy, []string{checkCluster, checkAPIService}, x.checkFrontProxy},
 		{"etcd", []string{checkCluster, checkAPIService, checkFrontProxy}, x.checkEtcd},
 		{"pods", []string{checkCluster, checkDeployment}, x.checkPods},
+		{checkController, afterCluster, x.checkController},
+		{"controller rights", afterCluster, x.checkControllerRights},
+		{"etcd members", afterCluster, x.checkEtcdMembers},
 		{"namespace controller", []string{checkCluster, checkDeployment}, x.checkNamespaceController},
 		{"admission policies", afterCluster, x.checkPolicies},
 		{"clocks", afterCluster, x.checkClocks},
@@ -150,8 +161,26 @@ func Examine(ctx context.Context, config *rest.Config, options Options) ([]Findi
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	x := &examination{Options: options, raw: raw, client: client}
-	return runChecks(ctx, x.checks())
+	findings, err := runChecks(ctx, (&examination{Options: options, raw: raw, client: client}).checks())
+	if err != nil || Faults(findings) == 0 || options.Recheck == 0 {
+		return findings, err
+	}
+	// What a rollout or the return of a node causes is over soon.
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(options.Recheck):
+	}
+	again, err := runChecks(ctx, (&examination{Options: options, raw: raw, client: client}).checks())
+	if err != nil {
+		return nil, err
+	}
+	for i := range findings {
+		if findings[i].Status == Fault {
+			findings[i] = again[i]
+		}
+	}
+	return findings, nil
 }
 
 func runChecks(ctx context.Context, checks []check) ([]Finding, error) {

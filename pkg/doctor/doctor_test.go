@@ -13,9 +13,11 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 func TestNoFaults(t *testing.T) {
@@ -74,7 +76,7 @@ func TestFindings(t *testing.T) {
 			"reader binding":    {Fault, "watch configmaps extension-apiserver-authentication in kube-system", "rolebinding"},
 			"rights":            {Fault, "patch flowschemas/status of flowcontrol.apiserver.k8s.io", "apply the manifests"}}},
 		{"cannot review access", func(_ *testing.T, c *fakeCluster) { c.answers[subjectReviewPath] = failure(403, "no") }, map[string]want{
-			"delegator binding": {Skipped, "cannot check the rights", ""}, "reader binding": {Skipped, "", ""}, "rights": {Skipped, "", ""}}},
+			"delegator binding": {Skipped, "cannot check the rights", ""}, "reader binding": {Skipped, "", ""}, "rights": {Skipped, "", ""}, "controller rights": {Skipped, "", ""}}},
 
 		{"no conditions", func(_ *testing.T, c *fakeCluster) { c.apiService.Status.Conditions = nil }, map[string]want{
 			"APIService available": {Fault, "has not checked", "run doctor again"}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
@@ -132,6 +134,37 @@ func TestFindings(t *testing.T) {
 		}, map[string]want{"pods": {Fault, "server-0: CrashLoopBackOff, ended with exit code 1 no etcd", "kubectl logs --previous server-0"}}},
 		{"pod unreachable", func(_ *testing.T, c *fakeCluster) { c.answers[readyzPath] = failure(503, "dial tcp: timeout") },
 			map[string]want{"pods": {Skipped, "1 of 1 could not be checked: 503: dial tcp: timeout", ""}}},
+
+		{"pod not ready", func(_ *testing.T, c *fakeCluster) {
+			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
+		}, map[string]want{"pods": {Fault, "server-0: not ready: ContainersNotReady", "kubectl logs server-0"}}},
+		{"node down", func(_ *testing.T, c *fakeCluster) {
+			c.pod().Spec.NodeName = "node1"
+			c.answers[nodePath] = fakeAnswer{body: corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+				Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute)),
+			}}}}}
+		}, map[string]want{"pods": {Fault, "server-0: its node node1 has not been ready for 1m", "kubectl describe node node1"}}},
+
+		{"no Lease", func(_ *testing.T, c *fakeCluster) { delete(c.answers, leasePath) }, map[string]want{
+			"controller": {Fault, "has ever created the Lease borough-system/borough-controller-manager; no Deployment", "--controller-service-account"}}},
+		{"Lease expired", func(_ *testing.T, c *fakeCluster) {
+			c.leads = false
+			c.lease().Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Minute)))
+		}, map[string]want{"controller": {Fault, "controller-0 holds the Lease borough-system/borough-controller-manager, but does not renew it", "apply the manifests"}}},
+		{"Lease released", func(_ *testing.T, c *fakeCluster) { c.lease().Spec.HolderIdentity = nil },
+			map[string]want{"controller": {Fault, "no controller holds the Lease", "apply the manifests"}}},
+		{"controller without rights", func(_ *testing.T, c *fakeCluster) {
+			c.denied["update namespaces"], c.denied["update leases"] = true, true
+		},
+			map[string]want{"controller rights": {Fault, "borough-controller-manager cannot update namespaces/status, namespaces/finalize of tenancy.borough.io, or update leases borough-controller-manager", "apply the manifests"}}},
+
+		{"member of etcd missing", func(_ *testing.T, c *fakeCluster) {
+			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{}}}}
+		}, map[string]want{"etcd members": {Fault, "1 of 3 members exist; without 2 members etcd accepts no writes", "kubectl describe statefulset"}}},
+		{"member of etcd pending", func(_ *testing.T, c *fakeCluster) {
+			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{}}}}
+			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}
+		}, map[string]want{"etcd members": {Fault, "server-0: not scheduled: no node", "kubectl describe pod"}, "pods": {Fault, "not scheduled", ""}}},
 
 		{"purge rejected", func(_ *testing.T, c *fakeCluster) {
 			list := c.answers[namespacesPath].body.(corev1.NamespaceList)

@@ -15,9 +15,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 )
 
-// controllerServiceAccount is the service account of the controller in the manifests.
-const controllerServiceAccount = "borough-controller-manager"
-
 // levelsOfTenants are the priority levels of kube-apiserver for requests that no
 // component of the cluster sends.
 var levelsOfTenants = []string{"workload-low", "global-default", "catch-all"}
@@ -39,8 +36,8 @@ func (x *examination) checkFlowControl(ctx context.Context) Finding {
 	for _, r := range []struct{ what, serviceAccount, method, path string }{
 		{"TokenReviews", x.ServiceAccount, http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews"},
 		{"SubjectAccessReviews", x.ServiceAccount, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews"},
-		{"the Lease", controllerServiceAccount, http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/" + x.Namespace + "/leases/borough-controller-manager"},
-		{"requests of the controller", controllerServiceAccount, http.MethodGet, groupPath + "/namespaces/default"},
+		{"the Lease", x.ControllerServiceAccount, http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/" + x.Namespace + "/leases/" + leaseName},
+		{"requests of the controller", x.ControllerServiceAccount, http.MethodGet, groupPath + "/namespaces/default"},
 	} {
 		a, err := x.raw.send(ctx, r.method, r.path, nil, http.Header{
 			"Impersonate-User": {serviceaccount.MakeUsername(x.Namespace, r.serviceAccount)},

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -45,28 +44,27 @@ func (x *examination) checkEtcd(ctx context.Context) Finding {
 	return fault("a list of Namespaces fails: "+a.String(), "check the log of the server")
 }
 
-// checkPods checks the status of each Pod of the Deployment, and its /readyz.
+// checkPods checks the status and the node of each Pod of the server, and its /readyz,
+// which names what is wrong.
 func (x *examination) checkPods(ctx context.Context) Finding {
-	selector, err := metav1.LabelSelectorAsSelector(x.deployment.selector)
-	if err != nil {
-		return skipped("cannot parse the selector of the Deployment: %s", err)
-	}
-	pods, err := x.client.CoreV1().Pods(x.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	live, err := x.listPods(ctx, x.deployment.selector)
 	if err != nil {
 		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
 	}
-	live := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	if len(live) == 0 {
 		return skipped("the Deployment %s has no Pods; if it should, check kubectl describe replicasets --namespace=%s", x.deployment.name, x.Namespace)
 	}
 	var problems, cures, unchecked []string
 	for i := range live {
-		problem, cure := podProblem(&live[i])
+		problem, cure := x.podProblem(ctx, &live[i])
 		if problem == "" {
 			var responded bool
 			if problem, cure, responded = x.checkReadyz(ctx, &live[i]); !responded {
 				unchecked = append(unchecked, problem)
-				continue
+				problem = ""
+			}
+			if problem == "" {
+				problem, cure = notReady(&live[i])
 			}
 		}
 		if problem == "" {
@@ -84,31 +82,6 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 		return skipped("%d of %d could not be checked: %s", len(unchecked), len(live), unchecked[0])
 	}
 	return ok("all health checks of %d Pods succeed", len(live))
-}
-
-// podProblem returns why a Pod does not run according to its status, and the cure.
-func podProblem(pod *corev1.Pod) (problem, cure string) {
-	kubectl := func(command string) string {
-		return fmt.Sprintf("check kubectl %s %s --namespace=%s", command, pod.Name, pod.Namespace)
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return oneLine("not scheduled: " + c.Message), kubectl("describe pod")
-		}
-	}
-	for _, c := range pod.Status.ContainerStatuses {
-		last := c.LastTerminationState.Terminated
-		switch waiting := c.State.Waiting; {
-		case waiting != nil && last != nil:
-			return oneLine(fmt.Sprintf("%s, ended with exit code %d %s", waiting.Reason, last.ExitCode, last.Message)), kubectl("logs --previous")
-		case waiting != nil:
-			return oneLine(waiting.Reason + " " + waiting.Message), kubectl("describe pod")
-		}
-	}
-	if pod.Status.PodIP == "" {
-		return "has no address yet, phase " + string(pod.Status.Phase), kubectl("describe pod")
-	}
-	return "", ""
 }
 
 // checkReadyz requests /readyz of a Pod through kube-apiserver. If the server did not

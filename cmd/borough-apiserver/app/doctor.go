@@ -6,6 +6,7 @@ package app
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -15,11 +16,14 @@ import (
 	"github.com/borough-io/borough/pkg/doctor"
 )
 
+// recheck is how long doctor waits before it makes the checks again.
+const recheck = 2 * time.Second
+
 // newDoctorCommand returns the command that checks a deployment in a cluster.
 func newDoctorCommand() *cobra.Command {
 	var kubeconfig string
 	output := "text"
-	options := doctor.Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver"}
+	options := doctor.Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver", ControllerServiceAccount: "borough-controller-manager", Recheck: recheck}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check a deployment in a cluster",
@@ -62,6 +66,7 @@ nothing. It skips checks that the user of the kubeconfig lacks permissions for.`
 		"Kubeconfig of the cluster. Defaults to the kubeconfig that kubectl would use or, inside a Pod, to its service account.")
 	fs.StringVarP(&options.Namespace, "namespace", "n", options.Namespace, "Namespace of the cluster that Borough is deployed in.")
 	fs.StringVar(&options.ServiceAccount, "service-account", options.ServiceAccount, "Service account that borough-apiserver runs as.")
+	fs.StringVar(&options.ControllerServiceAccount, "controller-service-account", options.ControllerServiceAccount, "Service account that borough-controller-manager runs as.")
 	fs.StringVarP(&output, "output", "o", output, "Output format: text or json.")
 	cmd.Flags().AddFlagSet(fs)
 	width, _, _ := term.TerminalSize(cmd.OutOrStdout())

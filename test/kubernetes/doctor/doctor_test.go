@@ -115,6 +115,20 @@ func TestFaults(t *testing.T) {
 		{"rights missing", func(t *testing.T) { d.remove(t, "clusterrolebinding", serverName) },
 			map[string]want{"rights": {"list/watch validatingadmissionpolicies, validatingadmissionpolicybindings of admissionregistration.k8s.io", "apply the manifests"}}},
 
+		{"controller stopped", func(t *testing.T) {
+			controller := d.borough.Controllers[0]
+			if err := controller.Process.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := controller.Start(context.WithoutCancel(t.Context())); err != nil {
+					t.Error(err)
+				}
+			})
+		}, map[string]want{"controller": {"no controller holds the Lease borough-system/borough-controller-manager", "kubectl logs deployment/borough-controller-manager"}}},
+		{"controller binding missing", func(t *testing.T) { d.remove(t, "clusterrolebinding", "borough-controller-manager") },
+			map[string]want{"controller rights": {"borough-controller-manager cannot get/list/watch/delete namespaces of tenancy.borough.io", "apply the manifests"}}},
+
 		{"FlowSchemas missing", func(t *testing.T) {
 			d.remove(t, "flowschema", "borough-reviews")
 			d.remove(t, "flowschema", "borough")

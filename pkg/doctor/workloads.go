@@ -1,0 +1,233 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+
+	"github.com/borough-io/borough/pkg/standalone"
+)
+
+const (
+	// leaseName is the Lease of the controllers, unless a flag names another.
+	leaseName = "borough-controller-manager"
+	// renewWait is how long to wait for the leader to renew the Lease, which it does
+	// every 2 seconds by default.
+	renewWait     = 6 * time.Second
+	renewInterval = 300 * time.Millisecond
+	// etcdName is the StatefulSet of etcd in the manifests.
+	etcdName = "borough-etcd"
+)
+
+// checkController checks that a controller has renewed the Lease. If none has, the
+// Pods of the controller say why.
+func (x *examination) checkController(ctx context.Context) Finding {
+	if x.controller.lastFlag("leader-elect") == "false" {
+		return x.checkControllerPods(ctx, "leader election is disabled")
+	}
+	namespace, name := x.Namespace, leaseName
+	if value := x.controller.lastFlag("leader-elect-resource-namespace"); value != "" {
+		namespace = value
+	}
+	if value := x.controller.lastFlag("leader-elect-resource-name"); value != "" {
+		name = value
+	}
+	lease, err := x.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return x.noController(ctx, fmt.Sprintf("no controller has ever created the Lease %s/%s", namespace, name))
+	case err != nil:
+		return skipped("cannot read the Lease %s/%s: %s", namespace, name, oneLine(err.Error()))
+	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
+		return x.noController(ctx, fmt.Sprintf("no controller holds the Lease %s/%s", namespace, name))
+	}
+	age := x.now().Sub(ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time)
+	if age > time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second && !x.renewed(ctx, lease) {
+		return x.noController(ctx, fmt.Sprintf("%s holds the Lease %s/%s, but does not renew it", *lease.Spec.HolderIdentity, namespace, name))
+	}
+	return x.checkControllerPods(ctx, *lease.Spec.HolderIdentity+" holds the Lease")
+}
+
+// renewed waits until the Lease has changed, and reports whether it did. The time in
+// the Lease is from the clock of the leader, which can be wrong.
+func (x *examination) renewed(ctx context.Context, lease *coordinationv1.Lease) bool {
+	err := wait.PollUntilContextTimeout(ctx, renewInterval, renewWait, true, func(ctx context.Context) (bool, error) {
+		now, err := x.client.CoordinationV1().Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
+		return err == nil && !now.Spec.RenewTime.Equal(lease.Spec.RenewTime), nil
+	})
+	return err == nil
+}
+
+// noController returns the fault that no controller works.
+func (x *examination) noController(ctx context.Context, problem string) Finding {
+	problem = "no controller works, so the deletion of Namespaces does not end: " + problem
+	if x.controller == nil {
+		return fault(problem+"; "+fmt.Sprintf("no Deployment in the namespace %s runs as the service account %s", x.Namespace, x.ControllerServiceAccount),
+			deploy+", or pass the --controller-service-account that the controller runs as")
+	}
+	if _, problems, cures := x.podsOf(ctx, x.controller.selector); len(problems) > 0 {
+		return fault(problem+"; "+strings.Join(problems, "; "), strings.Join(cures, "; "))
+	}
+	return fault(problem, fmt.Sprintf("check kubectl logs deployment/%s --namespace=%s, and the check controller rights; if it has no Pods, scale it", x.controller.name, x.Namespace))
+}
+
+// checkControllerPods checks the Pods of the controller, one of which works.
+func (x *examination) checkControllerPods(ctx context.Context, works string) Finding {
+	if x.controller == nil {
+		return ok("%s", works)
+	}
+	if _, problems, cures := x.podsOf(ctx, x.controller.selector); len(problems) > 0 {
+		return fault(works+", but another controller is not ready: "+strings.Join(problems, "; "), strings.Join(cures, "; "))
+	}
+	return ok("%s", works)
+}
+
+// checkEtcdMembers checks the Pods of the etcd in the manifests.
+func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
+	set, err := x.client.AppsV1().StatefulSets(x.Namespace).Get(ctx, etcdName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return ok("not checked, because the namespace %s has no StatefulSet %s", x.Namespace, etcdName)
+	case err != nil:
+		return skipped("cannot read the StatefulSet %s: %s", etcdName, oneLine(err.Error()))
+	}
+	want := int(ptr.Deref(set.Spec.Replicas, 1))
+	found, problems, cures := x.podsOf(ctx, set.Spec.Selector)
+	switch {
+	case len(problems) > 0:
+	case found < want:
+		problems = []string{fmt.Sprintf("%d of %d members exist", found, want)}
+		cures = []string{fmt.Sprintf("check kubectl describe statefulset %s --namespace=%s", etcdName, x.Namespace)}
+	default:
+		return ok("all %d members are ready", want)
+	}
+	return fault(fmt.Sprintf("%s; without %d members etcd accepts no writes", strings.Join(problems, "; "), want/2+1), strings.Join(cures, "; "))
+}
+
+// podsOf returns how many Pods a selector matches, and what is wrong with them. It
+// returns no problems if they cannot be listed: another check reports that.
+func (x *examination) podsOf(ctx context.Context, s *metav1.LabelSelector) (found int, problems, cures []string) {
+	pods, err := x.listPods(ctx, s)
+	if err != nil {
+		return 0, nil, nil
+	}
+	for i := range pods {
+		problem, cure := x.podProblem(ctx, &pods[i])
+		if problem == "" {
+			problem, cure = notReady(&pods[i])
+		}
+		if problem == "" {
+			continue
+		}
+		problems = append(problems, pods[i].Name+": "+problem)
+		if !slices.Contains(cures, cure) {
+			cures = append(cures, cure)
+		}
+	}
+	return len(pods), problems, cures
+}
+
+// listPods returns the Pods that are not being deleted.
+func (x *examination) listPods(ctx context.Context, s *metav1.LabelSelector) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := x.client.CoreV1().Pods(x.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }), nil
+}
+
+// podProblem returns why a Pod does not run according to its status and its node, and
+// the cure.
+func (x *examination) podProblem(ctx context.Context, pod *corev1.Pod) (problem, cure string) {
+	kubectl := func(command string) string {
+		return fmt.Sprintf("check kubectl %s %s --namespace=%s", command, pod.Name, pod.Namespace)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return oneLine("not scheduled: " + c.Message), kubectl("describe pod")
+		}
+	}
+	if since, down := x.nodeDown(ctx, pod.Spec.NodeName); down {
+		return fmt.Sprintf("its node %s has not been ready for %s", pod.Spec.NodeName, x.now().Sub(since).Round(time.Second)),
+			"check kubectl describe node " + pod.Spec.NodeName
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		last := c.LastTerminationState.Terminated
+		switch waiting := c.State.Waiting; {
+		case waiting != nil && last != nil:
+			return oneLine(fmt.Sprintf("%s, ended with exit code %d %s", waiting.Reason, last.ExitCode, last.Message)), kubectl("logs --previous")
+		case waiting != nil:
+			return oneLine(waiting.Reason + " " + waiting.Message), kubectl("describe pod")
+		}
+	}
+	if pod.Status.PodIP == "" {
+		return "has no address yet, phase " + string(pod.Status.Phase), kubectl("describe pod")
+	}
+	return "", ""
+}
+
+// notReady returns the reason of the condition Ready of a Pod, and the cure.
+func notReady(pod *corev1.Pod) (problem, cure string) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+			return oneLine("not ready: " + c.Reason + " " + c.Message), fmt.Sprintf("check kubectl logs %s --namespace=%s", pod.Name, pod.Namespace)
+		}
+	}
+	return "", ""
+}
+
+// nodeDown reports whether a node is not ready, and since when. A node that the user
+// cannot read counts as ready.
+func (x *examination) nodeDown(ctx context.Context, name string) (since time.Time, down bool) {
+	if name == "" {
+		return time.Time{}, false
+	}
+	node, err := x.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return time.Time{}, false
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastTransitionTime.Time, c.Status != corev1.ConditionTrue
+		}
+	}
+	return time.Time{}, false
+}
+
+// controllerRights returns the rights that the controller has standalone, and those
+// for its Lease.
+func (x *examination) controllerRights() []right {
+	var rights []right
+	for _, rule := range standalone.ControllerRules() {
+		for _, group := range rule.APIGroups {
+			rights = append(rights, right{verbs: rule.Verbs, group: group, resources: rule.Resources})
+		}
+	}
+	if x.controller.lastFlag("leader-elect") != "false" {
+		const group = "coordination.k8s.io"
+		rights = append(rights,
+			right{verbs: []string{"create"}, group: group, resources: []string{"leases"}, namespace: x.Namespace},
+			right{verbs: []string{"get", "update"}, group: group, resources: []string{"leases"}, namespace: x.Namespace, name: leaseName})
+	}
+	return rights
+}
+
+func (x *examination) checkControllerRights(ctx context.Context) Finding {
+	return x.checkAccess(ctx, x.ControllerServiceAccount, x.controllerRights(), "has the rights that the controller needs", "a role or a binding is missing: "+deploy)
+}
