@@ -119,7 +119,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 		installEmptyCore(server, c.generic.DiscoveryAddresses, c.extra.Codecs)
 	}
 
-	if err := addHooks(server, c.extra); err != nil {
+	if err := addHooks(server, c.extra, resources); err != nil {
 		return nil, err
 	}
 	return server, nil

@@ -5,47 +5,92 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/klog/v2"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
-// addHooks adds the hooks that run when the server starts to serve. It is ready when
-// they are done. A hook that fails ends the process, so a hook that was stopped
-// returns no error.
-func addHooks(server *genericapiserver.GenericAPIServer, c *ExtraConfig) error {
-	hooks := map[string]genericapiserver.PostStartHookFunc{
-		"start-tenancy-informers": func(hook genericapiserver.PostStartHookContext) error {
-			c.Informers.Start(hook.Done())
-			c.Informers.WaitForCacheSync(hook.Done())
-			return nil
-		},
-		"create-default-namespace": func(hook genericapiserver.PostStartHookContext) error {
-			attempted := make(chan struct{})
-			go ensureNamespace(hook.Context, c.Client, metav1.NamespaceDefault, sync.OnceFunc(func() { close(attempted) }))
-			select {
-			case <-attempted:
-			case <-hook.Done():
-			}
-			return nil
-		},
+// addHooks adds the work that begins when the server starts to serve, and checks of
+// its readiness that fail until it is done. The work is done in the background,
+// because a hook that does not return is also a failed check of liveness: the kubelet
+// would restart a server that waits for etcd.
+func addHooks(server *genericapiserver.GenericAPIServer, c *ExtraConfig, resources map[string]rest.Storage) error {
+	var stores []rest.StorageWithReadiness
+	for _, resource := range resources {
+		if store, ok := resource.(rest.StorageWithReadiness); ok {
+			stores = append(stores, store)
+		}
 	}
-	for name, hook := range hooks {
-		if err := server.AddPostStartHook(name, hook); err != nil {
-			return fmt.Errorf("add the hook %s: %w", name, err)
+	for _, work := range []struct {
+		name string
+		// do returns when the server may be ready, or the context has ended.
+		do func(context.Context)
+	}{
+		{"tenancy-informers", func(ctx context.Context) {
+			c.Informers.Start(ctx.Done())
+			c.Informers.WaitForCacheSync(ctx.Done())
+		}},
+		{"default-namespace", func(ctx context.Context) {
+			attempted, attempt := context.WithCancel(ctx)
+			go ensureNamespace(ctx, c.Client, metav1.NamespaceDefault, attempt)
+			<-attempted.Done()
+		}},
+	} {
+		done := make(chan struct{})
+		err := server.AddPostStartHook("start-"+work.name, func(hook genericapiserver.PostStartHookContext) error {
+			go func() {
+				if awaitStores(hook.Context, stores) == nil {
+					work.do(hook.Context)
+					close(done)
+				}
+			}()
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("add the hook %s: %w", work.name, err)
+		}
+		err = server.AddReadyzChecks(healthz.NamedCheck(work.name, func(*http.Request) error {
+			select {
+			case <-done:
+				return nil
+			default:
+				return errors.New("not finished")
+			}
+		}))
+		if err != nil {
+			return fmt.Errorf("add the check %s: %w", work.name, err)
 		}
 	}
 	return nil
 }
+
+// awaitStores waits until the watch caches are filled, which wait for etcd. Requests
+// before that would fail, and informers would wait longer and longer to repeat them.
+func awaitStores(ctx context.Context, stores []rest.StorageWithReadiness) error {
+	return wait.PollUntilContextCancel(ctx, storesInterval, true, func(context.Context) (bool, error) {
+		for _, store := range stores {
+			if store.ReadinessCheck() != nil {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+// storesInterval is how often awaitStores checks.
+const storesInterval = 20 * time.Millisecond
 
 // How long an attempt to create a Namespace may take. A server that starts waits
 // for the first one.
@@ -55,10 +100,10 @@ const (
 )
 
 // ensureNamespace creates a Namespace if it does not exist. It retries until it
-// succeeds or the server stops, because etcd may be unavailable when a server
-// starts. It calls attempted once the Namespace exists, or the first attempt to
-// create it has failed: a policy or a webhook of the cluster may reject it, and
-// the server must become ready all the same.
+// succeeds or the server stops, because etcd may be unavailable. It calls attempted
+// once the Namespace exists, or the first attempt to create it has failed: a policy
+// or a webhook of the cluster may reject it, and the server must become ready all the
+// same.
 func ensureNamespace(ctx context.Context, client versioned.Interface, name string, attempted func()) {
 	defer attempted()
 	namespaces := client.TenancyV1().Namespaces()

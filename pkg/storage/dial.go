@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
@@ -20,8 +20,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.uber.org/zap/zapgrpc"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/grpclog"
 
 	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -32,45 +34,76 @@ import (
 	"github.com/borough-io/borough/pkg/storage/internal/etcdlog"
 )
 
-// A member that hangs keeps its connections open, and the requests and watches on
-// them wait until a keepalive fails. In the library's storage factory that takes
-// 40 s. These are the shortest times that gRPC, and etcd by default, allow. The dial
-// timeout is that of the library, long enough for TLS handshakes on a busy machine.
+// quiet is the level for what is reported in other ways.
+var quiet atomic.Bool
+
+// gRPC logs each attempt of each client to connect. Calls return the same reasons,
+// and the server logs the one that it waits for.
+func init() {
+	quiet.Store(true)
+	grpclog.SetLoggerV2(zapgrpc.NewLogger(etcdlog.New(klog.Background().WithName("grpc"), &quiet)))
+}
+
 const (
+	// A member that hangs keeps its connections open, and the requests and watches on
+	// them wait until a keepalive fails. In the library's storage factory that takes
+	// 40 s. These are the shortest times that gRPC, and etcd by default, allow.
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
-	dialTimeout      = 20 * time.Second
+	// connectTimeout is that of the library, long enough for TLS handshakes on a busy
+	// machine.
+	connectTimeout = 20 * time.Second
+	// maxReconnectDelay bounds how long a client does not notice that etcd is back. By
+	// default it is two minutes.
+	maxReconnectDelay = time.Second
 )
 
-// dial connects to an external etcd cluster as the library does, and waits until
-// the connection is ready.
-func dial(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
-	tlsConfig, err := newTLSConfig(t)
-	if err != nil {
-		return nil, fmt.Errorf("reading the TLS files for etcd: %w", err)
-	}
-	options, err := newDialOptions(t)
+// dial returns a client for stores. It connects in the background, and its calls wait
+// until there is a connection.
+func dial(t storagebackend.TransportConfig, c *cluster) (*kubernetes.Client, error) {
+	config, err := newClientConfig(t, c)
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.New(clientv3.Config{
-		Endpoints:            t.ServerList,
-		TLS:                  tlsConfig,
-		DialTimeout:          dialTimeout,
-		DialKeepAliveTime:    keepaliveTime,
-		DialKeepAliveTimeout: keepaliveTimeout,
-		DialOptions:          options,
-		Logger:               etcdlog.New(klog.Background().WithName("etcd-client"), nil),
-	})
-	if err == nil {
-		if err = waitReady(client.ActiveConnection()); err != nil {
-			_ = client.Close()
-		}
-	}
+	client, err := kubernetes.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to etcd at %s: %w", strings.Join(t.ServerList, ", "), err)
+		return nil, fmt.Errorf("creating a client of %s: %w", c.name, err)
 	}
 	return client, nil
+}
+
+// probeConfig returns the config of a client for health checks. If there is no
+// connection, its calls fail with the reason.
+func probeConfig(t storagebackend.TransportConfig, c *cluster) (clientv3.Config, error) {
+	config, err := newClientConfig(t, c)
+	if err != nil {
+		return clientv3.Config{}, err
+	}
+	config.MaxUnaryRetries = 1
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(failFast))
+	config.Logger = etcdlog.New(klog.Background().WithName("etcd-client"), &quiet)
+	return config, nil
+}
+
+// newClientConfig returns the config of a client of an external etcd cluster. Apart
+// from the times, it is that of the library.
+func newClientConfig(t storagebackend.TransportConfig, c *cluster) (clientv3.Config, error) {
+	tlsConfig, err := newTLSConfig(t)
+	if err != nil {
+		return clientv3.Config{}, fmt.Errorf("reading the TLS files for etcd: %w", err)
+	}
+	options, err := newDialOptions(t)
+	if err != nil {
+		return clientv3.Config{}, err
+	}
+	return clientv3.Config{
+		Endpoints:            t.ServerList,
+		TLS:                  tlsConfig,
+		DialKeepAliveTime:    keepaliveTime,
+		DialKeepAliveTimeout: keepaliveTimeout,
+		DialOptions:          append(options, grpc.WithChainUnaryInterceptor(c.observe)),
+		Logger:               etcdlog.New(klog.Background().WithName("etcd-client"), nil),
+	}, nil
 }
 
 // newTLSConfig returns nil, for a connection without TLS, if no file is given.
@@ -86,7 +119,10 @@ func newDialOptions(t storagebackend.TransportConfig) ([]grpc.DialOption, error)
 	if err != nil {
 		return nil, err
 	}
+	reconnect := backoff.DefaultConfig
+	reconnect.BaseDelay, reconnect.MaxDelay = maxReconnectDelay/10, maxReconnectDelay
 	options := []grpc.DialOption{
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: connectTimeout}),
 		// Chained after the interceptors of etcd's client, which retry, so that each
 		// attempt is counted.
 		grpc.WithChainUnaryInterceptor(metrics.UnaryClientInterceptor()),
@@ -131,20 +167,3 @@ var clientMetrics = sync.OnceValues(func() (*grpcprom.ClientMetrics, error) {
 	}
 	return metrics, nil
 })
-
-func waitReady(conn *grpc.ClientConn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
-	defer cancel()
-	for {
-		state := conn.GetState()
-		switch state {
-		case connectivity.Ready:
-			return nil
-		case connectivity.Idle:
-			conn.Connect()
-		}
-		if !conn.WaitForStateChange(ctx, state) {
-			return fmt.Errorf("no connection after %v: it is in state %s", dialTimeout, state)
-		}
-	}
-}

@@ -6,7 +6,6 @@ package storage
 import (
 	"fmt"
 	"path"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -34,7 +33,7 @@ func newFence(getter generic.RESTOptionsGetter, config Config) (*fence.Fence, er
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Equal(slices.Sorted(slices.Values(servers)), slices.Sorted(slices.Values(storageConfig.Transport.ServerList))) {
+		if !sameServers(servers, storageConfig.Transport.ServerList) {
 			return nil, fmt.Errorf("--etcd-servers-overrides: %s and %s must be on the same etcd servers, because they are written in the same transactions", gr, config.Namespaces)
 		}
 		fenceConfig.Namespaced = append(fenceConfig.Namespaced, resource)

@@ -6,7 +6,9 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -76,6 +78,7 @@ func (o *Options) Validate() []error {
 		etcd.StorageConfig.Transport.ServerList = []string{"embedded"}
 	}
 	errs = append(errs, etcd.Validate()...)
+	errs = append(errs, o.validateServers()...)
 	if etcd.DeleteCollectionWorkers < 1 {
 		errs = append(errs, fmt.Errorf("--delete-collection-workers must be at least 1, not %d", etcd.DeleteCollectionWorkers))
 	}
@@ -103,6 +106,45 @@ func (o *Options) Validate() []error {
 	return errs
 }
 
+// validateServers returns an error for each server that the client could never
+// connect to, however long it waits.
+func (o *Options) validateServers() []error {
+	var errs []error
+	for _, server := range o.Etcd.StorageConfig.Transport.ServerList {
+		if err := validateServer(server); err != nil {
+			errs = append(errs, fmt.Errorf("--etcd-servers: %w", err))
+		}
+	}
+	// Validation of the library has returned the error, if there is one.
+	overrides, _ := options.ParseEtcdServersOverrides(o.Etcd.EtcdServersOverrides)
+	for _, override := range overrides {
+		for _, server := range override.Servers {
+			if err := validateServer(server); err != nil {
+				errs = append(errs, fmt.Errorf("--etcd-servers-overrides: %w", err))
+			}
+		}
+	}
+	return errs
+}
+
+func validateServer(server string) error {
+	scheme, rest, ok := strings.Cut(server, "://")
+	if !ok {
+		// etcd's client accepts HOST:PORT too.
+		scheme, rest = "http", server
+	}
+	switch scheme {
+	case "unix", "unixs":
+		return nil
+	case "http", "https":
+		u, err := url.Parse(scheme + "://" + rest)
+		if err == nil && u.Hostname() != "" && u.Port() != "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a URL like https://HOST:PORT", server)
+}
+
 // Config contains the parameters of ApplyTo that are not options.
 type Config struct {
 	// Scheme has the stored types. Each is stored in the preferred version of its
@@ -122,7 +164,9 @@ type Config struct {
 
 // ApplyTo adds to the server config the RESTOptionsGetter, the health and readiness
 // checks of etcd, the monitor of the database size and, with
-// --encryption-provider-config, the transformers of stored values.
+// --encryption-provider-config, the transformers of stored values. It does not wait
+// for the etcd servers, and neither do the stores: the server starts without them,
+// and is not ready before they have answered.
 func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	if o.Embedded() != (config.Embedded != nil) {
 		return errors.New("exactly one of the embedded etcd and --etcd-servers is required")
@@ -148,12 +192,11 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	if err != nil {
 		return err
 	}
-	if config.Embedded != nil {
-		err = applyEmbedded(&etcd, factory, config.Embedded, c)
-	} else {
-		err = etcd.ApplyWithStorageFactoryTo(factory, c)
-	}
+	clusters, err := newClusters(&etcd, config.Embedded)
 	if err != nil {
+		return err
+	}
+	if err := applyLibrary(&etcd, factory, clusters, c); err != nil {
 		return err
 	}
 	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
@@ -164,7 +207,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	c.RESTOptionsGetter = &restOptionsGetter{
 		library:     library,
 		options:     etcd,
-		connections: newConnections(config.Embedded),
+		connections: newConnections(config.Embedded, clusters),
 		fence:       fence,
 		unreadable:  config.Unreadable,
 	}

@@ -75,6 +75,12 @@ func TestValidate(t *testing.T) {
 		{flags: "--etcd-certfile=c --etcd-keyfile=k", want: []string{"--etcd-certfile needs --etcd-servers", "--etcd-keyfile needs --etcd-servers"}},
 		{flags: "--etcd-servers-overrides=/events#http://c:3", want: []string{"--etcd-servers-overrides needs --etcd-servers"}},
 		{flags: "--etcd-servers=http://a:1 --etcd-servers-overrides=events", want: []string{"--etcd-servers-overrides invalid"}},
+		{flags: "--etcd-servers=a:1,https://[::1]:2,unix:///tmp/etcd.sock"},
+		{flags: "--etcd-servers=http://a", want: []string{`--etcd-servers: "http://a" is not a URL like https://HOST:PORT`}},
+		{flags: "--etcd-servers=a", want: []string{`--etcd-servers: "a" is not a URL`}},
+		{flags: "--etcd-servers=https://:1", want: []string{`--etcd-servers: "https://:1" is not a URL`}},
+		{flags: "--etcd-servers=ftp://a:1", want: []string{`--etcd-servers: "ftp://a:1" is not a URL`}},
+		{flags: "--etcd-servers=http://a:1 --etcd-servers-overrides=/pods#http://b", want: []string{`--etcd-servers-overrides: "http://b" is not a URL`}},
 		{flags: "--storage-backend=etcd2", want: []string{"--storage-backend invalid"}},
 		{flags: "--storage-media-type=text/plain", want: []string{`--storage-media-type "text/plain" invalid`}},
 		{flags: "--delete-collection-workers=0", want: []string{"--delete-collection-workers must be at least 1, not 0"}},
@@ -133,6 +139,11 @@ func TestApplyToRefuses(t *testing.T) {
 			}
 		}, want: "more than the 127"},
 		"encryption config": {flags: "--encryption-provider-config=" + unreadable, want: "--encryption-provider-config: "},
+		"missing TLS file": {
+			flags:  "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=/does/not/exist",
+			change: func(c *storage.Config) { c.Embedded = nil },
+			want:   "reading the TLS files for etcd: open /does/not/exist",
+		},
 		"split": {
 			flags:  "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides=tenancy.borough.io/pods#http://127.0.0.1:2",
 			change: func(c *storage.Config) { c.Embedded = nil },
@@ -177,7 +188,7 @@ func TestEmbeddedHealth(t *testing.T) {
 	}{
 		{"healthz", c.HealthzChecks, []string{"etcd"}},
 		{"livez", c.LivezChecks, []string{"etcd"}},
-		{"readyz", c.ReadyzChecks, []string{"etcd", "etcd-readiness"}},
+		{"readyz", c.ReadyzChecks, []string{"etcd", "etcd-readiness", "etcd-reached"}},
 	} {
 		got := map[string]bool{}
 		for _, check := range endpoint.checks {
@@ -226,22 +237,6 @@ func TestEmbeddedSizeMetric(t *testing.T) {
 		}
 	}
 	t.Error("there is no apiserver_storage_size_bytes")
-}
-
-// TestMissingTLSFile shows the error if the client cannot be created.
-func TestMissingTLSFile(t *testing.T) {
-	options := parse(t, "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=/does/not/exist")
-	options.Etcd.SkipHealthEndpoints = true
-	c := storagetest.NewServerConfig(t, options, storagetest.NewConfig(nil))
-	restOptions, err := c.RESTOptionsGetter.GetRESTOptions(tenancy.Resource("pods"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	object := func() runtime.Object { return &tenancy.Pod{} }
-	_, _, err = restOptions.Decorator(restOptions.StorageConfig, "/"+restOptions.ResourcePrefix, nil, object, object, nil, nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "/does/not/exist") || !strings.Contains(err.Error(), "pods.tenancy.borough.io") {
-		t.Errorf("got %v, want an error that names the resource and the file", err)
-	}
 }
 
 // TestCloseWhileWatched closes the member before the stores, which is the wrong order,

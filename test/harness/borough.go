@@ -55,7 +55,13 @@ func (b *Borough) Start(ctx context.Context) error {
 
 // StartServer starts or restarts the server, and returns once it is ready.
 func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
-	path, err := Binary("borough-apiserver")
+	return b.StartServerUntil(ctx, "/readyz", flags...)
+}
+
+// StartServerUntil starts or restarts the server, and returns once a GET of the path
+// returns 200.
+func (b *Borough) StartServerUntil(ctx context.Context, path string, flags ...string) error {
+	program, err := Binary("borough-apiserver")
 	if err != nil {
 		return err
 	}
@@ -64,16 +70,21 @@ func (b *Borough) StartServer(ctx context.Context, flags ...string) error {
 			return err
 		}
 	}
-	b.Server, err = StartProcess(path, append(b.ServerFlags(), flags...)...)
+	b.Server, err = StartProcess(program, append(b.ServerFlags(), flags...)...)
 	if err != nil {
 		return err
 	}
+	return b.AwaitServer(ctx, path)
+}
+
+// AwaitServer returns once a GET of the path returns 200.
+func (b *Borough) AwaitServer(ctx context.Context, path string) error {
 	return b.Server.Await(ctx, func(ctx context.Context) error {
 		config, err := b.LoadConfig("admin")
 		if err != nil {
 			return err
 		}
-		return GetOK(ctx, config, "/readyz", nil)
+		return GetOK(ctx, config, path, nil)
 	})
 }
 

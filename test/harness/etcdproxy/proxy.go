@@ -97,15 +97,21 @@ func (p *Proxy) Serve() error {
 }
 
 // Cut closes all connections and stops serving, as if the member had died.
+// If it does not serve, nothing happens.
 func (p *Proxy) Cut() error {
+	if p.serving == nil {
+		return nil
+	}
 	p.server.Stop()
-	if err := <-p.serving; err != nil {
+	err := <-p.serving
+	p.serving = nil
+	if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // it had not begun
 		return fmt.Errorf("forward to etcd: %w", err)
 	}
 	return nil
 }
 
-// Close stops a proxy that serves, and closes its connection to the member.
+// Close stops the proxy and closes its connection to the member.
 func (p *Proxy) Close() error { return errors.Join(p.Cut(), p.member.Close()) }
 
 // message is a message of a response, and when to deliver it.

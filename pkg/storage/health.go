@@ -1,0 +1,86 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
+	encryptionmetrics "k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
+)
+
+// applyLibrary does what ApplyWithStorageFactoryTo of the library's options does,
+// except for the health checks and the metrics: those of the library dial, for up to
+// 20 s, and do not know the embedded member.
+func applyLibrary(etcd *options.EtcdOptions, factory serverstorage.StorageFactory, clusters clusters, c *genericapiserver.Config) error {
+	if err := applyEncryption(etcd, c); err != nil {
+		return fmt.Errorf("--encryption-provider-config: %w", err)
+	}
+	withoutHealth := *etcd
+	withoutHealth.SkipHealthEndpoints = true
+	if err := withoutHealth.ApplyWithStorageFactoryTo(factory, c); err != nil {
+		return err
+	}
+	if reloaded, ok := c.ResourceTransformers.(healthz.HealthChecker); ok && etcd.EncryptionProviderConfigAutomaticReload && !etcd.SkipHealthEndpoints {
+		c.HealthzChecks = append(c.HealthzChecks, reloaded)
+		c.ReadyzChecks = append(c.ReadyzChecks, reloaded)
+	}
+	metrics.SetStorageMonitorGetter(clusters.monitors)
+	if !etcd.SkipHealthEndpoints {
+		addChecks(etcd, clusters, c)
+	}
+	return c.AddPostStartHook("await-etcd", func(hook genericapiserver.PostStartHookContext) error {
+		// In the background: a hook that does not return is a failed check of /livez.
+		for _, cluster := range clusters {
+			go cluster.await(hook.Context, etcd.StorageConfig.ReadycheckTimeout)
+		}
+		go func() {
+			<-c.DrainedNotify()
+			clusters.close()
+		}()
+		return nil
+	})
+}
+
+// addChecks adds the checks that the library adds. In addition, a server that has
+// never reached etcd is not ready, even for a probe that leaves out the others.
+func addChecks(etcd *options.EtcdOptions, clusters clusters, c *genericapiserver.Config) {
+	for i, cluster := range clusters {
+		health, ready, reached := "etcd", "etcd-readiness", "etcd-reached"
+		if i > 0 {
+			health, ready, reached = fmt.Sprintf("etcd-override-%d", i-1), fmt.Sprintf("etcd-override-readiness-%d", i-1), fmt.Sprintf("etcd-override-reached-%d", i-1)
+		}
+		c.AddHealthChecks(cluster.check(health, "etcd", etcd.StorageConfig.HealthcheckTimeout))
+		c.AddReadyzChecks(
+			cluster.check(ready, "etcd-readiness", etcd.StorageConfig.ReadycheckTimeout),
+			cluster.checkReached(reached, "etcd-reached", etcd.StorageConfig.ReadycheckTimeout))
+	}
+}
+
+// applyEncryption loads a static encryption config, because the library adds its
+// health checks only together with the etcd checks, which dial. A config that is
+// reloaded is left to the library.
+func applyEncryption(etcd *options.EtcdOptions, c *genericapiserver.Config) error {
+	file := etcd.EncryptionProviderConfigFilepath
+	if file == "" || etcd.EncryptionProviderConfigAutomaticReload || c.ResourceTransformers != nil {
+		return nil
+	}
+	config, err := encryptionconfig.LoadEncryptionConfig(wait.ContextForChannel(c.DrainedNotify()), file, false, c.APIServerID)
+	if err != nil {
+		return err
+	}
+	encryptionmetrics.RecordEncryptionConfigLastConfigInfo(c.APIServerID, config.EncryptionFileContentHash)
+	c.ResourceTransformers = encryptionconfig.StaticTransformers(config.Transformers)
+	if !etcd.SkipHealthEndpoints {
+		c.HealthzChecks = append(c.HealthzChecks, config.HealthChecks...)
+		c.ReadyzChecks = append(c.ReadyzChecks, config.HealthChecks...)
+	}
+	return nil
+}
