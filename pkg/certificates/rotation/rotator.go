@@ -4,14 +4,10 @@
 package rotation
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -21,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,14 +24,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 )
 
 // syncTimeout bounds the wait for a cluster that does not answer.
 const syncTimeout = 15 * time.Second
-
-var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
 // Config has the names of the objects and the parameters of the certificates.
 type Config struct {
@@ -50,9 +42,7 @@ type Config struct {
 	Lifetime time.Duration
 }
 
-// Rotator creates and renews the certificate. Each replica runs one: a write names
-// the version of the Secret that it is based on, and after a conflict the replica
-// reads again.
+// Rotator creates and renews the certificate. Each replica runs one.
 type Rotator struct {
 	config     Config
 	policy     policy
@@ -62,18 +52,16 @@ type Rotator struct {
 	apiService cache.SharedInformer
 	// changed has a token if the Secret or the APIService has changed.
 	changed chan struct{}
-	// syncing serializes calls of sync.
-	syncing sync.Mutex
-	// trustedSince is, by raw certificate of a CA, since when the APIService has had
-	// it.
-	trustedSince map[string]time.Time
-	insecure     bool // the APIService has insecureSkipTLSVerify
+	trust   trust // used by sync
 
 	mu sync.Mutex
-	// bundle is what is served: at first a temporary certificate.
+	// bundle has the certificate that is served, and the next one. kube-apiserver has
+	// trusted them.
 	bundle bundle
-	// ready is set when the cluster has accepted what is served.
-	ready     bool
+	// created is a certificate that is not in the Secret yet. It is served as long as
+	// there is no other.
+	created   *pair
+	insecure  bool  // the APIService has insecureSkipTLSVerify
 	err       error // of the last sync
 	listeners []dynamiccertificates.Listener
 }
@@ -94,8 +82,7 @@ func NewRotator(config Config, client kubernetes.Interface, dynamic dynamic.Inte
 		changed: make(chan struct{}, 1),
 		err:     errors.New("the cluster has not answered yet"),
 	}
-	var err error
-	if r.bundle.serving, err = r.policy.create(time.Now()); err != nil {
+	if _, err := r.create(time.Now()); err != nil {
 		return nil, fmt.Errorf("create a temporary serving certificate: %w", err)
 	}
 	secrets, services := client.CoreV1().Secrets(config.Secret.Namespace), dynamic.Resource(apiServices)
@@ -149,7 +136,11 @@ func (r *Rotator) Name() string { return "serving-cert::secret/" + r.config.Secr
 func (r *Rotator) CurrentCertKeyContent() (cert, key []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.bundle.serving.certPEM, r.bundle.serving.keyPEM
+	served := r.bundle.serving
+	if served == nil {
+		served = r.created
+	}
+	return served.certPEM, served.keyPEM
 }
 
 // AddListener adds a listener, which is notified of each new certificate.
@@ -163,12 +154,12 @@ func (r *Rotator) AddListener(listener dynamiccertificates.Listener) {
 // the cluster. Run does all.
 func (r *Rotator) RunOnce(context.Context) error { return nil }
 
-// Ready returns what the server waits for, until it serves a certificate that the
-// cluster has accepted.
+// Ready returns what the server waits for, until it serves a certificate that
+// kube-apiserver trusts.
 func (r *Rotator) Ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ready {
+	if r.bundle.serving != nil || r.insecure {
 		return nil
 	}
 	return fmt.Errorf("no certificate that kube-apiserver trusts yet, will retry: %w", r.err)
@@ -196,32 +187,35 @@ func (r *Rotator) Run(ctx context.Context, _ int) {
 	retry, reported := backoff, ""
 	for {
 		next, err := r.sync(ctx)
+		changed := r.changed
+		switch {
+		case err == nil:
+			retry, reported = backoff, ""
+		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+			changed = nil // by another replica, which may not have finished
+		case ctx.Err() == nil && err.Error() != reported:
+			reported = err.Error()
+			logger.Error(err, "Failed to update the serving certificate, will retry until it succeeds")
+		}
 		if err != nil {
 			next = time.Now().Add(retry.Step())
-			if ctx.Err() == nil && err.Error() != reported {
-				reported = err.Error()
-				logger.Error(err, "Failed to update the serving certificate, will retry until it succeeds")
-			}
-		} else {
-			retry, reported = backoff, ""
 		}
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-r.changed:
+		case <-changed:
 			timer.Stop()
 		case <-timer.C:
 		}
 	}
 }
 
-// sync brings the Secret, the APIService and the certificate that is served up to
-// date, in this order. It returns when to call it again.
+// sync brings the APIService, the Secret and the certificate that is served up to
+// date, in this order. It returns when to call it again, or a conflict if another
+// replica has written the Secret or the APIService. Only Run calls it.
 func (r *Rotator) sync(ctx context.Context) (next time.Time, err error) {
-	r.syncing.Lock()
-	defer r.syncing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	defer func() {
@@ -229,80 +223,90 @@ func (r *Rotator) sync(ctx context.Context) (next time.Time, err error) {
 		defer r.mu.Unlock()
 		r.err = err
 	}()
-	for {
-		// The APIService is read before the Secret and written after it, so that it
-		// cannot get a CA that another replica has replaced in between.
-		service, err := r.readAPIService(ctx)
-		if err != nil {
-			return time.Time{}, err
-		}
-		r.noteInsecure(ctx, service.insecure)
-		stored, next, err := r.syncSecret(ctx, service.trustedSince)
-		if err != nil {
-			return time.Time{}, err
-		}
-		err = r.updateCABundle(ctx, service, stored)
-		if apierrors.IsConflict(err) {
-			continue
-		}
-		if err == nil || !service.trustedSince(stored.serving.ca).IsZero() {
-			r.serve(stored)
-		}
-		return next, err
+	// The Secret is read before the APIService, so the CA of a certificate that a
+	// replica has stored is in the caBundle.
+	secret, secretErr := r.readSecret(ctx)
+	service, err := r.readAPIService(ctx)
+	if err != nil {
+		return time.Time{}, err
 	}
+	now := time.Now()
+	if r.setInsecure(ctx, service.insecure) {
+		// There is no caBundle that could say which certificate is trusted, and
+		// kube-apiserver would reject one.
+		return now.Add(time.Hour), nil
+	}
+	if secretErr != nil {
+		return time.Time{}, secretErr
+	}
+
+	r.trust.observe(service.cas, now)
+	served := r.served()
+	stored, ignored := r.policy.readBundle(secret, service.cas, now)
+	if stored.serving == nil && r.policy.verify(served.serving, now) == nil {
+		stored = served
+	}
+	wanted, next, err := r.policy.advance(stored, now, r.trust.trustedSince, r.create)
+	if err != nil {
+		return time.Time{}, err
+	}
+	cas, change := r.trust.want(wanted.cas(), r.policy.grace(), now)
+	err = r.writeAPIService(ctx, service, cas)
+	if err == nil {
+		err = r.writeSecret(ctx, secret, wanted.data(cas), ignored)
+	}
+	if err != nil {
+		// What is stored can still be served.
+		if stored.serving != nil && contains(service.cas, stored.serving.ca) {
+			r.serve(stored, service.cas, now)
+		}
+		return time.Time{}, err
+	}
+	settled := r.serve(wanted, cas, now)
+	r.mu.Lock()
+	r.created = nil
+	r.mu.Unlock()
+	return earliest(next, change, settled), nil
 }
 
-// syncSecret brings the Secret up to date and returns its content.
-func (r *Rotator) syncSecret(ctx context.Context, trustedSince func(*x509.Certificate) time.Time) (bundle, time.Time, error) {
-	secrets := r.client.CoreV1().Secrets(r.config.Secret.Namespace)
-	for {
-		secret, err := secrets.Get(ctx, r.config.Secret.Name, metav1.GetOptions{})
-		absent := apierrors.IsNotFound(err)
-		if err != nil && !absent {
-			return bundle{}, time.Time{}, fmt.Errorf("read the secret of the serving certificate: %w", err)
-		}
-		if absent {
-			secret = &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: r.config.Secret.Name, Namespace: r.config.Secret.Namespace},
-				Type:       corev1.SecretTypeTLS,
-			}
-		}
-		// If the Secret was deleted or damaged, the certificate in use is still valid.
-		wanted, next, err := r.policy.advance(readBundle(secret).repaired(r.current()), time.Now(), trustedSince)
-		if err != nil {
-			return bundle{}, time.Time{}, err
-		}
-		data := wanted.data()
-		if maps.EqualFunc(secret.Data, data, bytes.Equal) {
-			return wanted, next, nil
-		}
-		secret.Data = data
-		if absent {
-			_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
-		} else {
-			_, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
-		}
-		switch {
-		case err == nil:
-			klog.FromContext(ctx).Info("Updated the secret of the serving certificate", "nextChange", next)
-			return wanted, next, nil
-		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err):
-			return bundle{}, time.Time{}, fmt.Errorf("write the secret of the serving certificate: %w", err)
-		}
-		// Another replica has written it.
+// create returns the certificate that is not in the Secret yet, or creates one.
+func (r *Rotator) create(now time.Time) (*pair, error) {
+	if r.policy.verify(r.created, now) == nil {
+		return r.created, nil
 	}
+	created, err := r.policy.create(now)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.created = created
+	return created, nil
 }
 
-func (r *Rotator) current() bundle {
+func (r *Rotator) served() bundle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bundle
 }
 
-func (r *Rotator) serve(b bundle) {
+// serve serves the certificate in the bundle. But while kube-apiserver, which trusts
+// cas, has no time to load its CA, a certificate that is served and verifies is kept;
+// serve then returns when to call it again.
+func (r *Rotator) serve(b bundle, cas []*x509.Certificate, now time.Time) (settled time.Time) {
+	served := r.served().serving
+	changed := served == nil || !served.cert.Equal(b.serving.cert)
+	if changed && r.policy.verify(served, now) == nil && contains(cas, served.ca) {
+		since := r.trust.trustedSince(b.serving.ca)
+		if since.IsZero() {
+			since = now
+		}
+		if until := earliest(since.Add(r.policy.settle()), served.cert.NotAfter); now.Before(until) {
+			b.serving, changed, settled = served, false, until
+		}
+	}
 	r.mu.Lock()
-	changed := r.bundle.serving == nil || !bytes.Equal(r.bundle.serving.certPEM, b.serving.certPEM)
-	r.bundle, r.ready = b, true
+	r.bundle = b
 	listeners := r.listeners
 	r.mu.Unlock()
 	if changed {
@@ -310,66 +314,18 @@ func (r *Rotator) serve(b bundle) {
 			listener.Enqueue()
 		}
 	}
+	return settled
 }
 
-// noteInsecure logs when insecureSkipTLSVerify is set.
-func (r *Rotator) noteInsecure(ctx context.Context, insecure bool) {
-	if insecure && !r.insecure {
+// setInsecure records whether the APIService has insecureSkipTLSVerify, and logs when
+// that is set. It returns it.
+func (r *Rotator) setInsecure(ctx context.Context, insecure bool) bool {
+	r.mu.Lock()
+	set := insecure && !r.insecure
+	r.insecure = insecure
+	r.mu.Unlock()
+	if set {
 		klog.FromContext(ctx).Info("The APIService has insecureSkipTLSVerify: kube-apiserver does not verify the serving certificate, and accepts no caBundle")
 	}
-	r.insecure = insecure
-}
-
-// serviceTrust is what the APIService trusts.
-type serviceTrust struct {
-	caBundle        []byte
-	insecure        bool // insecureSkipTLSVerify
-	resourceVersion string
-	since           map[string]time.Time
-}
-
-// trustedSince returns since when the APIService has had a CA, or zero.
-func (t serviceTrust) trustedSince(ca *x509.Certificate) time.Time { return t.since[string(ca.Raw)] }
-
-func (r *Rotator) readAPIService(ctx context.Context) (serviceTrust, error) {
-	service, err := r.dynamic.Resource(apiServices).Get(ctx, r.config.APIService, metav1.GetOptions{})
-	if err != nil {
-		return serviceTrust{}, fmt.Errorf("read the APIService: %w", err)
-	}
-	// A caBundle that cannot be read trusts no CA, and is replaced.
-	encoded, _, _ := unstructured.NestedString(service.Object, "spec", "caBundle")
-	text, _ := base64.StdEncoding.DecodeString(encoded)
-	cas, _ := certutil.ParseCertsPEM(text)
-	since := make(map[string]time.Time, len(cas))
-	for _, ca := range cas {
-		if since[string(ca.Raw)] = r.trustedSince[string(ca.Raw)]; since[string(ca.Raw)].IsZero() {
-			since[string(ca.Raw)] = time.Now()
-		}
-	}
-	r.trustedSince = since
-	insecure, _, _ := unstructured.NestedBool(service.Object, "spec", "insecureSkipTLSVerify")
-	return serviceTrust{text, insecure, service.GetResourceVersion(), since}, nil
-}
-
-// updateCABundle writes the CAs into the APIService. It returns a conflict if the
-// APIService has changed since it was read.
-func (r *Rotator) updateCABundle(ctx context.Context, service serviceTrust, b bundle) error {
-	want := b.trustPEM()
-	// With insecureSkipTLSVerify, kube-apiserver rejects a caBundle.
-	if service.insecure || bytes.Equal(service.caBundle, want) {
-		return nil
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": service.resourceVersion},
-		"spec":     map[string]any{"caBundle": want},
-	})
-	if err != nil {
-		return fmt.Errorf("encode the CA bundle: %w", err)
-	}
-	_, err = r.dynamic.Resource(apiServices).Patch(ctx, r.config.APIService, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "borough-apiserver"})
-	if err != nil {
-		return fmt.Errorf("write the CA bundle of the APIService: %w", err)
-	}
-	klog.FromContext(ctx).Info("Updated the caBundle of the APIService", "certificates", len(b.trusted))
-	return nil
+	return insecure
 }

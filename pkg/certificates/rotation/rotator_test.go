@@ -5,171 +5,29 @@ package rotation
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/borough-io/borough/test/poll"
 )
-
-var config = Config{
-	Secret:     types.NamespacedName{Namespace: "borough-system", Name: "borough-apiserver-tls"},
-	APIService: "v1.tenancy.borough.io",
-	Hosts:      hosts,
-	Lifetime:   time.Hour,
-}
-
-// cluster is the part of the cluster that a Rotator uses: a Secret and an APIService.
-type cluster struct {
-	client  *fake.Clientset
-	dynamic *dynamicfake.FakeDynamicClient
-}
-
-func newCluster(objects ...runtime.Object) cluster {
-	return cluster{fake.NewClientset(), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{apiServices: "APIServiceList"}, objects...)}
-}
-
-// again is the same cluster through other clients: a fake one serves one request at
-// a time.
-func (c cluster) again() cluster {
-	other := newCluster()
-	other.client.PrependReactor("*", "*", clienttesting.ObjectReaction(c.client.Tracker()))
-	other.dynamic.PrependReactor("*", "*", clienttesting.ObjectReaction(c.dynamic.Tracker()))
-	return other
-}
-
-func newAPIService() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiregistration.k8s.io/v1",
-		"kind":       "APIService",
-		"metadata":   map[string]any{"name": config.APIService, "resourceVersion": "1"},
-		"spec":       map[string]any{"group": "tenancy.borough.io", "version": "v1"},
-	}}
-}
-
-func (c cluster) rotator(t *testing.T) *Rotator {
-	t.Helper()
-	k, err := NewRotator(config, c.client, c.dynamic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func (c cluster) secret(t *testing.T) *corev1.Secret {
-	t.Helper()
-	secret, err := c.client.CoreV1().Secrets(config.Secret.Namespace).Get(t.Context(), config.Secret.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return secret
-}
-
-func (c cluster) setSecret(t *testing.T, data map[string][]byte) {
-	t.Helper()
-	secret := c.secret(t)
-	secret.Data = data
-	if _, err := c.client.CoreV1().Secrets(config.Secret.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c cluster) caBundle(t *testing.T) []byte {
-	t.Helper()
-	service, err := c.dynamic.Resource(apiServices).Get(t.Context(), config.APIService, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, _, _ := unstructured.NestedString(service.Object, "spec", "caBundle")
-	text, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-func (c cluster) setCABundle(t *testing.T, text []byte) {
-	t.Helper()
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": text}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.dynamic.Resource(apiServices).Patch(t.Context(), config.APIService, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// before has something happen when such a request is about to be served. An
-// error of it is the answer.
-func before(client *clienttesting.Fake, verb, resource string, do func() error) {
-	var once sync.Once
-	client.PrependReactor(verb, resource, func(clienttesting.Action) (handled bool, _ runtime.Object, err error) {
-		once.Do(func() { err = do() })
-		return err != nil, nil, err
-	})
-}
-
-func syncNow(t *testing.T, k *Rotator) error {
-	_, err := k.sync(t.Context())
-	return err
-}
-
-func runOnce(t *testing.T, rotators ...*Rotator) {
-	t.Helper()
-	for _, k := range rotators {
-		if err := syncNow(t, k); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// wantInStep fails the test unless the rotators serve what the Secret holds and
-// the APIService trusts it.
-func (c cluster) wantInStep(t *testing.T, rotators ...*Rotator) {
-	t.Helper()
-	secret := c.secret(t)
-	for i, k := range rotators {
-		if cert, key := k.CurrentCertKeyContent(); !bytes.Equal(cert, secret.Data[corev1.TLSCertKey]) || !bytes.Equal(key, secret.Data[corev1.TLSPrivateKeyKey]) {
-			t.Errorf("rotator %d does not serve what the Secret holds", i)
-		}
-	}
-	if got, want := c.caBundle(t), secret.Data[trustKey]; !bytes.Equal(got, want) {
-		t.Errorf("the APIService trusts\n%s\nwant\n%s", got, want)
-	}
-	serving := readBundle(secret).serving
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(c.caBundle(t))
-	if _, err := serving.cert.Verify(x509.VerifyOptions{DNSName: hosts[0], Roots: pool}); err != nil {
-		t.Errorf("the APIService does not trust what is served: %v", err)
-	}
-}
-
-func conflict() error {
-	return apierrors.NewConflict(corev1.Resource("any"), "any", errors.New("another client has written it"))
-}
 
 // TestTwoRotators has one rotator act in the middle of what another one does. One
 // wins, the other adopts what it made.
@@ -203,20 +61,106 @@ func TestTwoRotators(t *testing.T) {
 		runOnce(t, a)
 		c.wantInStep(t, a)
 	})
-	t.Run("one writes an outdated CA", func(t *testing.T) {
+	t.Run("both have a CA trusted", func(t *testing.T) {
 		c := newCluster(newAPIService())
+		runOnce(t, c.rotator(t))
+		c.setSecret(t, nil)
 		other := c.again()
 		a, b := c.rotator(t), other.rotator(t)
-		// Before a updates the APIService, b finds the Secret damaged, creates new
-		// certificates and updates the APIService.
 		before(&c.dynamic.Fake, "patch", "apiservices", func() error {
-			other.setSecret(t, nil)
-			runOnce(t, b)
-			return conflict() // for the version that a has read
+			return errors.Join(syncNow(t, b), conflict()) // for the version that a has read
 		})
 		runOnce(t, a, b)
 		c.wantInStep(t, a, b)
+		if got := len(c.trusted(t)); got != 2 {
+			t.Errorf("%d CAs are trusted, not those of the certificate and of the one before", got)
+		}
 	})
+}
+
+// TestOrder checks that a certificate is in the Secret only after its CA is in the
+// caBundle, also for a rotator that reads in between.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(newAPIService())
+		other := c.again()
+		a, b := c.rotator(t), other.rotator(t)
+		for _, verb := range []string{"create", "update"} {
+			other.client.PrependReactor(verb, "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				data := action.(clienttesting.CreateAction).GetObject().(*corev1.Secret).Data
+				if got := c.caBundle(t); !bytes.Equal(got, data[trustKey]) {
+					t.Errorf("%s of the Secret before the caBundle has its CAs", verb)
+				}
+				return false, nil, nil
+			})
+		}
+		runOnce(t, b, a)
+		time.Sleep(config.Lifetime * 2 / 3)
+		var created []byte
+		before(&c.client.Fake, "get", "secrets", func() error {
+			runOnce(t, b)
+			created = b.served().next.certPEM
+			return nil
+		})
+		runOnce(t, a, b)
+		if !bytes.Equal(c.secret(t).Data[nextCertKey], created) {
+			t.Error("the next certificate was replaced")
+		}
+		if got := len(c.trusted(t)); got != 2 {
+			t.Errorf("%d CAs are trusted", got)
+		}
+	})
+}
+
+// TestSecretNotWritten checks that retries do not replace the CAs that are trusted.
+func TestSecretNotWritten(t *testing.T) {
+	c := newCluster(newAPIService())
+	a, b := c.rotator(t), c.rotator(t)
+	runOnce(t, a)
+	c.setSecret(t, nil)
+	c.client.PrependReactor("update", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), config.Secret.Name, errors.New("no"))
+	})
+	for range 5 {
+		if err := syncNow(t, b); !apierrors.IsForbidden(err) || b.Ready() == nil {
+			t.Fatalf("error %v, ready %v, although the Secret cannot be written", err, b.Ready())
+		}
+	}
+	if got := len(c.trusted(t)); got != 2 {
+		t.Errorf("%d CAs are trusted, not that of a and one of b", got)
+	}
+	c.wantTrusted(t, a)
+}
+
+// TestCABundleNotWritten starts a rotator that may not write the caBundle, which has a
+// CA too many. The certificate in the Secret is trusted all the same.
+func TestCABundleNotWritten(t *testing.T) {
+	c := newCluster(newAPIService())
+	a, b := c.rotator(t), c.rotator(t)
+	runOnce(t, a)
+	c.setCABundle(t, slices.Concat(c.caBundle(t), encode(foreign(t, maxTrusted))))
+	c.dynamic.PrependReactor("patch", "apiservices", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("apiservices"), config.APIService, errors.New("no"))
+	})
+	if err := syncNow(t, b); !apierrors.IsForbidden(err) || b.Ready() != nil {
+		t.Errorf("error %v, ready %v", err, b.Ready())
+	}
+	c.wantTrusted(t, a, b)
+}
+
+// TestReplaceImmediately follows docs/deploy.md: clear the caBundle while no server
+// runs.
+func TestReplaceImmediately(t *testing.T) {
+	c := newCluster(newAPIService())
+	runOnce(t, c.rotator(t))
+	leaked := c.trusted(t)[0]
+	c.setCABundle(t, nil)
+	a, b := c.rotator(t), c.rotator(t)
+	runOnce(t, a, b)
+	c.wantInStep(t, a, b)
+	if got := c.trusted(t); len(got) != 1 || contains(got, leaked) {
+		t.Errorf("%d CAs are trusted, not only that of the new certificate", len(got))
+	}
 }
 
 // TestPatchHasVersion checks that a patch names the version of the APIService, by
@@ -253,6 +197,10 @@ func TestRepair(t *testing.T) {
 		"Secret emptied":      func(t *testing.T) { c.setSecret(t, nil) },
 		"caBundle of garbage": func(t *testing.T) { c.setCABundle(t, []byte("garbage")) },
 		"no caBundle":         func(t *testing.T) { c.setCABundle(t, nil) },
+		"all of it": func(t *testing.T) {
+			c.setSecret(t, nil)
+			c.setCABundle(t, nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			damage(t)
@@ -277,14 +225,14 @@ func TestUntrustedCertificate(t *testing.T) {
 	c.dynamic.PrependReactor("patch", "apiservices", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("apiservices"), config.APIService, errors.New("no"))
 	})
-	if err := syncNow(t, b); err == nil { // it knows nothing of what is served
-		t.Error("no error although the APIService cannot be updated")
+	// b does not know what is served, and cannot have another certificate trusted.
+	if err := syncNow(t, b); err == nil || b.Ready() == nil {
+		t.Errorf("error %v, ready %v, although the APIService cannot be updated", err, b.Ready())
 	}
-	if err := syncNow(t, a); err == nil {
-		t.Error("no error although the APIService cannot be updated")
-	}
+	runOnce(t, a, b)
+	c.wantInStep(t, a, b)
 	if now, _ := a.CurrentCertKeyContent(); !bytes.Equal(now, served) {
-		t.Error("serves what the APIService does not trust")
+		t.Error("another certificate is served, without need")
 	}
 }
 
@@ -316,36 +264,6 @@ func TestNoAPIService(t *testing.T) {
 	}
 	wantReady(t, k, "")
 	c.wantInStep(t, k)
-}
-
-// run runs the rotator until the returned function is called, at the latest until the
-// test ends.
-func (c cluster) run(t *testing.T, k *Rotator, ctx context.Context) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		k.Run(ctx, 1)
-	}()
-	stop = func() {
-		cancel()
-		<-done
-	}
-	t.Cleanup(stop)
-	return stop
-}
-
-// wantReady waits until the rotator is ready or, with a text, waits for that.
-func wantReady(t *testing.T, k *Rotator, text string) {
-	t.Helper()
-	poll.Eventually(t, func() string {
-		err := k.Ready()
-		if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
-			return fmt.Sprintf("ready: %v", err)
-		}
-		return ""
-	})
 }
 
 // TestClusterUnreachable starts before the cluster can be reached: the rotator has a
@@ -400,6 +318,9 @@ func TestInsecureSkipTLSVerify(t *testing.T) {
 	c.dynamic.PrependReactor("patch", "apiservices", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewInvalid(schema.GroupKind{}, config.APIService, nil)
 	})
+	// A certificate that cannot be verified by a caBundle is not adopted.
+	forged := forge(t, time.Now(), config.Lifetime, asCreated)
+	c.setSecret(t, map[string][]byte{corev1.TLSCertKey: forged.certPEM, corev1.TLSPrivateKeyKey: forged.keyPEM})
 	restarted := c.rotator(t)
 	for _, k := range []*Rotator{running, restarted} {
 		runOnce(t, k)
@@ -409,6 +330,9 @@ func TestInsecureSkipTLSVerify(t *testing.T) {
 	}
 	c.dynamic.ReactionChain = c.dynamic.ReactionChain[1:]
 	insecure(false)
-	runOnce(t, running, restarted, running)
+	runOnce(t, restarted, running)
 	c.wantInStep(t, running, restarted)
+	if contains(c.trusted(t), forged.ca) {
+		t.Error("a CA that was in the Secret is trusted")
+	}
 }

@@ -19,8 +19,9 @@ import (
 )
 
 // TestCertificates runs two servers with certificates that are valid for a
-// minute. It damages the Secret and the APIService, and follows a rotation
-// until the first CA is no longer trusted, while clients read, write and watch.
+// minute. It damages the Secret and the APIService, has a user who may write the
+// Secret replace its content, and follows a rotation until the first CA is no longer
+// trusted, while clients read, write and watch.
 func TestCertificates(t *testing.T) {
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
 	d := deploy(t, cluster, 2, "--serving-cert-lifetime=60s")
@@ -42,6 +43,12 @@ func TestCertificates(t *testing.T) {
 		}
 		await(t, "Secret to be repaired", d.inStep)
 	})
+	for name, content := range hostileContents(t) {
+		t.Run("Secret with "+name, func(t *testing.T) {
+			d.replaceSecret(t, content)
+			await(t, "Secret to be restored", d.inStep)
+		})
+	}
 	t.Run("rotated", func(t *testing.T) {
 		monitor.awaitCert(t)
 		await(t, "CA that expired to leave", func(ctx context.Context) error {
@@ -56,15 +63,40 @@ func TestCertificates(t *testing.T) {
 	monitor.stop(t)
 	clients.stop(t)
 
+	// A server that starts knows only what is in the Secret and in the APIService.
+	for name, content := range hostileContents(t) {
+		t.Run("started with "+name, func(t *testing.T) {
+			for _, s := range d.servers {
+				s.stop(t)
+			}
+			d.replaceSecret(t, content)
+			for _, s := range d.servers {
+				s.start(t)
+			}
+			await(t, "servers to be in step", d.inStep)
+			trusted, err := d.trusted(t.Context())
+			if err == nil {
+				err = trusted.check()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			d.awaitAPI(t)
+		})
+	}
+
 	// Until the server restores it, kube-apiserver can't verify any server.
 	for name, caBundle := range map[string][]byte{
 		"caBundle of garbage": []byte("garbage"),
-		"caBundle of another": newCA(t).CertPEM,
+		"caBundle of 300":     foreignCAs(t, 300),
 		"no caBundle":         nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d.trust(t, caBundle)
 			await(t, "caBundle to be repaired", d.inStep)
+			if trusted, err := d.trusted(t.Context()); err != nil || len(trusted) > 3 {
+				t.Errorf("the caBundle has %d CAs: %v", len(trusted), err)
+			}
 			d.awaitAPI(t)
 		})
 	}
@@ -117,6 +149,9 @@ func (d *deployment) servedCert(ctx context.Context) (*x509.Certificate, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := trusted.check(); err != nil {
+		return nil, err
+	}
 	var all []*x509.Certificate
 	for _, s := range d.servers {
 		served, err := presented(ctx, s.address)
@@ -152,13 +187,4 @@ func (l *certMonitor) stop(t *testing.T) {
 	l.cancel()
 	l.done.Wait()
 	l.failures.report(t)
-}
-
-func newCA(t *testing.T) *testcluster.CA {
-	t.Helper()
-	ca, err := testcluster.NewCA("another")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ca
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -249,6 +251,20 @@ func (b bundle) trusts(cert *x509.Certificate) bool {
 	return err == nil
 }
 
+// check returns an error if the CAs are not those of at most three certificates that
+// servers have created.
+func (b bundle) check() error {
+	if len(b) > 3 {
+		return fmt.Errorf("the caBundle has %d CAs", len(b))
+	}
+	for _, ca := range b {
+		if !strings.HasPrefix(ca.Subject.CommonName, "borough-apiserver-ca@") {
+			return fmt.Errorf("the caBundle has the CA %s", ca.Subject)
+		}
+	}
+	return nil
+}
+
 // trusted returns the CAs in the APIService.
 func (d *deployment) trusted(ctx context.Context) (bundle, error) {
 	raw, err := d.client.Discovery().RESTClient().Get().AbsPath(apiService).DoRaw(ctx)
@@ -279,7 +295,7 @@ func (d *deployment) patchAPIService(t *testing.T, spec map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.cluster.Kubectl(t).Run(t, "patch", "apiservice", "v1.tenancy.borough.io", "--type=merge", "--patch="+string(patch))
+	d.cluster.Kubectl(t).RunWith(t, string(patch), "patch", "apiservice", "v1.tenancy.borough.io", "--type=merge", "--patch-file=/dev/stdin")
 }
 
 // inStep returns an error unless the servers, the Secret and the APIService
@@ -299,6 +315,13 @@ func (d *deployment) inStep(ctx context.Context) error {
 	trusted, err := d.trusted(ctx)
 	if err != nil {
 		return err
+	}
+	stored, err := parse(secret.Data["ca.crt"])
+	if err != nil {
+		return fmt.Errorf("the Secret: %w", err)
+	}
+	if !slices.EqualFunc(stored, trusted, (*x509.Certificate).Equal) {
+		return errors.New("the Secret and the APIService have different CAs")
 	}
 	for _, s := range d.servers {
 		served, err := presented(ctx, s.address)

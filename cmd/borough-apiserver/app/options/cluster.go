@@ -71,7 +71,7 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CertService, "serving-cert-service", o.CertService, ""+
 		"Service of the cluster, NAMESPACE/NAME, that the certificate in --serving-cert-secret is for.")
 	fs.DurationVar(&o.CertLifetime, "serving-cert-lifetime", o.CertLifetime, ""+
-		"Validity of a certificate in --serving-cert-secret. The server creates the next one after 60% of it.")
+		"Validity of a certificate in --serving-cert-secret. The server creates the next one after 60% of it, and replaces one that is valid for longer.")
 }
 
 const apiServiceName = "v1." + v1.GroupName

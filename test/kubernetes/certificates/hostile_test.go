@@ -1,0 +1,114 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"math/big"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+// hostileContents are what a user who may write the Secret, but not the APIService,
+// could write into it.
+func hostileContents(t *testing.T) map[string]map[string][]byte {
+	t.Helper()
+	return map[string]map[string][]byte{
+		"a pair for clients": forge(t, func(_, cert *x509.Certificate) {
+			cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		}),
+		"a CA that excludes the Service": forge(t, func(ca, _ *x509.Certificate) { ca.ExcludedDNSDomains = []string{"svc"} }),
+		"a CA of ten years":              forge(t, func(ca, _ *x509.Certificate) { ca.NotAfter = ca.NotBefore.AddDate(10, 0, 0) }),
+		"a pair of the right lifetime":   forge(t, func(_, _ *x509.Certificate) {}),
+		"300 CAs":                        {"ca.crt": foreignCAs(t, 300)},
+	}
+}
+
+// replaceSecret replaces keys of the Secret.
+func (d *deployment) replaceSecret(t *testing.T, content map[string][]byte) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"data": content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.client.CoreV1().Secrets(testcluster.SystemNamespace).Patch(t.Context(), certSecret, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forge returns the content of a Secret with a pair for the Service that is valid for
+// a minute, but for what change does to the templates.
+func forge(t *testing.T, change func(ca, cert *x509.Certificate)) map[string][]byte {
+	t.Helper()
+	now := time.Now()
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "forged"}, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Minute),
+		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
+	}
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: ca.Subject, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{serviceHost, serviceHost + ".cluster.local"},
+	}
+	change(ca, cert)
+	signedCA, caKey := sign(t, ca, nil, nil)
+	signed, key := sign(t, cert, signedCA, caKey)
+	certPEM, err := certutil.EncodeCertificates(signed, signedCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caPEM, err := certutil.EncodeCertificates(signedCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{corev1.TLSCertKey: certPEM, corev1.TLSPrivateKeyKey: keyPEM, "ca.crt": caPEM}
+}
+
+// sign signs with the key of the CA or, if there is none, with the new key.
+func sign(t *testing.T, template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ca == nil {
+		ca, caKey = template, key
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := x509.ParseCertificate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed, key
+}
+
+// foreignCAs returns CAs that no server has created.
+func foreignCAs(t *testing.T, count int) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	for range count {
+		text.Write(forge(t, func(_, _ *x509.Certificate) {})["ca.crt"])
+	}
+	return text.Bytes()
+}
