@@ -306,7 +306,7 @@ func TestWithRetriableErrors(t *testing.T) {
 			}
 			done := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
 			handler := filters.WithAuthorization(done, newAuthorizer(t, server.URL, true), codecs)
-			authn := NewAuthenticator(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+			authn := noteUnanswered(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 				return alice, tc.authn == nil, tc.authn
 			}))
 			handler = filters.WithAuthentication(handler, authn, filters.Unauthorized(codecs), nil, nil)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
@@ -33,18 +32,6 @@ func WithRetriableErrors(next http.Handler, serializer runtime.NegotiatedSeriali
 		n := &note{}
 		req = req.WithContext(context.WithValue(req.Context(), noteKey{}, n))
 		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(&replacer{ResponseWriter: w, note: n, req: req, serializer: serializer}), req)
-	})
-}
-
-// NewAuthenticator returns the authenticator, and notes for WithRetriableErrors
-// when it fails because the cluster does not answer.
-func NewAuthenticator(delegate authenticator.Request) authenticator.Request {
-	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
-		response, ok, err := delegate.AuthenticateRequest(req)
-		if err != nil && unanswered(err) {
-			noteError(req.Context(), newUnavailable("TokenReview"))
-		}
-		return response, ok, err
 	})
 }
 

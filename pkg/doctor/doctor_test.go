@@ -113,6 +113,9 @@ func TestFindings(t *testing.T) {
 			c.answers[listPath] = failure(504, "request did not complete")
 			c.answers[readyzPath] = fakeAnswer{status: 500, body: "[+]ping ok\n[-]etcd failed: reason withheld\n[-]etcd-readiness failed: reason withheld\nreadyz check failed\n"}
 		}, map[string]want{"etcd": {Fault, "504", "member of etcd"}, "pods": {Fault, "server-0: not ready, failed checks: etcd, etcd-readiness", "member of etcd"}}},
+		{"server that cannot authenticate kube-apiserver yet", func(_ *testing.T, c *fakeCluster) {
+			c.answers[readyzPath] = fakeAnswer{status: 500, body: "[+]ping ok\n[-]front-proxy-ca failed: reason withheld\nreadyz check failed\n"}
+		}, map[string]want{"pods": {Fault, "server-0: not ready, failed checks: front-proxy-ca", "reader binding and front-proxy configuration"}}},
 		{"etcd never available", func(_ *testing.T, c *fakeCluster) { c.answers[listPath] = failure(429, "storage is (re)initializing") },
 			map[string]want{"etcd": {Fault, "429", "member of etcd"}}},
 		{"busy", func(_ *testing.T, c *fakeCluster) {

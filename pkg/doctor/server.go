@@ -110,6 +110,8 @@ func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem
 	switch {
 	case slices.Contains(names, "etcd") || slices.Contains(names, "etcd-readiness"):
 		cure = cureEtcd
+	case slices.Contains(names, "front-proxy-ca"):
+		cure = "see the checks reader binding and front-proxy configuration; " + cure
 	case slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "informer") }):
 		cure = "see the checks cluster version and rights; " + cure
 	}

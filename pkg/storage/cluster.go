@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,16 +24,9 @@ import (
 	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/klog/v2"
 
+	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/storage/embedded"
-)
-
-const (
-	// awaitInterval is how often a cluster that has not answered is probed, and
-	// awaitLogInterval how often that is logged.
-	awaitInterval    = time.Second
-	awaitLogInterval = 30 * time.Second
 )
 
 // cluster is an etcd cluster, or the embedded member, as seen by health checks and
@@ -47,21 +39,20 @@ type cluster struct {
 	key     string // that probes read; it need not exist
 	probes  singleflight.Group
 
-	// reached says that the cluster has answered a read or a write.
-	reached atomic.Bool
+	// reached is met when the cluster has answered for the first time.
+	reached *await.Condition
 }
 
 func newCluster(name, prefix string) *cluster {
-	return &cluster{name: name, key: path.Join("/", prefix, "health")}
+	return &cluster{name: name, key: path.Join("/", prefix, "health"), reached: await.NewCondition("etcd")}
 }
 
-// embeddedCluster returns the embedded member, which answers once it has started.
+// embeddedCluster returns the embedded member.
 func embeddedCluster(server *embedded.Server, prefix string) *cluster {
 	c := newCluster("the embedded etcd", prefix)
 	client := server.Client()
 	c.client = func() (*clientv3.Client, error) { return client, nil }
 	c.status = server.Status
-	c.reached.Store(true)
 	// Consistent reads from the watch cache need progress requests for watches. The
 	// library checks for support at the endpoints of a client, and this one has none.
 	feature.DefaultFeatureSupportChecker.CheckClient(client.Ctx(), c, storage.RequestWatchProgress)
@@ -71,17 +62,6 @@ func embeddedCluster(server *embedded.Server, prefix string) *cluster {
 // clusters are the clusters that a server stores objects in: that of --etcd-servers,
 // followed by those of --etcd-servers-overrides.
 type clusters []*cluster
-
-// of returns the cluster with the servers, in any order. No servers stand for the
-// embedded member.
-func (cs clusters) of(servers []string) *cluster {
-	for _, c := range cs {
-		if sameServers(c.servers, servers) {
-			return c
-		}
-	}
-	return nil
-}
 
 func sameServers(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
@@ -120,7 +100,7 @@ func newClusters(etcd *options.EtcdOptions, member *embedded.Server) (clusters, 
 		if i >= 0 {
 			config.Transport.ServerList = overrides[i].Servers
 		}
-		if cs.of(config.Transport.ServerList) != nil {
+		if slices.ContainsFunc(cs, func(c *cluster) bool { return sameServers(c.servers, config.Transport.ServerList) }) {
 			continue
 		}
 		c, err := externalCluster(config)
@@ -137,7 +117,7 @@ func externalCluster(config storagebackend.Config) (*cluster, error) {
 	servers := config.Transport.ServerList
 	c := newCluster("etcd at "+strings.Join(servers, ", "), config.Prefix)
 	c.servers = servers
-	clientConfig, err := probeConfig(config.Transport, c)
+	clientConfig, err := probeConfig(config.Transport)
 	if err != nil {
 		return nil, err
 	}
@@ -150,17 +130,6 @@ func externalCluster(config storagebackend.Config) (*cluster, error) {
 		return client.Status(ctx, servers[rand.IntN(len(servers))])
 	}
 	return c, nil
-}
-
-// observe notes the first answer to a read or a write. It intercepts the calls of
-// every client.
-func (c *cluster) observe(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	// A member without a leader answers other calls.
-	if err == nil && strings.HasPrefix(method, "/etcdserverpb.KV/") {
-		c.reached.Store(true)
-	}
-	return err
 }
 
 // failFast intercepts the calls of probes, which fail with the reason if there is no
@@ -193,36 +162,9 @@ func (c *cluster) probe(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// await probes the cluster until it answers for the first time, and logs what it
-// waits for.
+// await probes the cluster until it answers for the first time.
 func (c *cluster) await(ctx context.Context, timeout time.Duration) {
-	logger := klog.FromContext(ctx)
-	var began, logged time.Time
-	for {
-		err := c.probe(ctx, timeout)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			if !began.IsZero() {
-				logger.Info("Reached etcd", "etcd", c.name, "waited", time.Since(began).Round(time.Second))
-			}
-			return
-		case began.IsZero():
-			began = time.Now()
-		}
-		if time.Since(logged) >= awaitLogInterval {
-			logger.Info("Waiting for etcd; the server is not ready before it has answered", "reason", err)
-			logged = time.Now()
-		}
-		timer := time.NewTimer(awaitInterval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-	}
+	c.reached.Await(ctx, func(ctx context.Context) error { return c.probe(ctx, timeout) })
 }
 
 // check returns a check that probes the cluster.
@@ -236,7 +178,7 @@ func (c *cluster) check(name, group string, timeout time.Duration) healthz.Healt
 // first time.
 func (c *cluster) checkReached(name, group string, timeout time.Duration) healthz.HealthChecker {
 	return healthz.NamedGroupedCheck(name, group, func(r *http.Request) error {
-		if c.reached.Load() {
+		if c.reached.Check() == nil {
 			return nil
 		}
 		return c.probe(r.Context(), timeout)

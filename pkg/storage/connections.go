@@ -23,20 +23,19 @@ import (
 // transport without servers stands for the embedded member.
 type connections struct {
 	embedded *embedded.Server
-	clusters clusters
 
 	mu         sync.Mutex
 	compactors map[string]*sharedCompactor
 }
 
-func newConnections(member *embedded.Server, clusters clusters) *connections {
-	return &connections{embedded: member, clusters: clusters, compactors: map[string]*sharedCompactor{}}
+func newConnections(member *embedded.Server) *connections {
+	return &connections{embedded: member, compactors: map[string]*sharedCompactor{}}
 }
 
 // client returns a new client, which the caller must close.
 func (c *connections) client(transport storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	if len(transport.ServerList) > 0 {
-		return dial(transport, c.clusters.of(transport.ServerList))
+		return dial(transport)
 	}
 	return kubernetesClient(c.embedded.Client()), nil
 }

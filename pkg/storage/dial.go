@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,22 +61,22 @@ const (
 
 // dial returns a client for stores. It connects in the background, and its calls wait
 // until there is a connection.
-func dial(t storagebackend.TransportConfig, c *cluster) (*kubernetes.Client, error) {
-	config, err := newClientConfig(t, c)
+func dial(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
+	config, err := newClientConfig(t)
 	if err != nil {
 		return nil, err
 	}
 	client, err := kubernetes.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("creating a client of %s: %w", c.name, err)
+		return nil, fmt.Errorf("creating a client of etcd at %s: %w", strings.Join(t.ServerList, ", "), err)
 	}
 	return client, nil
 }
 
 // probeConfig returns the config of a client for health checks. If there is no
 // connection, its calls fail with the reason.
-func probeConfig(t storagebackend.TransportConfig, c *cluster) (clientv3.Config, error) {
-	config, err := newClientConfig(t, c)
+func probeConfig(t storagebackend.TransportConfig) (clientv3.Config, error) {
+	config, err := newClientConfig(t)
 	if err != nil {
 		return clientv3.Config{}, err
 	}
@@ -87,7 +88,7 @@ func probeConfig(t storagebackend.TransportConfig, c *cluster) (clientv3.Config,
 
 // newClientConfig returns the config of a client of an external etcd cluster. Apart
 // from the times, it is that of the library.
-func newClientConfig(t storagebackend.TransportConfig, c *cluster) (clientv3.Config, error) {
+func newClientConfig(t storagebackend.TransportConfig) (clientv3.Config, error) {
 	tlsConfig, err := newTLSConfig(t)
 	if err != nil {
 		return clientv3.Config{}, fmt.Errorf("reading the TLS files for etcd: %w", err)
@@ -101,7 +102,7 @@ func newClientConfig(t storagebackend.TransportConfig, c *cluster) (clientv3.Con
 		TLS:                  tlsConfig,
 		DialKeepAliveTime:    keepaliveTime,
 		DialKeepAliveTimeout: keepaliveTimeout,
-		DialOptions:          append(options, grpc.WithChainUnaryInterceptor(c.observe)),
+		DialOptions:          options,
 		Logger:               etcdlog.New(klog.Background().WithName("etcd-client"), nil),
 	}, nil
 }

@@ -207,7 +207,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	c.RESTOptionsGetter = &restOptionsGetter{
 		library:     library,
 		options:     etcd,
-		connections: newConnections(config.Embedded, clusters),
+		connections: newConnections(config.Embedded),
 		fence:       fence,
 		unreadable:  config.Unreadable,
 	}

@@ -116,18 +116,21 @@ func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig) er
 	if err := o.CoreAPI.ApplyTo(generic); err != nil {
 		return err
 	}
-	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
+	authenticator, err := o.newAuthenticator()
+	if err != nil {
 		return err
 	}
-	applyFrontProxy(generic)
-	generic.Authentication.Authenticator = delegation.NewAuthenticator(generic.Authentication.Authenticator)
+	o.applyAuthenticator(generic, authenticator)
+	if err := startWithCluster(generic, authenticator); err != nil {
+		return err
+	}
 	return o.applyAuthorization(&generic.Authorization)
 }
 
 // applyAuthorization does what Authorization.ApplyTo does, which allows all users
 // together 200 SubjectAccessReviews per second.
 func (o *Options) applyAuthorization(authorization *genericapiserver.AuthorizationInfo) error {
-	cluster, err := clientcmd.BuildConfigFromFlags("", o.Authorization.RemoteKubeConfigFile)
+	cluster, err := loadCluster(o.Authorization.RemoteKubeConfigFile)
 	if err != nil {
 		return fmt.Errorf("load the kubeconfig for SubjectAccessReviews (--authorization-kubeconfig): %w", err)
 	}
@@ -142,6 +145,14 @@ func (o *Options) applyAuthorization(authorization *genericapiserver.Authorizati
 		Broad:         o.Cluster.BroadReviews,
 	}.NewAuthorizer()
 	return err
+}
+
+// loadCluster returns how the cluster is reached: by a kubeconfig, or from inside it.
+func loadCluster(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
 // newRotator returns the rotator of the serving certificate, which the server runs.

@@ -115,7 +115,11 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	cluster := sets.FlagSet("cluster")
 	o.CoreAPI.AddFlags(cluster)
 	o.Cluster.AddFlags(cluster)
-	o.Authentication.AddFlags(sets.FlagSet("authentication"))
+	authentication := sets.FlagSet("authentication")
+	o.Authentication.AddFlags(authentication)
+	authentication.Lookup("authentication-tolerate-lookup-failure").Usage = "" +
+		"If true, the server is ready although missing authentication configuration has not been looked up in the cluster yet. " +
+		"Until it is, requests that kube-apiserver forwards are treated as anonymous."
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
 	o.Admission.AddFlags(sets.FlagSet("admission"))
 	o.Audit.AddFlags(sets.FlagSet("auditing"))

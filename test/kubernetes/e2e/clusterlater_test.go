@@ -1,0 +1,136 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/harness/tcpproxy"
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
+)
+
+// proxied is a server that reaches the cluster through a proxy, and is not a backend
+// of the Service.
+type proxied struct {
+	cluster *tcpproxy.Proxy
+	server  *harness.Process
+	host    string
+}
+
+// startProxied starts a server, after prepare has been called with the proxy, and
+// returns when the path returns 200.
+func startProxied(t *testing.T, path string, prepare func(*tcpproxy.Proxy)) *proxied {
+	t.Helper()
+	account, err := cluster.ServiceAccountConfig(t.Context(), testcluster.SystemNamespace, "borough-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, err := tcpproxy.New(strings.TrimPrefix(account.Host, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	account.Host = "https://127.0.0.1:" + strconv.Itoa(proxy.Port())
+	kubeconfig, err := cluster.WriteKubeconfig(newName("proxied"), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepare(proxy)
+
+	program, err := harness.Binary("borough-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := harness.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxied{cluster: proxy, host: "https://127.0.0.1:" + strconv.Itoa(port)}
+	p.server, err = harness.StartReady(t.Context(), p.config(&rest.Config{}), path, program,
+		"--kubeconfig="+kubeconfig, "--data-dir="+t.TempDir(), "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(p.server.Tail(60))
+		}
+		if err := p.server.StopRunning(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// config returns the configuration of a client of the server, whose certificate is
+// self-signed, with the credentials of another.
+func (p *proxied) config(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Host, config.CAData, config.Insecure = p.host, nil, true
+	return config
+}
+
+// http returns a client with the credentials.
+func (p *proxied) http(t *testing.T, config *rest.Config) harness.HTTP {
+	t.Helper()
+	return harness.NewHTTP(t, p.config(config))
+}
+
+// TestClusterLater starts a server while kube-apiserver does not answer. The server
+// waits for it, says so, and is ready when kube-apiserver answers.
+func TestClusterLater(t *testing.T) {
+	t.Parallel()
+	const path = "/apis/tenancy.borough.io/v1/namespaces"
+	account, err := cluster.ServiceAccountConfig(t.Context(), testcluster.SystemNamespace, "borough-controller-manager")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, outage := range map[string]func(*tcpproxy.Proxy){
+		"refused": (*tcpproxy.Proxy).Refuse,
+		"hangs":   (*tcpproxy.Proxy).Hang,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startProxied(t, "/livez", outage)
+			answer := p.http(t, &rest.Config{}).Do(t, http.MethodGet, "/readyz", nil)
+			if answer.Code != http.StatusInternalServerError {
+				t.Errorf("ready without the cluster: %v", answer)
+			}
+			wantContains(t, string(answer.Body), "[-]cluster-reached failed", "[-]front-proxy-ca failed", "[+]etcd ok")
+			poll.Eventually(t, func() string {
+				if strings.Contains(p.server.Output(), "Waiting for the cluster's kube-apiserver") {
+					return ""
+				}
+				return "the log does not say what the server waits for"
+			})
+			// The token is valid, so the client must not discard it.
+			answer = p.http(t, account).Do(t, http.MethodGet, path, nil)
+			if answer.Code != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+				t.Errorf("a token that cannot be reviewed: got %v, Retry-After %q", answer, answer.Header.Get("Retry-After"))
+			}
+
+			if err := p.cluster.Serve(); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.server.Await(t.Context(), func(ctx context.Context) error {
+				return harness.GetOK(ctx, p.config(&rest.Config{}), "/readyz", nil)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for user, config := range map[string]*rest.Config{"a token": account, "a certificate": cluster.AdminConfig()} {
+				if answer := p.http(t, config).Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+					t.Errorf("%s: got %v", user, answer)
+				}
+			}
+		})
+	}
+}
