@@ -159,6 +159,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config) (map[string]re
 	resources["namespacepurges"] = namespacepurge.NewREST(namespacepurge.Config{
 		Scheme:     c.Scheme,
 		Namespaces: namespaces.Namespace,
+		Finalizer:  namespaces.Finalize,
 		Authorizer: generic.Authorization.Authorizer,
 		Admission:  generic.AdmissionControl,
 		Content:    content,

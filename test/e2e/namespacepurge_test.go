@@ -234,7 +234,7 @@ func TestForcedPurge(t *testing.T) {
 		}
 	}
 	annotations := func(removed, held, dryRun string) map[string]string {
-		return map[string]string{"namespace-uid": string(ns.UID), "force": "true", "removed": removed, "held": held, "dry-run": dryRun}
+		return map[string]string{"namespace-uid": string(ns.UID), "force": "true", "removed": removed, "held": held, "finalized": "false", "dry-run": dryRun}
 	}
 	wantEqual(t, "annotations in the audit log", got, []map[string]string{
 		annotations("pods=3,limitranges=1", "pods=2,limitranges=1", "true"),

@@ -158,11 +158,36 @@ func TestDelayedPurge(t *testing.T) {
 
 				var modify []func(*v1.Pod)
 				switch test.step {
-				case "list pods", "list limitranges", "status": // which happen only while content is held
+				case "list pods", "list limitranges", "status", "finalize": // which happen only if content is held
 					modify = append(modify, func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 				}
 				old := newIncarnation(t, b, name, modify...)
+				if test.step == "finalize" {
+					// If a purge has to delete anything, it also finalizes the Namespace.
+					if err := client.LimitRanges(name).Delete(t.Context(), "l", metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
 				deleteNamespace(t, b, name)
+				release := func() {
+					for i := range 3 {
+						patch := []byte(`{"metadata":{"finalizers":null}}`)
+						if _, err := client.Pods(name).Patch(t.Context(), fmt.Sprintf("p%d", i), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if test.step == "finalize" {
+					poll.Eventually(t, func() string { // until the purge has left the content
+						ns, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+						if err != nil || ns.Status.Termination == nil {
+							return fmt.Sprintf("termination of %+v, error %v", ns, err)
+						}
+						return ""
+					})
+					release()
+					modify = nil
+				}
 				poll.Eventually(t, func() string {
 					select {
 					case <-h.reached:
@@ -172,12 +197,7 @@ func TestDelayedPurge(t *testing.T) {
 					}
 				})
 				if modify != nil {
-					for i := range 3 {
-						patch := []byte(`{"metadata":{"finalizers":null}}`)
-						if _, err := client.Pods(name).Patch(t.Context(), fmt.Sprintf("p%d", i), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-							t.Fatal(err)
-						}
-					}
+					release()
 				}
 				close(gate)
 				poll.Eventually(t, gone(t, b, name))

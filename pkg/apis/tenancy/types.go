@@ -179,11 +179,13 @@ type NamespacePurge struct {
 type NamespacePurgeSpec struct {
 	NamespaceUID types.UID
 	Force        bool
+	Finalize     bool
 }
 
 // NamespacePurgeStatus is the result of a NamespacePurge.
 type NamespacePurgeStatus struct {
-	Purged []PurgedResource
+	Purged    []PurgedResource
+	Finalized bool
 }
 
 // PurgedResource is the result for one resource.

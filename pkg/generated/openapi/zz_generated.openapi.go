@@ -638,7 +638,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurge(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespacePurge deletes the content of a Terminating Namespace. Creating a NamespacePurge runs the purge, and the response reports the result in status; nothing is stored. The namespace controller empties Namespaces this way: objects with finalizers, and Pods that are still shutting down, are marked for deletion and stay until they are released. With spec.force they are removed as well. The Namespace itself, and its own finalizers, are not changed. In a dry run nothing is deleted, and status reports what would be.",
+				Description: "NamespacePurge deletes the content of a Terminating Namespace. Creating a NamespacePurge runs the purge, and the response reports the result in status; nothing is stored. The namespace controller empties Namespaces this way: objects with finalizers, and Pods that are still shutting down, are marked for deletion and stay until they are released. With spec.force they are removed as well. The Namespace itself, and its own finalizers, are not changed without spec.finalize. In a dry run nothing is deleted, and status reports what would be.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -708,6 +708,13 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeSpec(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"finalize": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Finalize also removes the finalizer kubernetes, and with it the Namespace, if no content is left and no other finalizer holds the Namespace. It requires the verb update on namespaces/finalize in addition to create. Defaults to false.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"namespaceUID"},
 			},
@@ -738,6 +745,13 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallbac
 									},
 								},
 							},
+						},
+					},
+					"finalized": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Finalized is true if the Namespace was removed. It is false if spec.finalize is not set, or if content or another finalizer holds the Namespace.",
+							Type:        []string{"boolean"},
+							Format:      "",
 						},
 					},
 				},

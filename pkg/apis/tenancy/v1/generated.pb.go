@@ -417,6 +417,14 @@ func (m *NamespacePurgeSpec) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	var l int
 	_ = l
 	i--
+	if m.Finalize {
+		dAtA[i] = 1
+	} else {
+		dAtA[i] = 0
+	}
+	i--
+	dAtA[i] = 0x18
+	i--
 	if m.Force {
 		dAtA[i] = 1
 	} else {
@@ -452,6 +460,14 @@ func (m *NamespacePurgeStatus) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	_ = i
 	var l int
 	_ = l
+	i--
+	if m.Finalized {
+		dAtA[i] = 1
+	} else {
+		dAtA[i] = 0
+	}
+	i--
+	dAtA[i] = 0x10
 	if len(m.Purged) > 0 {
 		for iNdEx := len(m.Purged) - 1; iNdEx >= 0; iNdEx-- {
 			{
@@ -1080,6 +1096,7 @@ func (m *NamespacePurgeSpec) Size() (n int) {
 	l = len(m.NamespaceUID)
 	n += 1 + l + sovGenerated(uint64(l))
 	n += 2
+	n += 2
 	return n
 }
 
@@ -1095,6 +1112,7 @@ func (m *NamespacePurgeStatus) Size() (n int) {
 			n += 1 + l + sovGenerated(uint64(l))
 		}
 	}
+	n += 2
 	return n
 }
 
@@ -1392,6 +1410,7 @@ func (this *NamespacePurgeSpec) String() string {
 	s := strings.Join([]string{`&NamespacePurgeSpec{`,
 		`NamespaceUID:` + fmt.Sprintf("%v", this.NamespaceUID) + `,`,
 		`Force:` + fmt.Sprintf("%v", this.Force) + `,`,
+		`Finalize:` + fmt.Sprintf("%v", this.Finalize) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -1407,6 +1426,7 @@ func (this *NamespacePurgeStatus) String() string {
 	repeatedStringForPurged += "}"
 	s := strings.Join([]string{`&NamespacePurgeStatus{`,
 		`Purged:` + repeatedStringForPurged + `,`,
+		`Finalized:` + fmt.Sprintf("%v", this.Finalized) + `,`,
 		`}`,
 	}, "")
 	return s
@@ -2619,6 +2639,26 @@ func (m *NamespacePurgeSpec) Unmarshal(dAtA []byte) error {
 				}
 			}
 			m.Force = bool(v != 0)
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Finalize", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Finalize = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipGenerated(dAtA[iNdEx:])
@@ -2703,6 +2743,26 @@ func (m *NamespacePurgeStatus) Unmarshal(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Finalized", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowGenerated
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Finalized = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipGenerated(dAtA[iNdEx:])

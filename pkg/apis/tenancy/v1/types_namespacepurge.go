@@ -21,8 +21,9 @@ const ForceVerb = "force"
 // nothing is stored. The namespace controller empties Namespaces this way:
 // objects with finalizers, and Pods that are still shutting down, are marked for
 // deletion and stay until they are released. With spec.force they are removed as
-// well. The Namespace itself, and its own finalizers, are not changed. In a dry
-// run nothing is deleted, and status reports what would be.
+// well. The Namespace itself, and its own finalizers, are not changed without
+// spec.finalize. In a dry run nothing is deleted, and status reports what would
+// be.
 type NamespacePurge struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata. The name has no meaning; it defaults to the
@@ -51,6 +52,13 @@ type NamespacePurgeSpec struct {
 	// force on namespacepurges in addition to create. Defaults to false.
 	// +optional
 	Force bool `json:"force" protobuf:"varint,2,opt,name=force"`
+
+	// Finalize also removes the finalizer kubernetes, and with it the Namespace,
+	// if no content is left and no other finalizer holds the Namespace. It
+	// requires the verb update on namespaces/finalize in addition to create.
+	// Defaults to false.
+	// +optional
+	Finalize bool `json:"finalize,omitempty" protobuf:"varint,3,opt,name=finalize"`
 }
 
 // NamespacePurgeStatus is the result of a NamespacePurge. In a dry run it is
@@ -62,6 +70,12 @@ type NamespacePurgeStatus struct {
 	// +optional
 	// +listType=atomic
 	Purged []PurgedResource `json:"purged,omitempty" protobuf:"bytes,1,rep,name=purged"`
+
+	// Finalized is true if the Namespace was removed. It is false if
+	// spec.finalize is not set, or if content or another finalizer holds the
+	// Namespace.
+	// +optional
+	Finalized bool `json:"finalized,omitempty" protobuf:"varint,2,opt,name=finalized"`
 }
 
 // PurgedResource is the result of a NamespacePurge for one resource.

@@ -116,8 +116,9 @@ func haveWork(resources []*resourceState) bool {
 }
 
 // deleteContent deletes what can be deleted now, and returns what it found. With
-// skipList it purges our own resources without listing them first.
-func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.Time, skipList bool) (*findings, error) {
+// skipList it purges our own resources without listing them first. With finalize it
+// also removes the Namespace in the same request, if there is no other content.
+func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.Time, skipList, finalize bool) (*findings, error) {
 	found := &findings{Discovered: d.discover(ctx, since)}
 	var own, foreign []*resourceState
 	for _, r := range found.Resources {
@@ -136,15 +137,17 @@ func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.
 	forEach(toList, func(r *resourceState) { d.listContent(ctx, in, r, false) })
 	d.dropUnserved(ctx, found.resources)
 
+	// All content has to be known, and gone.
+	finalize = finalize && allGone(foreign) && found.Failure == nil && found.ParseFailure == nil
 	ownPods, ownOthers := split(own)
 	if skipList || haveWork(ownPods) {
-		if err := d.purge(ctx, in, ownPods, ownOthers); err != nil {
+		if err := d.purge(ctx, in, ownPods, ownOthers, finalize); err != nil {
 			return nil, err
 		}
 	}
 	// Also if the last Pod was removed between the purge and the list.
 	if allGone(ownPods) && haveWork(ownOthers) {
-		if err := d.purge(ctx, in, ownPods, ownOthers); err != nil {
+		if err := d.purge(ctx, in, ownPods, ownOthers, finalize); err != nil {
 			return nil, err
 		}
 	}

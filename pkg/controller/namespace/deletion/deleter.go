@@ -110,7 +110,8 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time,
 		return nil
 	}
 	in := incarnation{name: ns.Name, uid: ns.UID}
-	found, err := d.deleteContent(ctx, in, since, !knownToRemain(ns))
+	finalize := slices.Equal(ns.Spec.Finalizers, []v1.FinalizerName{v1.FinalizerKubernetes}) && len(ns.Finalizers) == 0
+	found, err := d.deleteContent(ctx, in, since, !knownToRemain(ns), finalize)
 	if err != nil {
 		return ignoreGone(err)
 	}

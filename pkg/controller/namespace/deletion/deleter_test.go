@@ -58,8 +58,20 @@ func TestDelete(t *testing.T) {
 		counted    int
 	}{
 		{
-			name:     "an empty namespace takes two requests and no status",
-			requests: []string{"create namespacepurges", "update namespaces/finalize"},
+			name:     "an empty namespace takes one request and no status",
+			requests: []string{"create namespacepurges"},
+		},
+		{
+			name:     "a server that does not finalize with a purge",
+			server:   func(s *server) { s.older = true },
+			requests: []string{"create namespacepurges", "create namespacepurges", "update namespaces/finalize"},
+		},
+		{
+			name:       "a namespace with the finalizer of another agent is not finalized by the purge",
+			namespace:  func(ns *v1.Namespace) { ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other") },
+			requests:   []string{"create namespacepurges", "update namespaces/finalize", "update namespaces/status"},
+			stays:      true,
+			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
 		},
 		{
 			name: "pods go before the others",
@@ -69,7 +81,6 @@ func TestDelete(t *testing.T) {
 			},
 			requests: []string{
 				"create namespacepurges",
-				"update namespaces/finalize",
 			},
 			counted: 3,
 		},
@@ -83,7 +94,6 @@ func TestDelete(t *testing.T) {
 			requests: []string{
 				"list limitranges", "list pods",
 				"create namespacepurges",
-				"update namespaces/finalize",
 			},
 			counted: 3,
 		},
@@ -189,7 +199,7 @@ func TestDelete(t *testing.T) {
 					return nil
 				}
 			},
-			requests: []string{"create namespacepurges", "list pods", "list limitranges", "create namespacepurges", "update namespaces/finalize"},
+			requests: []string{"create namespacepurges", "list pods", "list limitranges", "create namespacepurges"},
 			counted:  1,
 		},
 		{

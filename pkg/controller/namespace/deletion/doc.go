@@ -18,8 +18,9 @@
 // them, since usually nothing is left afterwards. A later pass lists them, and
 // skips the purge if all objects are marked for deletion already.
 //
-// When nothing is left, the finalizer "kubernetes" is removed from the Namespace.
-// Other finalizers are not changed.
+// When nothing is left, the finalizer "kubernetes" is removed from the Namespace: by
+// the NamespacePurge, if nothing else holds the Namespace, or else by a request to
+// finalize. Other finalizers are not changed.
 //
 // # Conditions and status.termination
 //

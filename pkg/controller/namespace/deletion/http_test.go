@@ -38,7 +38,7 @@ func TestPurgeRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	status, err := New(client, nil, nil, nil).createPurge(t.Context(), incarnation{"ns", "uid-1"})
+	status, err := New(client, nil, nil, nil).createPurge(t.Context(), incarnation{"ns", "uid-1"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

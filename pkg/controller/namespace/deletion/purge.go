@@ -32,15 +32,20 @@ const (
 	maxReportedFailures = 5
 )
 
-// purge deletes the content of our own group with a NamespacePurge. It returns
-// errGone if the incarnation is gone; other errors become those of the resources
-// that are to be deleted now, which are Pods as long as there are any.
-func (d *Deleter) purge(ctx context.Context, in incarnation, pods, others []*resourceState) error {
-	status, err := d.createPurge(ctx, in)
+// purge deletes the content of our own group with a NamespacePurge. With finalize,
+// the purge also removes the Namespace if nothing else holds it. It returns errGone
+// if the incarnation is gone then; other errors become those of the resources that
+// are to be deleted now, which are Pods as long as there are any.
+func (d *Deleter) purge(ctx context.Context, in incarnation, pods, others []*resourceState, finalize bool) error {
+	status, err := d.createPurge(ctx, in, finalize)
 	switch {
 	case errors.Is(err, errGone):
 		return err
+	case err == nil && status.Finalized:
+		d.countPurged(slices.Concat(pods, others), status)
+		return errGone
 	case err == nil:
+		d.countPurged(slices.Concat(pods, others), status)
 		apply := func(r *resourceState) { d.applyPurge(ctx, in, r, status) }
 		forEach(pods, apply)
 		forEach(others, apply)
@@ -71,12 +76,16 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, pods, others []*res
 // if the incarnation is gone.
 //
 // A server from before spec.force existed would force every purge. It refuses
-// this one because the field is present in JSON, and validation is strict.
-func (d *Deleter) createPurge(ctx context.Context, in incarnation) (*v1.NamespacePurgeStatus, error) {
-	purge := &v1.NamespacePurge{Spec: v1.NamespacePurgeSpec{NamespaceUID: in.uid}}
+// this one because the field is present in JSON, and validation is strict. So does
+// a server from before spec.finalize existed; the purge is then created without it.
+func (d *Deleter) createPurge(ctx context.Context, in incarnation, finalize bool) (*v1.NamespacePurgeStatus, error) {
+	purge := &v1.NamespacePurge{Spec: v1.NamespacePurgeSpec{NamespaceUID: in.uid, Finalize: finalize}}
 	purge, err := d.client.NamespacePurges(in.name).Create(ctx, purge, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if err == nil {
 		return &purge.Status, nil
+	}
+	if finalize && apierrors.IsBadRequest(err) {
+		return d.createPurge(ctx, in, false)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		if err := d.check(ctx, in); err != nil {
@@ -84,6 +93,18 @@ func (d *Deleter) createPurge(ctx context.Context, in incarnation) (*v1.Namespac
 		}
 	}
 	return nil, fmt.Errorf("purge the namespace: %w", err)
+}
+
+// countPurged counts the objects that a purge has removed.
+func (d *Deleter) countPurged(resources []*resourceState, status *v1.NamespacePurgeStatus) {
+	for _, p := range status.Purged {
+		i := slices.IndexFunc(resources, func(r *resourceState) bool {
+			return p.Group == r.Group && p.Resource == r.GroupVersionResource.Resource
+		})
+		if i >= 0 && p.Removed > 0 {
+			d.purged(resources[i].GroupVersionResource, int(p.Removed))
+		}
+	}
 }
 
 // applyPurge updates a resource with the status of a purge.
@@ -98,9 +119,6 @@ func (d *Deleter) applyPurge(ctx context.Context, in incarnation, r *resourceSta
 			d.listContent(ctx, in, r, true)
 		}
 		return
-	}
-	if removed := status.Purged[i].Removed; removed > 0 {
-		d.purged(r.GroupVersionResource, int(removed))
 	}
 	if status.Purged[i].Held == 0 {
 		r.set(inventory{}, true)

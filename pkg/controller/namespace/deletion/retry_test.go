@@ -52,6 +52,7 @@ func TestConflicts(t *testing.T) {
 		for _, subresource := range []string{"namespaces/finalize", "namespaces/status"} {
 			t.Run(fmt.Sprint(subresource, conflicts), func(t *testing.T) {
 				s := newServer(t)
+				s.older = true // a purge would finalize
 				ns := s.terminating(func(ns *v1.Namespace) {
 					if subresource == "namespaces/status" {
 						ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other")

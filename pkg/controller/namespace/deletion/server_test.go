@@ -62,6 +62,8 @@ type server struct {
 	clock *clocktesting.FakePassiveClock
 	// counted is how many objects were reported as purged.
 	counted int
+	// older means that the server does not know spec.finalize of a purge.
+	older bool
 }
 
 func newServer(t testing.TB) *server {
@@ -216,6 +218,9 @@ func (c *purgeClient) Create(_ context.Context, purge *v1.NamespacePurge, opts m
 		return nil, err
 	}
 	defer c.s.mu.Unlock()
+	if purge.Spec.Finalize && c.s.older {
+		return nil, apierrors.NewBadRequest(`strict decoding error: unknown field "spec.finalize"`)
+	}
 	ns := c.s.namespaces["ns"]
 	if ns == nil {
 		return nil, apierrors.NewNotFound(v1.Resource("namespaces"), "ns")
@@ -236,6 +241,9 @@ func (c *purgeClient) Create(_ context.Context, purge *v1.NamespacePurge, opts m
 		if held > 0 && gvr == pods {
 			break
 		}
+	}
+	if purge.Spec.Finalize && slices.Equal(ns.Spec.Finalizers, []v1.FinalizerName{v1.FinalizerKubernetes}) && len(ns.Finalizers) == 0 {
+		purge.Status.Finalized = c.s.remove(ns) == nil
 	}
 	return purge, nil
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // remover is a storage that can remove an object without reading it.
@@ -183,6 +184,19 @@ func (d *deleter) isHeld(ctx context.Context, obj runtime.Object, object metav1.
 	options := &metav1.DeleteOptions{}
 	strategy, ok := d.Store.DeleteStrategy.(rest.RESTGracefulDeleteStrategy)
 	return ok && strategy.CheckGracefulDelete(ctx, obj, options) && ptr.Deref(options.GracePeriodSeconds, 1) > 0
+}
+
+// validateFinalize returns a function that asks admission about the UPDATE of
+// namespaces/finalize.
+func (r *REST) validateFinalize(ctx context.Context, name string, options *metav1.CreateOptions) rest.ValidateObjectUpdateFunc {
+	updateOptions := &metav1.UpdateOptions{DryRun: options.DryRun}
+	updateOptions.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
+	user, _ := request.UserFrom(ctx)
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		attributes := admission.NewAttributesRecord(nil, nil, v1.SchemeGroupVersion.WithKind("Namespace"), "", name, v1.SchemeGroupVersion.WithResource("namespaces"), "finalize",
+			admission.Update, updateOptions, dryrun.IsDryRun(options.DryRun), user)
+		return rest.AdmissionToValidateObjectUpdateFunc(r.Admission, attributes, r.objects)(ctx, obj, old)
+	}
 }
 
 // validateDelete returns a function that asks admission about the DELETE of an

@@ -6,6 +6,7 @@ package namespacepurge_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -39,12 +40,19 @@ type purger struct {
 
 	// admit decides on the DELETE of an object, if it is set.
 	admit func(name string) error
+	// admitFinalize decides on the UPDATE of namespaces/finalize, if it is set.
+	admitFinalize func() error
 
 	mu       sync.Mutex
 	admitted []string
 	asked    []string
 	warnings []string
+	// operations are the operations that admission was asked about, in order.
+	operations []string
 }
+
+// inNamespace replaces NS by the name of the Namespace.
+func (p *purger) inNamespace(text string) string { return strings.Replace(text, "NS", p.Namespace, 1) }
 
 // The ordinary user may create NamespacePurges, the admin may also force.
 const (
@@ -58,7 +66,7 @@ func newPurger(t *testing.T, member *embedded.Server, change ...func(*storage.Op
 	t.Helper()
 	p := &purger{Registry: contenttest.New(t, member, change...)}
 	p.purges = namespacepurge.NewREST(namespacepurge.Config{
-		Scheme: p.Scheme, Namespaces: p.Namespaces, Authorizer: authorizer.AuthorizerFunc(p.authorize), Admission: p,
+		Scheme: p.Scheme, Namespaces: p.Namespaces, Finalizer: p.Finalizer, Authorizer: authorizer.AuthorizerFunc(p.authorize), Admission: p,
 		Content: []namespacepurge.Content{
 			{
 				Deleter:  deletecollection.Deleter{Store: p.Pods.Store, PageSize: 2},
@@ -96,10 +104,25 @@ func (p *purger) authorize(_ context.Context, a authorizer.Attributes) (authoriz
 }
 
 // Handles implements admission.Interface.
-func (p *purger) Handles(operation admission.Operation) bool { return operation == admission.Delete }
+func (p *purger) Handles(operation admission.Operation) bool {
+	return operation == admission.Delete || operation == admission.Update
+}
 
 // Validate implements admission.ValidationInterface.
 func (p *purger) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetOperation() == admission.Update {
+		p.mu.Lock()
+		p.operations = append(p.operations, fmt.Sprintf("UPDATE %s/%s %s", a.GetResource().Resource, a.GetSubresource(), a.GetName()))
+		p.mu.Unlock()
+		was, is := a.GetOldObject().(*tenancy.Namespace).Spec.Finalizers, a.GetObject().(*tenancy.Namespace).Spec.Finalizers
+		if len(was) != 1 || len(is) != 0 {
+			return fmt.Errorf("finalizers %v become %v", was, is)
+		}
+		if p.admitFinalize != nil {
+			return p.admitFinalize()
+		}
+		return nil
+	}
 	obj := a.GetOldObject().(metav1.Object)
 	options := a.GetOperationOptions().(*metav1.DeleteOptions)
 	grace := "default"
@@ -109,6 +132,7 @@ func (p *purger) Validate(_ context.Context, a admission.Attributes, _ admission
 	p.mu.Lock()
 	p.admitted = append(p.admitted, fmt.Sprintf("%s %s %s/%s as %s by %s, grace %s, dry run %t %v", a.GetOperation(), a.GetResource().Resource,
 		a.GetNamespace(), a.GetName(), a.GetKind().Kind, a.GetUserInfo().GetName(), grace, a.IsDryRun(), options.DryRun))
+	p.operations = append(p.operations, fmt.Sprintf("DELETE %s %s/%s", a.GetResource().Resource, a.GetNamespace(), a.GetName()))
 	p.mu.Unlock()
 	if p.admit != nil {
 		return p.admit(obj.GetName())

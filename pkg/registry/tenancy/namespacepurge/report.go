@@ -36,13 +36,15 @@ const (
 type report struct {
 	namespaceUID  types.UID
 	force, dryRun bool
+	finalize      bool // as requested
+	finalized     bool
 
 	mu      sync.Mutex
 	results []*result
 }
 
 func newReport(spec tenancy.NamespacePurgeSpec, dryRun bool) *report {
-	return &report{namespaceUID: spec.NamespaceUID, force: spec.Force, dryRun: dryRun}
+	return &report{namespaceUID: spec.NamespaceUID, force: spec.Force, finalize: spec.Finalize, dryRun: dryRun}
 }
 
 // add returns the result for the next resource.
@@ -127,6 +129,7 @@ func (r *report) record(ctx context.Context) {
 		annotationPrefix+"force", strconv.FormatBool(r.force),
 		annotationPrefix+"removed", strings.Join(removed, ","),
 		annotationPrefix+"held", strings.Join(held, ","),
+		annotationPrefix+"finalized", strconv.FormatBool(r.finalized),
 		annotationPrefix+"dry-run", strconv.FormatBool(r.dryRun))
 	if total, _ := r.total(); r.force && total > 0 && !r.dryRun {
 		var user string

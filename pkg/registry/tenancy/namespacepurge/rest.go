@@ -13,6 +13,9 @@
 // NamespacePurge and then about the DELETE of each object. A forced purge
 // bypasses finalizers without an UPDATE that admission could see, so a policy
 // that controls the removal of finalizers has to cover namespacepurges.
+//
+// With spec.finalize, a purge also removes the Namespace if nothing else holds it,
+// as a PUT to namespaces/finalize would.
 package namespacepurge
 
 import (
@@ -24,12 +27,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
@@ -48,15 +53,26 @@ type Content struct {
 	First bool
 }
 
+// Finalizer removes empty Namespaces.
+type Finalizer interface {
+	// FinalizeEmpty removes the finalizer kubernetes from a Terminating Namespace
+	// with the UID, and with it the Namespace, and reports whether it did. It
+	// changes nothing if content or another finalizer holds the Namespace.
+	FinalizeEmpty(ctx context.Context, name string, uid types.UID, validate rest.ValidateObjectUpdateFunc, dryRun bool) (finalized bool, err error)
+}
+
 // Config is what a REST needs.
 type Config struct {
 	Scheme *runtime.Scheme
 	// Namespaces reads Namespaces. Its Get has to be a live read if the options
 	// have no resourceVersion, as the Get of a store is.
 	Namespaces rest.Getter
-	// Authorizer decides who may force.
+	// Finalizer removes the Namespace if spec.finalize is set.
+	Finalizer Finalizer
+	// Authorizer decides who may force and finalize.
 	Authorizer authorizer.Authorizer
-	// Admission is asked about the DELETE of each object.
+	// Admission is asked about the DELETE of each object, and about the UPDATE of
+	// namespaces/finalize. Only validating admission is.
 	Admission admission.Interface
 	// Content is purged in this order.
 	Content []Content
@@ -96,7 +112,8 @@ func (r *REST) GetSingularName() string { return "namespacepurge" }
 // a dry run nothing is deleted.
 //
 // It returns NotFound if the Namespace does not exist, Conflict if it has
-// another UID or is not Terminating, and Forbidden if the user may not force. If
+// another UID or is not Terminating, and Forbidden if the user may not force or
+// finalize. If
 // admission refuses the DELETE of an object, it returns that error after it has
 // tried the other objects; what it has deleted by then is not restored.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
@@ -111,7 +128,14 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 	}
 	// After mutating admission, which could have set spec.force.
 	if purge.Spec.Force {
-		if err := r.authorizeForce(ctx, purge.Namespace); err != nil {
+		if err := r.authorize(ctx, authorizer.AttributesRecord{Verb: v1.ForceVerb, Namespace: purge.Namespace, Resource: "namespacepurges"}); err != nil {
+			return nil, err
+		}
+	}
+	if purge.Spec.Finalize {
+		// The attributes of a PUT to namespaces/finalize.
+		right := authorizer.AttributesRecord{Verb: "update", Namespace: purge.Namespace, Name: purge.Namespace, Resource: "namespaces", Subresource: "finalize"}
+		if err := r.authorize(ctx, right); err != nil {
 			return nil, err
 		}
 	}
@@ -124,33 +148,59 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 
 	report := newReport(purge.Spec, dryrun.IsDryRun(options.DryRun))
 	defer report.record(ctx)
-	if err := r.purge(ctx, report, options); err != nil {
+	if err := r.run(ctx, report, options); err != nil {
 		return nil, err
 	}
 	report.warn(ctx)
-	purge.Status.Purged = report.status()
+	purge.Status.Purged, purge.Status.Finalized = report.status(), report.finalized
 	return purge, nil
 }
 
-// authorizeForce returns Forbidden unless the user has the verb force.
-func (r *REST) authorizeForce(ctx context.Context, namespace string) error {
+// authorize returns Forbidden unless the user of the request has the right to a
+// resource of our group.
+func (r *REST) authorize(ctx context.Context, attributes authorizer.AttributesRecord) error {
 	user, ok := request.UserFrom(ctx)
 	if !ok {
-		return apierrors.NewInternalError(errors.New("authorize a forced purge: the request has no user"))
+		return apierrors.NewInternalError(errors.New("authorize a purge: the request has no user"))
 	}
-	attributes := authorizer.AttributesRecord{
-		User: user, Verb: v1.ForceVerb, Namespace: namespace,
-		APIGroup: v1.SchemeGroupVersion.Group, APIVersion: v1.SchemeGroupVersion.Version, Resource: "namespacepurges",
-		ResourceRequest: true,
-	}
+	attributes.User, attributes.ResourceRequest = user, true
+	attributes.APIGroup, attributes.APIVersion = v1.SchemeGroupVersion.Group, v1.SchemeGroupVersion.Version
 	decision, reason, err := r.Authorizer.Authorize(ctx, attributes)
 	switch {
 	case decision == authorizer.DecisionAllow:
 		return nil
 	case err != nil:
-		return apierrors.NewInternalError(fmt.Errorf("authorize a forced purge: %w", err))
+		return apierrors.NewInternalError(fmt.Errorf("authorize a purge: %w", err))
 	}
 	return responsewriters.ForbiddenStatusError(attributes, reason)
+}
+
+// run purges the Namespace, and finalizes it if it is to be. Most Namespaces are
+// empty when they are deleted, so it tries to finalize first.
+func (r *REST) run(ctx context.Context, report *report, options *metav1.CreateOptions) error {
+	if report.finalize && !report.dryRun && r.finalize(ctx, report, options) {
+		return nil
+	}
+	if err := r.purge(ctx, report, options); err != nil {
+		return err
+	}
+	if _, held := report.total(); report.finalize && (held == 0 || report.force) {
+		r.finalize(ctx, report, options)
+	}
+	return nil
+}
+
+// finalize finalizes the Namespace if nothing holds it, and reports whether it did. A
+// failure fails no purge: the Namespace is then finalized by a request of its own,
+// which reports the error.
+func (r *REST) finalize(ctx context.Context, report *report, options *metav1.CreateOptions) bool {
+	name := request.NamespaceValue(ctx)
+	finalized, err := r.Finalizer.FinalizeEmpty(ctx, name, report.namespaceUID, r.validateFinalize(ctx, name, options), report.dryRun)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("The purge cannot finalize the namespace", "namespace", name, "reason", err)
+	}
+	report.finalized = finalized
+	return finalized
 }
 
 // purge deletes the content, resource by resource. A resource whose objects may

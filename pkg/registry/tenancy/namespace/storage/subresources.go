@@ -5,12 +5,21 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	storageerr "k8s.io/apiserver/pkg/storage/errors"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // StatusREST serves namespaces/status.
@@ -79,6 +88,37 @@ func (r *FinalizeREST) Create(ctx context.Context, name string, obj runtime.Obje
 		FieldValidation: options.FieldValidation,
 	})
 	return updated, err
+}
+
+// FinalizeEmpty removes the finalizer kubernetes from a Terminating Namespace with the
+// UID, and with it the Namespace, and reports whether it did. It changes nothing, and
+// returns no error, if the Namespace does not exist, has another UID, is not
+// Terminating, contains objects, or is held by another finalizer. It is one write, by
+// the Namespace in the watch cache: storage verifies that it is current and empty.
+func (r *FinalizeREST) FinalizeEmpty(ctx context.Context, name string, uid types.UID, validate rest.ValidateObjectUpdateFunc, dryRun bool) (finalized bool, err error) {
+	key, err := r.store.KeyFunc(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	errHeld := errors.New("held")
+	check := func(ctx context.Context, obj runtime.Object) error {
+		ns := obj.(*tenancy.Namespace)
+		last := slices.Equal(ns.Spec.Finalizers, []tenancy.FinalizerName{tenancy.FinalizerKubernetes}) && len(ns.Finalizers) == 0
+		if ns.DeletionTimestamp == nil || !last {
+			return errHeld
+		}
+		finalized := ns.DeepCopy()
+		finalized.Spec.Finalizers = nil
+		return validate(ctx, finalized, ns.DeepCopy())
+	}
+	err = r.store.Storage.Delete(ctx, key, &tenancy.Namespace{}, &storage.Preconditions{UID: &uid}, check, dryRun, nil, storage.DeleteOptions{})
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, errHeld), storage.IsNotFound(err), storage.IsInvalidObj(err), apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause):
+		return false, nil
+	}
+	return false, storageerr.InterpretDeleteError(err, tenancy.Resource("namespaces"), name)
 }
 
 // GetResetFields names the fields that a write does not change.
