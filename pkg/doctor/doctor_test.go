@@ -164,6 +164,9 @@ func TestFindings(t *testing.T) {
 		{"member of etcd missing", func(_ *testing.T, c *fakeCluster) {
 			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{}}}}
 		}, map[string]want{"etcd members": {Fault, "1 of 3 members exist; without 2 members etcd accepts no writes", "kubectl describe statefulset"}}},
+		{"etcd scaled to zero", func(_ *testing.T, c *fakeCluster) {
+			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{}}}}
+		}, map[string]want{"etcd members": {Fault, "has 0 replicas", "kubectl scale statefulset borough-etcd --replicas=3"}}},
 		{"member of etcd pending", func(_ *testing.T, c *fakeCluster) {
 			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{}}}}
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}

@@ -106,6 +106,8 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
 	found, problems, cures := x.podsOf(ctx, set.Spec.Selector)
 	switch {
+	case want == 0:
+		return fault(fmt.Sprintf("the StatefulSet %s has 0 replicas", etcdName), fmt.Sprintf("kubectl scale statefulset %s --replicas=3 --namespace=%s", etcdName, x.Namespace))
 	case len(problems) > 0:
 	case found < want:
 		problems = []string{fmt.Sprintf("%d of %d members exist", found, want)}
