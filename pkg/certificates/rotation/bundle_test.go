@@ -68,7 +68,7 @@ func TestRotation(t *testing.T) {
 			if len(history) > 0 {
 				trusts.observe(history[len(history)-1].cas, now)
 			}
-			b, _, next = advance(t, p, b, now, trusts.trustedSince)
+			b, _, _ = advance(t, p, b, now, trusts.trustedSince)
 			cas, change := trusts.want(b.cas(), p.grace(), now)
 			history = append(history, written{now, b, cas})
 			// Each write wakes the replica.

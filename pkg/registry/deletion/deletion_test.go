@@ -69,7 +69,9 @@ func TestPods(t *testing.T) {
 		{name: "background", create: plain, options: policy(metav1.DeletePropagationBackground), wantErr: none},
 		{name: "foreground", create: plain, options: policy(metav1.DeletePropagationForeground), wantErr: tenancyerrors.IsStorageFull, stays: true},
 		{name: "orphan", create: plain, options: policy(metav1.DeletePropagationOrphan), wantErr: tenancyerrors.IsStorageFull, stays: true},
+		//lint:ignore SA1019 deprecated, but clients send it
 		{name: "orphan dependents", create: plain, options: &metav1.DeleteOptions{OrphanDependents: new(true)}, wantErr: tenancyerrors.IsStorageFull, stays: true},
+		//lint:ignore SA1019 deprecated, but clients send it
 		{name: "without orphans", create: plain, options: &metav1.DeleteOptions{OrphanDependents: new(false)}, wantErr: none},
 		{name: "finalizer", create: func(name string) *tenancy.Pod { return r.CreatePod(t, name, contenttest.WithFinalizer) },
 			options: &metav1.DeleteOptions{}, wantErr: tenancyerrors.IsStorageFull, stays: true},
