@@ -65,7 +65,6 @@ func serverRights(d *deployment) []right {
 	}
 	if secret, _, managed, found := d.certSecret(""); managed && found {
 		rights = append(rights,
-			right{verbs: []string{"create"}, resources: []string{"secrets"}, namespace: secret.Namespace},
 			right{verbs: []string{"get", "list", "watch", "update"}, resources: []string{"secrets"}, namespace: secret.Namespace, name: secret.Name},
 			right{verbs: []string{"get", "list", "watch", "patch"}, group: apiRegistrationGroup, resources: []string{"apiservices"}, name: apiServiceName},
 		)

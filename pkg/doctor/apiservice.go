@@ -19,6 +19,7 @@ import (
 const (
 	apiRegistrationGroup = "apiregistration.k8s.io"
 	apiServiceName       = "v1." + v1.GroupName
+	apiServicePath       = "/apis/" + apiRegistrationGroup + "/v1/apiservices/" + apiServiceName
 	// deploy is the cure for missing objects.
 	deploy = "apply the manifests again with kubectl apply -k or helm upgrade"
 )
@@ -31,6 +32,7 @@ type apiService struct {
 		Service               *serviceReference
 		CABundle              []byte
 		InsecureSkipTLSVerify bool
+		VersionPriority       int
 	}
 	Status struct {
 		Conditions []metav1.Condition
@@ -51,7 +53,7 @@ func (s *apiService) available() *metav1.Condition {
 }
 
 func (x *examination) checkAPIService(ctx context.Context) Finding {
-	a, err := x.raw.get(ctx, "/apis/"+apiRegistrationGroup+"/v1/apiservices/"+apiServiceName, nil)
+	a, err := x.raw.get(ctx, apiServicePath, nil)
 	if err != nil {
 		return skipped("cannot read it: %s", oneLine(err.Error()))
 	}

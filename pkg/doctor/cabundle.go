@@ -8,10 +8,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	certutil "k8s.io/client-go/util/cert"
 )
 
@@ -46,7 +50,7 @@ func (x *examination) checkCABundle(ctx context.Context) Finding {
 	switch {
 	case apierrors.IsNotFound(err) && managed:
 		return fault(fmt.Sprintf("the Secret %s, in which the server keeps its certificate, does not exist", secret),
-			"the server creates it: check that the server runs; see the check rights")
+			deploy+", which creates it empty; the server fills it")
 	case apierrors.IsNotFound(err):
 		return fault(fmt.Sprintf("the Secret %s of the serving certificate does not exist", secret),
 			"create it or, if cert-manager should create it, check the log of cert-manager")
@@ -57,12 +61,41 @@ func (x *examination) checkCABundle(ctx context.Context) Finding {
 	name := service.Name + "." + service.Namespace + ".svc"
 	if problem, untrusted := verify(stored.Data[key], cas, name, now); problem != "" {
 		problem = fmt.Sprintf("the serving certificate in the Secret %s %s", secret, problem)
-		if untrusted {
+		if untrusted || managed {
 			return fault(problem, cure)
 		}
 		return fault(problem, fmt.Sprintf("renew the serving certificate for %s", name))
 	}
 	return ok("it verifies the serving certificate in the Secret %s", secret)
+}
+
+// checkCABundlePolicy sends a change of the APIService as the service account, which
+// must be denied: who can change more than the caBundle can redirect the requests of
+// all users. kube-apiserver does not store the change.
+func (x *examination) checkCABundlePolicy(ctx context.Context) Finding {
+	if _, _, managed, _ := x.deployment.certSecret(x.Namespace); !managed {
+		return ok("the server does not write to the APIService")
+	}
+	user := serviceaccount.MakeUsername(x.Namespace, x.ServiceAccount)
+	header := http.Header{
+		"Impersonate-User":  {user},
+		"Impersonate-Group": append(serviceaccount.MakeGroupNames(x.Namespace), "system:authenticated"),
+		"Content-Type":      {string(types.MergePatchType)},
+	}
+	change := fmt.Sprintf(`{"spec": {"versionPriority": %d}}`, x.apiService.Spec.VersionPriority%1000+1)
+	a, err := x.raw.send(ctx, http.MethodPatch, apiServicePath, url.Values{"dryRun": {"All"}}, header, change)
+	switch {
+	case err != nil:
+		return skipped("cannot send a request as %s: %s", user, oneLine(err.Error()))
+	case a.status == http.StatusForbidden && userIn(a) == x.user:
+		return skipped("%s cannot impersonate the service account", x.who())
+	case a.status == http.StatusOK:
+		return fault(fmt.Sprintf("%s can change all fields of the APIService: a user who has its token can redirect the requests of all users", user),
+			"the ValidatingAdmissionPolicy borough-apiserver-ca-bundle or its binding is missing: "+deploy)
+	case a.status == http.StatusUnprocessableEntity, a.status == http.StatusForbidden:
+		return ok("%s cannot change other fields of the APIService", user)
+	}
+	return skipped("cannot send a request as %s: %s", user, a)
 }
 
 // cureCABundle returns the cure for a wrong caBundle, depending on what sets it.

@@ -75,7 +75,11 @@ func TestCABundle(t *testing.T) {
 		{"no Secret yet", func(_ *testing.T, c *fakeCluster) {
 			delete(c.answers, secretPath)
 			c.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
-		}, Fault, "does not exist", "the server creates it"},
+		}, Fault, "does not exist", "apply the manifests"},
+		{"Secret empty", func(_ *testing.T, c *fakeCluster) {
+			c.answers[secretPath] = fakeAnswer{body: corev1.Secret{}}
+			c.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
+		}, Fault, "cannot be parsed", "check that the server runs, and its log"},
 		{"Secret not readable", func(_ *testing.T, c *fakeCluster) { c.answers[secretPath] = failure(403, "no") }, OK, "cannot be compared", ""},
 		{"no Secret named", func(_ *testing.T, c *fakeCluster) { c.deployment.Spec.Template.Spec.Containers[0].Args = nil }, OK, "not in a Secret", ""},
 	} {

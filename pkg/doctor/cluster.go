@@ -52,14 +52,13 @@ type answer struct {
 const maxAnswer = 16 << 20
 
 func (r *rawClient) get(ctx context.Context, path string, query url.Values) (*answer, error) {
-	return r.send(ctx, http.MethodGet, path, query, http.Header{})
+	return r.send(ctx, http.MethodGet, path, query, http.Header{}, "")
 }
 
-// send sends a request without a body.
-func (r *rawClient) send(ctx context.Context, method, path string, query url.Values, header http.Header) (*answer, error) {
+func (r *rawClient) send(ctx context.Context, method, path string, query url.Values, header http.Header, content string) (*answer, error) {
 	u := r.base.JoinPath(path)
 	u.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), strings.NewReader(content))
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	apiServicePath    = "/apis/apiregistration.k8s.io/v1/apiservices/v1.tenancy.borough.io"
+	serverUser        = "system:serviceaccount:borough-system:borough-apiserver"
 	listPath          = "/apis/tenancy.borough.io/v1/namespaces"
 	deploymentsPath   = "/apis/apps/v1/namespaces/borough-system/deployments"
 	podsPath          = "/api/v1/namespaces/borough-system/pods"
@@ -49,7 +49,7 @@ const (
 // fakeCluster is a kube-apiserver with a deployment of Borough without faults. Tests
 // use it for faults that a real cluster cannot have.
 type fakeCluster struct {
-	answers map[string]fakeAnswer // by path
+	answers map[string]fakeAnswer // by path, with the method for PATCH
 	clock   time.Duration         // ahead of ours
 	// denied has the rights that the service account lacks: "verb resource".
 	denied map[string]bool
@@ -109,6 +109,8 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 			admissionPath:   {body: resources("validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings")},
 			flowControlPath: {body: resources("flowschemas", "prioritylevelconfigurations")},
 			levelsPath:      {body: flowcontrolv1.PriorityLevelConfigurationList{}},
+
+			"PATCH " + apiServicePath:                            failure(http.StatusUnprocessableEntity, "a ValidatingAdmissionPolicy denied the request"),
 			admissionPath + "/validatingadmissionpolicies":       {body: admissionv1.ValidatingAdmissionPolicyList{}},
 			admissionPath + "/validatingadmissionpolicybindings": {body: admissionv1.ValidatingAdmissionPolicyBindingList{}},
 			leasePath:      {body: lease},
@@ -165,6 +167,12 @@ func (c *fakeCluster) args(args ...string) {
 
 func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a, found := c.answers[req.URL.Path]
+	if req.Method == http.MethodPatch {
+		a, found = c.answers["PATCH "+req.URL.Path]
+		if dryRun := req.URL.Query().Get("dryRun"); dryRun != "All" || req.Header.Get("Impersonate-User") != serverUser {
+			a, found = fakeAnswer{body: "doctor must not change anything"}, true
+		}
+	}
 	switch {
 	case req.URL.Path == leasePath && found && c.leads:
 		lease := c.lease().DeepCopy()

@@ -131,6 +131,7 @@ func (x *examination) checks() []check {
 		{checkAPIService, afterCluster, x.checkAPIService},
 		{"APIService available", []string{checkCluster, checkAPIService}, x.checkAvailable},
 		{"caBundle", []string{checkCluster, checkAPIService}, x.checkCABundle},
+		{"caBundle policy", []string{checkCluster, checkAPIService}, x.checkCABundlePolicy},
 		{"front-proxy configuration", afterCluster, x.checkFrontProxyConfiguration},
 		{checkFrontProxy, []string{checkCluster, checkAPIService}, x.checkFrontProxy},
 		{"etcd", []string{checkCluster, checkAPIService, checkFrontProxy}, x.checkEtcd},

@@ -6,6 +6,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,6 +36,7 @@ func TestFindings(t *testing.T) {
 		status        Status
 		message, cure string // parts
 	}
+	const managed = "--serving-cert-secret=borough-system/borough-apiserver-tls"
 	const anonymousForbidden = `namespaces is forbidden: User "system:anonymous" cannot get path "/apis"`
 	for _, tc := range []struct {
 		name string
@@ -64,7 +66,7 @@ func TestFindings(t *testing.T) {
 
 		{"another namespace", func(_ *testing.T, c *fakeCluster) { c.apiService.Spec.Service.Namespace = "elsewhere" }, map[string]want{
 			"APIService":           {Fault, "Service elsewhere/borough-apiserver, which is not in the namespace borough-system", "--namespace=elsewhere"},
-			"APIService available": {Skipped, "", ""}, "caBundle": {Skipped, "", ""}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
+			"APIService available": {Skipped, "", ""}, "caBundle": {Skipped, "", ""}, "caBundle policy": {Skipped, "", ""}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
 		{"no Deployment", func(_ *testing.T, c *fakeCluster) { c.deployment.Spec.Template.Spec.ServiceAccountName = "other" }, map[string]want{
 			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}, "namespace controller": {Skipped, `"deployment"`, ""}}},
 		{"no service account", func(_ *testing.T, c *fakeCluster) { delete(c.answers, accountPath) },
@@ -225,6 +227,24 @@ func TestFindings(t *testing.T) {
 				{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "nodes", Kind: "Node"},
 			}}}
 		}, map[string]want{"admission policies": {Warning, "the name of the object's Namespace: bind- of the ValidatingAdmissionPolicy ours", "set spec.paramRef.namespace"}}},
+
+		{"policy for the caBundle", func(_ *testing.T, c *fakeCluster) { c.args(managed) }, nil},
+		{"no policy for the caBundle", func(_ *testing.T, c *fakeCluster) {
+			c.args(managed)
+			c.answers["PATCH "+apiServicePath] = fakeAnswer{body: c.apiService}
+		}, map[string]want{"caBundle policy": {Fault, serverUser + " can change all fields of the APIService", "apply the manifests"}}},
+		{"user cannot impersonate", func(_ *testing.T, c *fakeCluster) {
+			c.args(managed)
+			c.answers["PATCH "+apiServicePath] = failure(403, `serviceaccounts "borough-apiserver" is forbidden: User "alice" cannot impersonate`)
+		}, map[string]want{"caBundle policy": {Skipped, "alice cannot impersonate", ""}}},
+		{"server cannot patch", func(_ *testing.T, c *fakeCluster) {
+			c.args(managed)
+			c.answers["PATCH "+apiServicePath] = failure(403, fmt.Sprintf("apiservices is forbidden: User %q cannot patch", serverUser))
+		}, nil},
+		{"caBundle policy unknown", func(_ *testing.T, c *fakeCluster) {
+			c.args(managed)
+			c.answers["PATCH "+apiServicePath] = failure(500, "no")
+		}, map[string]want{"caBundle policy": {Skipped, "500: no", ""}}},
 
 		{"the clock of kube-apiserver", func(_ *testing.T, c *fakeCluster) { c.clock = 5 * time.Minute },
 			map[string]want{"clocks": {Fault, "the clock of this machine is ", "the clock of this machine"}}},

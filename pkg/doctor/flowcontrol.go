@@ -42,7 +42,7 @@ func (x *examination) checkFlowControl(ctx context.Context) Finding {
 		a, err := x.raw.send(ctx, r.method, r.path, nil, http.Header{
 			"Impersonate-User": {serviceaccount.MakeUsername(x.Namespace, r.serviceAccount)},
 			"Content-Type":     {"application/json"},
-		})
+		}, "")
 		if err != nil {
 			return skipped("cannot send requests as %s: %s", r.serviceAccount, oneLine(err.Error()))
 		}

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rotation renews the serving certificate of the servers behind a cluster.
-// The servers share the certificate in a Secret. kube-apiserver verifies it with the
-// CAs in caBundle of the APIService, which only the servers write.
+// The servers share the certificate in a Secret, which the manifests create empty.
+// kube-apiserver verifies it with the CAs in caBundle of the APIService, which only
+// the servers write.
 //
 // Each certificate has its own CA, whose key is discarded. The server that creates a
 // certificate first adds the CA to the caBundle, and then writes the certificate into

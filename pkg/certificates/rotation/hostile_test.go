@@ -137,7 +137,6 @@ func TestUnusableCertificate(t *testing.T) {
 				k := c.rotator(t)
 				forged := forge(t, time.Now(), config.Lifetime, tc.change)
 				c.setCABundle(t, encode([]*x509.Certificate{forged.ca}))
-				runOnce(t, c.rotator(t)) // creates the Secret
 				c.setSecret(t, map[string][]byte{corev1.TLSCertKey: forged.certPEM, corev1.TLSPrivateKeyKey: forged.keyPEM})
 				runOnce(t, k)
 				c.wantInStep(t, k)

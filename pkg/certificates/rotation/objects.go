@@ -68,11 +68,12 @@ func (r *Rotator) writeAPIService(ctx context.Context, service apiService, cas [
 	return nil
 }
 
-// readSecret returns the Secret, without a name if it does not exist.
+// readSecret returns the Secret. The server may not create it, because it would have
+// to be allowed to create any Secret of the namespace.
 func (r *Rotator) readSecret(ctx context.Context) (*corev1.Secret, error) {
 	secret, err := r.client.CoreV1().Secrets(r.config.Secret.Namespace).Get(ctx, r.config.Secret.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return &corev1.Secret{}, nil
+		return nil, fmt.Errorf("the Secret %s does not exist; apply the manifests of Borough again, which create it", r.config.Secret)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the Secret of the serving certificate: %w", err)
@@ -86,16 +87,9 @@ func (r *Rotator) writeSecret(ctx context.Context, secret *corev1.Secret, data m
 	if maps.EqualFunc(secret.Data, data, bytes.Equal) {
 		return nil
 	}
-	secrets, write := r.client.CoreV1().Secrets(r.config.Secret.Namespace), secret.DeepCopy()
+	write := secret.DeepCopy()
 	write.Data = data
-	var err error
-	if secret.Name == "" {
-		write.Name, write.Namespace, write.Type = r.config.Secret.Name, r.config.Secret.Namespace, corev1.SecretTypeTLS
-		_, err = secrets.Create(ctx, write, metav1.CreateOptions{})
-	} else {
-		_, err = secrets.Update(ctx, write, metav1.UpdateOptions{})
-	}
-	if err != nil {
+	if _, err := r.client.CoreV1().Secrets(secret.Namespace).Update(ctx, write, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the Secret of the serving certificate: %w", err)
 	}
 	if ignored != nil {

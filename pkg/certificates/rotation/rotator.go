@@ -191,7 +191,7 @@ func (r *Rotator) Run(ctx context.Context, _ int) {
 		switch {
 		case err == nil:
 			retry, reported = backoff, ""
-		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		case apierrors.IsConflict(err):
 			changed = nil // by another replica, which may not have finished
 		case ctx.Err() == nil && err.Error() != reported:
 			reported = err.Error()

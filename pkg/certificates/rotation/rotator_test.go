@@ -32,11 +32,11 @@ import (
 // TestTwoRotators has one rotator act in the middle of what another one does. One
 // wins, the other adopts what it made.
 func TestTwoRotators(t *testing.T) {
-	t.Run("both create the Secret", func(t *testing.T) {
+	t.Run("both fill the Secret", func(t *testing.T) {
 		c := newCluster(newAPIService())
 		other := c.again()
 		a, b := c.rotator(t), other.rotator(t)
-		before(&c.client.Fake, "create", "secrets", func() error { return syncNow(t, b) })
+		before(&c.client.Fake, "update", "secrets", func() error { return errors.Join(syncNow(t, b), conflict()) })
 		runOnce(t, a)
 		c.wantInStep(t, a, b)
 	})
@@ -49,17 +49,6 @@ func TestTwoRotators(t *testing.T) {
 		before(&c.client.Fake, "update", "secrets", func() error { return errors.Join(syncNow(t, b), conflict()) })
 		runOnce(t, a)
 		c.wantInStep(t, a, b)
-	})
-	t.Run("one deletes while the other writes", func(t *testing.T) {
-		c := newCluster(newAPIService())
-		runOnce(t, c.rotator(t))
-		c.setSecret(t, nil)
-		a, other := c.rotator(t), c.again()
-		before(&c.client.Fake, "update", "secrets", func() error {
-			return other.client.CoreV1().Secrets(config.Secret.Namespace).Delete(t.Context(), config.Secret.Name, metav1.DeleteOptions{})
-		})
-		runOnce(t, a)
-		c.wantInStep(t, a)
 	})
 	t.Run("both have a CA trusted", func(t *testing.T) {
 		c := newCluster(newAPIService())
@@ -85,15 +74,13 @@ func TestOrder(t *testing.T) {
 		c := newCluster(newAPIService())
 		other := c.again()
 		a, b := c.rotator(t), other.rotator(t)
-		for _, verb := range []string{"create", "update"} {
-			other.client.PrependReactor(verb, "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				data := action.(clienttesting.CreateAction).GetObject().(*corev1.Secret).Data
-				if got := c.caBundle(t); !bytes.Equal(got, data[trustKey]) {
-					t.Errorf("%s of the Secret before the caBundle has its CAs", verb)
-				}
-				return false, nil, nil
-			})
-		}
+		other.client.PrependReactor("update", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			data := action.(clienttesting.UpdateAction).GetObject().(*corev1.Secret).Data
+			if got := c.caBundle(t); !bytes.Equal(got, data[trustKey]) {
+				t.Error("the Secret is written before the caBundle has its CAs")
+			}
+			return false, nil, nil
+		})
 		runOnce(t, b, a)
 		time.Sleep(config.Lifetime * 2 / 3)
 		var created []byte
@@ -187,13 +174,7 @@ func TestRepair(t *testing.T) {
 	a := c.rotator(t)
 	runOnce(t, a)
 	served, _ := a.CurrentCertKeyContent()
-	secrets := c.client.CoreV1().Secrets(config.Secret.Namespace)
 	for name, damage := range map[string]func(t *testing.T){
-		"Secret deleted": func(t *testing.T) {
-			if err := secrets.Delete(t.Context(), config.Secret.Name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		},
 		"Secret emptied":      func(t *testing.T) { c.setSecret(t, nil) },
 		"caBundle of garbage": func(t *testing.T) { c.setCABundle(t, []byte("garbage")) },
 		"no caBundle":         func(t *testing.T) { c.setCABundle(t, nil) },
@@ -211,6 +192,36 @@ func TestRepair(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoSecret deletes the Secret. A server that runs serves on, one that starts says
+// what is missing, and both continue when the Secret exists again.
+func TestNoSecret(t *testing.T) {
+	c := newCluster(newAPIService())
+	running, starting := c.rotator(t), c.rotator(t)
+	runOnce(t, running)
+	served := first(running.CurrentCertKeyContent())
+	secrets, empty := c.client.CoreV1().Secrets(config.Secret.Namespace), c.secret(t)
+	if err := secrets.Delete(t.Context(), empty.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syncNow(t, running); err == nil || running.Ready() != nil {
+		t.Errorf("error %v, ready %v, of a server that runs", err, running.Ready())
+	}
+	if now := first(running.CurrentCertKeyContent()); !bytes.Equal(now, served) {
+		t.Error("another certificate is served")
+	}
+	c.run(t, starting, t.Context())
+	wantReady(t, starting, "the Secret borough-system/borough-apiserver-tls does not exist; apply the manifests")
+	c.wantTrusted(t, running)
+
+	empty.Data = nil
+	if _, err := secrets.Create(t.Context(), empty, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantReady(t, starting, "")
+	runOnce(t, running)
+	c.wantTrusted(t, running, starting)
 }
 
 // TestUntrustedCertificate checks that a certificate that the APIService does not

@@ -4,11 +4,14 @@
 package certificates
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,11 +33,28 @@ func TestCertificates(t *testing.T) {
 	first := monitor.awaitCert(t)
 
 	// The clients keep sending requests during each step.
+	t.Run("applied again", func(t *testing.T) {
+		before := d.secret(t)
+		d.apply(t, "--server-side")
+		d.apply(t) // as kubectl apply does by default
+		if after := d.secret(t); !maps.EqualFunc(before.Data, after.Data, bytes.Equal) {
+			t.Error("the Secret has other data")
+		}
+	})
 	t.Run("Secret deleted", func(t *testing.T) {
 		if err := secrets.Delete(t.Context(), certSecret, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "Secret to be there again", d.inStep)
+		for _, s := range d.servers {
+			await(t, "server to report it", func(context.Context) error {
+				if !strings.Contains(s.process.Output(), "the Secret borough-system/borough-apiserver-tls does not exist; apply the manifests") {
+					return errors.New("it has not logged that the Secret does not exist")
+				}
+				return nil
+			})
+		}
+		d.apply(t, "--server-side")
+		await(t, "Secret to be filled", d.inStep)
 	})
 	t.Run("Secret damaged", func(t *testing.T) {
 		garbage := []byte(`{"data": {"tls.crt": "Z2FyYmFnZQ==", "tls.key": "Z2FyYmFnZQ==", "ca.crt": "Z2FyYmFnZQ=="}}`)

@@ -52,7 +52,7 @@ type deployment struct {
 func deploy(t *testing.T, cluster *testcluster.Cluster, servers int, flags ...string) *deployment {
 	t.Helper()
 	d := &deployment{cluster: cluster, client: cluster.Client(t)}
-	d.apply(t)
+	d.apply(t, "--server-side")
 	await(t, "rights of the servers", d.granted)
 	for i := range servers {
 		port := d.addServer(t, fmt.Sprintf("%s-%d", serverName, i), append(flags,
@@ -91,7 +91,7 @@ func (d *deployment) awaitAPI(t *testing.T) {
 
 // apply applies the manifests, which grant all the rights that the servers
 // have.
-func (d *deployment) apply(t *testing.T) {
+func (d *deployment) apply(t *testing.T, flags ...string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -105,7 +105,16 @@ func (d *deployment) apply(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.cluster.Kubectl(t).Run(t, "apply", "--server-side", "--kustomize="+dir)
+	d.cluster.Kubectl(t).Run(t, append([]string{"apply", "--kustomize=" + dir}, flags...)...)
+}
+
+func (d *deployment) secret(t *testing.T) *corev1.Secret {
+	t.Helper()
+	secret, err := d.client.CoreV1().Secrets(testcluster.SystemNamespace).Get(t.Context(), certSecret, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
 }
 
 // granted returns an error until the servers have their rights: RBAC applies a

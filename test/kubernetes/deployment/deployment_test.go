@@ -148,7 +148,7 @@ func (s *site) testNewCertificate(t *testing.T) {
 	for _, p := range s.servers {
 		p.kill(t)
 	}
-	s.run(t, "delete", "--namespace="+testcluster.SystemNamespace, "secret", certSecret)
+	s.run(t, "patch", "apiservice", apiService, "--type=merge", `--patch={"spec":{"caBundle":null}}`)
 	scale(replicas)
 	for _, p := range s.servers {
 		p.start(t)

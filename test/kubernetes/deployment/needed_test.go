@@ -84,7 +84,6 @@ func (s *site) removals() []removal {
 		{role: serverName, resources: []string{"flowschemas/status"}, again: s.makeFlowSchema},
 		{role: auth, resources: []string{"subjectaccessreviews"}, again: s.askAsViewer},
 		{role: auth, resources: []string{"tokenreviews"}, again: s.askByToken},
-		{role: cert, verbs: []string{"create"}, need: s.deleteSecret},
 		{role: cert, verbs: []string{"get"}, need: s.damageSecret},
 		{role: cert, verbs: []string{"update"}, need: s.damageSecret},
 		{role: caBundle, verbs: []string{"get"}, need: s.damageCABundle},
@@ -257,13 +256,6 @@ func (s *site) trusted(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return service.Spec.CABundle
-}
-
-func (s *site) deleteSecret(t *testing.T) {
-	t.Helper()
-	if err := s.client.CoreV1().Secrets(testcluster.SystemNamespace).Delete(t.Context(), certSecret, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (s *site) damageSecret(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
@@ -124,6 +125,27 @@ func TestLeastPrivilege(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// TestSecrets checks that no service account may create Secrets, or read or write any
+// by all names, and that applying a Secret again changes no data.
+func TestSecrets(t *testing.T) {
+	forEachCase(t, func(t *testing.T, all objects) {
+		check := func(name string, rules []rbacv1.PolicyRule) {
+			for _, r := range rules {
+				if slices.Contains(r.Resources, "secrets") && (len(r.ResourceNames) == 0 || slices.Contains(r.Verbs, "create")) {
+					t.Errorf("%s: %v", name, r)
+				}
+			}
+		}
+		each(all, func(r *rbacv1.Role) { check(r.Name, r.Rules) })
+		each(all, func(r *rbacv1.ClusterRole) { check(r.Name, r.Rules) })
+		each(all, func(s *corev1.Secret) {
+			if s.Data != nil || s.StringData != nil || s.Type != "" || s.Immutable != nil {
+				t.Errorf("%s has data, or a type", s.Name)
+			}
+		})
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -19,6 +20,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
@@ -129,6 +131,24 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 					t.Errorf("FlowSchema %s: namespaces %v", f.Name, r.Namespaces)
 				}
 			}
+		}
+	})
+	each(all, func(p *admissionregistrationv1.ValidatingAdmissionPolicy) {
+		if all[key("ValidatingAdmissionPolicyBinding", "", p.Name)] == nil {
+			t.Errorf("ValidatingAdmissionPolicy %s is not bound", p.Name)
+		}
+		var users []string
+		for _, c := range p.Spec.MatchConditions {
+			user, _ := strings.CutPrefix(c.Expression, "request.userInfo.username == ")
+			users = append(users, user)
+		}
+		if want := fmt.Sprintf("%q", serviceaccount.MakeUsername(namespace, "borough-apiserver")); !slices.Equal(users, []string{want}) {
+			t.Errorf("ValidatingAdmissionPolicy %s is for %v, not for %s", p.Name, users, want)
+		}
+	})
+	each(all, func(b *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+		if all[key("ValidatingAdmissionPolicy", "", b.Spec.PolicyName)] == nil {
+			t.Errorf("ValidatingAdmissionPolicyBinding %s: no policy %s", b.Name, b.Spec.PolicyName)
 		}
 	})
 	for k, o := range all {
