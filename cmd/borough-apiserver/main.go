@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/cli"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app"
+	"github.com/borough-io/borough/cmd/internal/connections"
 )
 
 // gcPercent is the growth of the heap, in percent of the live heap, that starts a
@@ -22,6 +23,7 @@ import (
 const gcPercent = 200
 
 func main() {
+	connections.SetHealthChecks()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -15,9 +15,11 @@ import (
 	"k8s.io/component-base/cli"
 
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app"
+	"github.com/borough-io/borough/cmd/internal/connections"
 )
 
 func main() {
+	connections.SetHealthChecks()
 	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// Not signalled itself: the libraries treat any cause except context.Canceled
 	// as a failure.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -39,7 +40,8 @@ const lookupTimeout = 5 * time.Second
 
 // AuthenticatorConfig configures the authenticator of a server behind a cluster.
 type AuthenticatorConfig struct {
-	// Cluster is how kube-apiserver is reached. Its QPS and Burst have no effect.
+	// Cluster is how kube-apiserver is reached. Its QPS and Burst have no effect on
+	// reviews.
 	Cluster *rest.Config
 	// TokenTTL is how long the answers to TokenReviews are cached.
 	TokenTTL time.Duration
@@ -73,10 +75,11 @@ type Authenticator struct {
 
 // New returns an authenticator. It needs no answer of the cluster; Run waits for one.
 func (c AuthenticatorConfig) New() (*Authenticator, error) {
-	cluster := rest.CopyConfig(c.Cluster)
-	// Without a limit, users with invalid tokens do not delay others.
-	cluster.QPS = -1
-	client, err := kubernetes.NewForConfig(cluster)
+	client, err := kubernetes.NewForConfig(c.Cluster)
+	if err != nil {
+		return nil, fmt.Errorf("create the client for the ConfigMap: %w", err)
+	}
+	reviews, err := c.reviews()
 	if err != nil {
 		return nil, fmt.Errorf("create the client for TokenReviews: %w", err)
 	}
@@ -90,7 +93,7 @@ func (c AuthenticatorConfig) New() (*Authenticator, error) {
 	}
 	delegate, security, err := authenticatorfactory.DelegatingAuthenticatorConfig{
 		Anonymous:                          &apiserverapi.AnonymousAuthConfig{Enabled: true},
-		TokenAccessReviewClient:            client.AuthenticationV1(),
+		TokenAccessReviewClient:            reviews,
 		TokenAccessReviewTimeout:           c.Timeout,
 		WebhookRetryBackoff:                &c.Backoff,
 		CacheTTL:                           c.TokenTTL,
@@ -102,6 +105,15 @@ func (c AuthenticatorConfig) New() (*Authenticator, error) {
 	}
 	a.Request, a.Security = noteUnanswered(delegate), security
 	return a, nil
+}
+
+// reviews returns the client for TokenReviews.
+func (c AuthenticatorConfig) reviews() (authenticationclient.AuthenticationV1Interface, error) {
+	cluster := rest.CopyConfig(c.Cluster)
+	cluster.QPS = -1 // With a limit, users with invalid tokens would delay others.
+	attempts := newAttempts(cluster, c.Timeout)
+	cluster.Wrap(func(delegate http.RoundTripper) http.RoundTripper { return tokenTransport{attempts(delegate)} })
+	return authenticationclient.NewForConfig(cluster)
 }
 
 // clientCA returns what verifies the certificates of users, or nil.

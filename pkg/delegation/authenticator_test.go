@@ -223,11 +223,11 @@ func TestNoLookup(t *testing.T) {
 
 // Many users with tokens do not wait for one another in the client.
 func TestTokenReviewsAreNotLimited(t *testing.T) {
-	a, err := AuthenticatorConfig{Cluster: &rest.Config{Host: "https://127.0.0.1:1"}, Backoff: wait.Backoff{Steps: 1}}.New()
+	reviews, err := AuthenticatorConfig{Cluster: &rest.Config{Host: "https://127.0.0.1:1"}}.reviews()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if limiter := a.client.AuthenticationV1().RESTClient().GetRateLimiter(); limiter != nil {
+	if limiter := reviews.RESTClient().GetRateLimiter(); limiter != nil {
 		t.Errorf("TokenReviews are limited to %v per second", limiter.QPS())
 	}
 }

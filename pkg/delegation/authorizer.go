@@ -50,7 +50,10 @@ func (c Config) NewAuthorizer() (authorizer.Authorizer, error) {
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.QPS = -1 // The bound is maxReviews.
 	cluster.Timeout = c.Timeout
-	cluster.Wrap(func(delegate http.RoundTripper) http.RoundTripper { return newReviewTransport(delegate, c.Timeout) })
+	attempts := newAttempts(cluster, c.Timeout)
+	cluster.Wrap(func(delegate http.RoundTripper) http.RoundTripper {
+		return newReviewTransport(attempts(delegate), c.Timeout)
+	})
 	client, err := authorizationclient.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("create the client for SubjectAccessReviews: %w", err)

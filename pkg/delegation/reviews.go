@@ -4,11 +4,8 @@
 package delegation
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -27,24 +24,23 @@ var errTooManyReviews = errors.New("too many authorization requests of this user
 // reviewTransport sends SubjectAccessReviews. The library gives no other way to
 // get between its cache and the cluster.
 type reviewTransport struct {
-	delegate http.RoundTripper
+	attempts *attempts
 	timeout  time.Duration
 	inFlight inFlight
 	shared   singleflight.Group
 }
 
-func newReviewTransport(delegate http.RoundTripper, timeout time.Duration) *reviewTransport {
-	return &reviewTransport{delegate: delegate, timeout: timeout, inFlight: inFlight{users: map[string]int{}}}
+func newReviewTransport(attempts *attempts, timeout time.Duration) *reviewTransport {
+	return &reviewTransport{attempts: attempts, timeout: timeout, inFlight: inFlight{users: map[string]int{}}}
 }
 
 // RoundTrip implements http.RoundTripper. Requests with the same body share one,
 // which continues for the others when one of them ends. It returns
 // errTooManyReviews if the user of the context has too many reviews in flight.
 func (t *reviewTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(req.Body)
-	_ = req.Body.Close()
+	body, err := readReview(req)
 	if err != nil {
-		return nil, fmt.Errorf("read the SubjectAccessReview: %w", err)
+		return nil, err
 	}
 	result := t.shared.DoChan(string(body), func() (any, error) { return t.send(req, body) })
 	select {
@@ -66,32 +62,24 @@ func (t *reviewTransport) send(req *http.Request, body []byte) (*answer, error) 
 	defer t.inFlight.release(user)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), t.timeout)
 	defer cancel()
-	req = req.Clone(ctx)
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	response, err := t.delegate.RoundTrip(req)
+	return t.attempts.send(req.WithContext(ctx), body)
+}
+
+// tokenTransport sends TokenReviews. The library's cache lets requests with the same
+// token share one.
+type tokenTransport struct{ attempts *attempts }
+
+// RoundTrip implements http.RoundTripper.
+func (t tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := readReview(req)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
+	result, err := t.attempts.send(req, body)
 	if err != nil {
-		return nil, fmt.Errorf("read the answer to a SubjectAccessReview: %w", err)
+		return nil, err
 	}
-	return &answer{*response, content}, nil
-}
-
-// answer is a response that can be given to several requests.
-type answer struct {
-	shared http.Response
-	body   []byte
-}
-
-func (a *answer) response(req *http.Request) *http.Response {
-	response := a.shared
-	response.Header = a.shared.Header.Clone()
-	response.Body = io.NopCloser(bytes.NewReader(a.body))
-	response.Request = req
-	return &response
+	return result.response(req), nil
 }
 
 type userKey struct{}

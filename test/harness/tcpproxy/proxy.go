@@ -65,11 +65,18 @@ func (p *Proxy) Refuse() {
 		_ = p.listener.Close()
 		p.listener = nil
 	}
+	p.mu.Unlock()
+	p.Drop()
+	p.ended.Wait()
+}
+
+// Drop closes all connections.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for c := range p.open {
 		c.close()
 	}
-	p.mu.Unlock()
-	p.ended.Wait()
 }
 
 // Stall forwards nothing more on the connections that are open, and does not close

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -133,4 +134,37 @@ func TestClusterLater(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestClusterStalls stalls the connections between a server and kube-apiserver. New
+// ones work, so every request is answered.
+func TestClusterStalls(t *testing.T) {
+	t.Parallel()
+	p := startProxied(t, "/readyz", func(*tcpproxy.Proxy) {})
+	// Each client has another token, which is not reviewed yet.
+	clients := make([]harness.HTTP, 10)
+	for i := range clients {
+		account, err := cluster.ServiceAccountConfig(t.Context(), testcluster.SystemNamespace, "borough-controller-manager")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[i] = p.http(t, account)
+	}
+	const path = "/apis/tenancy.borough.io/v1/"
+	if answer := clients[0].Do(t, http.MethodGet, path+"namespaces", nil); answer.Code != http.StatusOK {
+		t.Fatalf("before: got %v", answer)
+	}
+	p.cluster.Stall()
+	var requests sync.WaitGroup
+	for i, client := range clients {
+		requests.Go(func() {
+			// The right to the first is reviewed; those to the others are not.
+			for _, resource := range []string{"namespaces", "limitranges", "pods"} {
+				if answer := client.Do(t, http.MethodGet, path+resource, nil); answer.Code != http.StatusOK {
+					t.Errorf("client %d, %s: got %v", i, resource, answer)
+				}
+			}
+		})
+	}
+	requests.Wait()
 }

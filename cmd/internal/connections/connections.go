@@ -1,0 +1,28 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package connections configures the connections of the clients in a process.
+package connections
+
+import "os"
+
+// The library's clients send a ping on a connection on which they have received
+// nothing for a time, and close it when the ping is not answered. These are the times
+// that clients of etcd use. Those of the library, 30 and 15 seconds, leave a process
+// without the cluster for 45 seconds when a connection stalls.
+var healthChecks = map[string]string{
+	"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "5",
+	"HTTP2_PING_TIMEOUT_SECONDS":      "3",
+}
+
+// SetHealthChecks makes clients close connections that stall within 8 seconds, unless
+// the environment has other times. It must be called before the first client is
+// created; the library takes the times only from the environment.
+func SetHealthChecks() {
+	for name, value := range healthChecks {
+		if _, ok := os.LookupEnv(name); !ok {
+			// It fails only for an invalid name.
+			_ = os.Setenv(name, value)
+		}
+	}
+}
