@@ -49,8 +49,12 @@ func newAttempts(cluster *rest.Config, timeout time.Duration) func(delegate http
 		d.dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	cluster.Dial = d.DialContext
+	silence := maxSilence
+	if timeout > 0 {
+		silence = min(silence, timeout/3)
+	}
 	return func(delegate http.RoundTripper) *attempts {
-		return &attempts{delegate: delegate, dialer: d, silence: min(maxSilence, timeout/3)}
+		return &attempts{delegate: delegate, dialer: d, silence: silence}
 	}
 }
 
