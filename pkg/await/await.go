@@ -45,6 +45,23 @@ func (c *Condition) Check() error {
 	return nil
 }
 
+// Meet records that the condition is met, which it then stays.
+func (c *Condition) Meet() { c.status.Store(new(error)) }
+
+// set records the result of an attempt, unless the condition is met, and reports
+// whether it is met.
+func (c *Condition) set(result error) bool {
+	for {
+		old := c.status.Load()
+		if *old == nil {
+			return true
+		}
+		if c.status.CompareAndSwap(old, &result) {
+			return result == nil
+		}
+	}
+}
+
 // Await tries until the condition is met, or the context ends, and reports whether
 // it is met. It logs what it waits for, at once and every 30 seconds.
 func (c *Condition) Await(ctx context.Context, try func(context.Context) error) bool {
@@ -57,8 +74,7 @@ func (c *Condition) Await(ctx context.Context, try func(context.Context) error) 
 		if ctx.Err() != nil {
 			return false
 		}
-		c.status.Store(&err)
-		if err == nil {
+		if c.set(err) {
 			if !logged.IsZero() {
 				logger.Info("Waited for "+c.what, "time", time.Since(began).Round(time.Millisecond))
 			}

@@ -71,3 +71,15 @@ func TestNoWait(t *testing.T) {
 		t.Error("not met")
 	}
 }
+
+// TestMeet meets a condition that every attempt fails.
+func TestMeet(t *testing.T) {
+	c := await.NewCondition("nothing")
+	met := c.Await(t.Context(), func(context.Context) error {
+		c.Meet()
+		return errors.New("failed")
+	})
+	if err := c.Check(); !met || err != nil {
+		t.Errorf("met is %t, error %v", met, err)
+	}
+}

@@ -181,7 +181,11 @@ func (c *cluster) checkReached(name, group string, timeout time.Duration) health
 		if c.reached.Check() == nil {
 			return nil
 		}
-		return c.probe(r.Context(), timeout)
+		err := c.probe(r.Context(), timeout)
+		if err == nil {
+			c.reached.Meet()
+		}
+		return err
 	})
 }
 

@@ -92,19 +92,38 @@ func (s *site) purgeKept(t *testing.T) {
 	s.purge(t, newLimits(kept), newLimits("limits"))
 }
 
-// purgeAbandoned purges a Namespace that another client finalizes while it has
-// content. Its removal is sometimes by a write of its status.
-func (s *site) purgeAbandoned(t *testing.T) {
+// purgeReleased purges a Namespace with content that a finalizer blocks, and releases
+// it. The controller then finalizes the Namespace by a separate request.
+func (s *site) purgeReleased(t *testing.T) { s.release(t, s.purgeWaiting(t)) }
+
+// purgeWaiting purges a Namespace with content that a finalizer blocks, and returns
+// its name when the controller waits for that.
+func (s *site) purgeWaiting(t *testing.T) string {
 	t.Helper()
-	ctx, client := t.Context(), s.tenancy(t)
 	name := s.purge(t, newPod("held", finalizer))
 	poll.Eventually(t, func() string {
-		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
+		ns, err := s.tenancy(t).Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()
 		}
 		if ns.Status.Termination == nil {
 			return "the controller has not been there yet"
+		}
+		return ""
+	})
+	return name
+}
+
+// purgeAbandoned purges a Namespace that another client finalizes while it has
+// content. Its removal is sometimes by a write of its status.
+func (s *site) purgeAbandoned(t *testing.T) {
+	t.Helper()
+	ctx, client := t.Context(), s.tenancy(t)
+	name := s.purgeWaiting(t)
+	poll.Eventually(t, func() string {
+		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
 		}
 		ns.Spec.Finalizers = nil
 		if _, err = client.Namespaces().Finalize(ctx, name, ns, metav1.UpdateOptions{}); err != nil {

@@ -134,6 +134,10 @@ func (s *site) runWith(t *testing.T, stdin string, args ...string) string {
 func (s *site) awaitAPI(t *testing.T) {
 	t.Helper()
 	s.run(t, "wait", "--for=condition=Available", "--timeout=120s", "apiservice/"+apiService)
+	// kube-apiserver adds the group to its discovery only after that.
+	if err := s.cluster.AwaitAPI(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *site) statefulSet(t *testing.T, name string) *appsv1.StatefulSet {

@@ -19,8 +19,11 @@ import (
 
 // AwaitAPI waits until the cluster serves Borough's API: until the APIService
 // is available, and discovery and OpenAPI include the API.
-func (b *Borough) AwaitAPI(ctx context.Context) error {
-	config := b.cluster.AdminConfig()
+func (b *Borough) AwaitAPI(ctx context.Context) error { return b.cluster.AwaitAPI(ctx) }
+
+// AwaitAPI does what that of Borough does, however Borough was deployed.
+func (c *Cluster) AwaitAPI(ctx context.Context) error {
+	config := c.AdminConfig()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("make a discovery client: %w", err)
