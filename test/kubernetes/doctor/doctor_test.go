@@ -255,6 +255,9 @@ func TestOldCluster(t *testing.T) {
 	await(t, kubeconfig, map[string]want{
 		"cluster version": {"the cluster is too old: Kubernetes v1.36.3, emulating 1.35, does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1 (served since Kubernetes 1.36)",
 			"--disable-admission-plugins=MutatingAdmissionPolicy"},
+		"flow control":      {"TokenReviews (workload-low)", "apply the manifests"},
+		"controller":        {"no controller has ever created the Lease", "apply the manifests"},
+		"controller rights": {"borough-controller-manager cannot get/list/watch/delete namespaces", "apply the manifests"},
 		"deployment":        {"no Deployment in the namespace borough-system", "deploy Borough"},
 		"service account":   {"does not exist", "kubectl create serviceaccount"},
 		"delegator binding": {"cannot create", "clusterrolebinding"},
