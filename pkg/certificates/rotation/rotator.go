@@ -27,8 +27,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// syncTimeout bounds the wait for a cluster that does not answer.
-const syncTimeout = 15 * time.Second
+const (
+	// syncTimeout bounds the wait for a cluster that does not answer.
+	syncTimeout = 15 * time.Second
+	// logInterval is between two lines in the log with the same error.
+	logInterval = 10 * time.Minute
+)
 
 // Config has the names of the objects and the parameters of the certificates.
 type Config struct {
@@ -183,8 +187,8 @@ func (r *Rotator) Run(ctx context.Context, _ int) {
 	informers.Go(func() { r.secret.RunWithContext(ctx) })
 	informers.Go(func() { r.apiService.RunWithContext(ctx) })
 
-	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 30 * time.Second}
-	retry, reported := backoff, ""
+	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Second}
+	retry, reported, logged := backoff, "", time.Time{}
 	for {
 		next, err := r.sync(ctx)
 		changed := r.changed
@@ -193,8 +197,8 @@ func (r *Rotator) Run(ctx context.Context, _ int) {
 			retry, reported = backoff, ""
 		case apierrors.IsConflict(err):
 			changed = nil // by another replica, which may not have finished
-		case ctx.Err() == nil && err.Error() != reported:
-			reported = err.Error()
+		case ctx.Err() == nil && (err.Error() != reported || time.Since(logged) >= logInterval):
+			reported, logged = err.Error(), time.Now()
 			logger.Error(err, "Failed to update the serving certificate, will retry until it succeeds")
 		}
 		if err != nil {

@@ -25,8 +25,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
-
-	"github.com/borough-io/borough/test/poll"
 )
 
 // TestTwoRotators has one rotator act in the middle of what another one does. One
@@ -278,39 +276,45 @@ func TestNoAPIService(t *testing.T) {
 }
 
 // TestClusterUnreachable starts before the cluster can be reached: the rotator has a
-// certificate to serve with, says what it waits for, and logs it once.
+// certificate to serve with, says what it waits for, and logs it every ten minutes.
 func TestClusterUnreachable(t *testing.T) {
-	c := newCluster(newAPIService())
-	var attempts atomic.Int32
-	var reachable atomic.Bool
-	c.dynamic.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		attempts.Add(1)
-		return !reachable.Load(), nil, errors.New("connection refused")
-	})
-	k := c.rotator(t)
-	if _, err := tls.X509KeyPair(k.CurrentCertKeyContent()); err != nil {
-		t.Fatalf("there is no certificate to serve with: %v", err)
-	}
-	if k.Ready() == nil {
-		t.Error("ready before the cluster has answered")
-	}
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-	stop := c.run(t, k, klog.NewContext(t.Context(), logger))
-	poll.Eventually(t, func() string {
-		if attempts.Load() < 4 {
-			return "waiting for more attempts"
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(newAPIService())
+		var reachable atomic.Bool
+		c.dynamic.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !reachable.Load(), nil, errors.New("connection refused")
+		})
+		k := c.rotator(t)
+		if _, err := tls.X509KeyPair(k.CurrentCertKeyContent()); err != nil {
+			t.Fatalf("there is no certificate to serve with: %v", err)
 		}
-		return ""
+		if k.Ready() == nil {
+			t.Error("ready before the cluster has answered")
+		}
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		stop := c.run(t, k, klog.NewContext(t.Context(), logger))
+		time.Sleep(logInterval + logInterval/2)
+		if err := k.Ready(); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("ready: %v", err)
+		}
+		attempts := 0
+		for _, action := range c.dynamic.Actions() {
+			if action.GetVerb() == "get" {
+				attempts++
+			}
+		}
+		if attempts < 100 {
+			t.Errorf("only %d attempts in 15 minutes", attempts)
+		}
+		reachable.Store(true)
+		wantReady(t, k, "")
+		stop()
+		c.wantInStep(t, k)
+		logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+		if got := strings.Count(logged, "connection refused"); got != 2 {
+			t.Errorf("logged %d times:\n%s", got, logged)
+		}
 	})
-	wantReady(t, k, "connection refused")
-	reachable.Store(true)
-	wantReady(t, k, "")
-	stop()
-	c.wantInStep(t, k)
-	logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-	if got := strings.Count(logged, "connection refused"); got != 1 {
-		t.Errorf("logged %d times:\n%s", got, logged)
-	}
 }
 
 // TestInsecureSkipTLSVerify checks that no caBundle is written while the APIService

@@ -38,3 +38,29 @@ func TestInsecureSkipTLSVerify(t *testing.T) {
 	await(t, "servers to be in step", d.inStep)
 	d.awaitAPI(t)
 }
+
+// TestStartBeforeCluster starts a server while kube-apiserver does not run.
+func TestStartBeforeCluster(t *testing.T) {
+	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, NoControllerManager: true})
+	d := deploy(t, cluster, 1)
+	restarted := d.servers[0]
+	restarted.stop(t)
+	cluster.APIServer.Kill()
+	restarted.start(t)
+	await(t, "server to say what it waits for", func(ctx context.Context) error {
+		_, body, err := restarted.get(ctx, "/readyz?verbose")
+		if err == nil && !strings.Contains(body, "[-]serving-certificate failed") {
+			err = fmt.Errorf("/readyz answers %s", body)
+		}
+		return err
+	})
+	if err := cluster.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "server", func(ctx context.Context) error { return d.ready(ctx, restarted.address) })
+	d.awaitAPI(t)
+	// When kube-apiserver has just started, it can answer with another error.
+	if got := strings.Count(restarted.process.Output(), `"Failed to update the serving certificate, will retry until it succeeds" err="read the APIService: Get `); got != 1 {
+		t.Errorf("the server has logged %d times that it waits", got)
+	}
+}
