@@ -25,18 +25,23 @@ import (
 // handlerChain returns the handler chain of the library with ours innermost, after
 // authorization, which has to see the request unchanged.
 func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
-	handler := withAttempts(apiHandler, c.preconditions, generic.Serializer)
+	chain := genericapiserver.DefaultBuildHandlerChain(c.innerHandlers(apiHandler, generic), generic)
+	if c.Standalone {
+		return withCoreNamespaces(chain)
+	}
+	return delegation.WithRetriableErrors(chain, generic.Serializer)
+}
+
+// innerHandlers returns our part of the chain.
+func (c *ExtraConfig) innerHandlers(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
+	handler := withStreamedTables(apiHandler, c.Scheme, generic.Serializer)
+	handler = withAttempts(handler, c.preconditions, generic.Serializer)
 	handler = withRequestLimits(handler, requestlimits.NewChecker(c.Scheme), generic.MaxRequestBodyBytes, generic.Serializer)
 	handler = withClusterScopedNamespaces(handler)
 	handler = c.ClusterNamespaces.withFilter(handler, c.Client, generic.Serializer)
 	handler = withUnreadable(handler, c.Unreadable, generic.Authorization.Authorizer)
 	handler = withValidNamespace(handler, generic.Serializer)
-	handler = withValidQuery(handler, generic.Serializer)
-	chain := genericapiserver.DefaultBuildHandlerChain(handler, generic)
-	if c.Standalone {
-		return withCoreNamespaces(chain)
-	}
-	return delegation.WithRetriableErrors(chain, generic.Serializer)
+	return withValidQuery(handler, generic.Serializer)
 }
 
 // withValidQuery answers 400 to a query that cannot be parsed. Everything behind

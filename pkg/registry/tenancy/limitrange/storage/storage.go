@@ -18,6 +18,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 )
 
@@ -68,6 +69,11 @@ var (
 
 // ShortNames returns limits, or nothing where that would clash.
 func (r *REST) ShortNames() []string { return r.shortNames }
+
+// List reads the LimitRanges that the options select.
+func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	return table.List(ctx, r.Store, options)
+}
 
 // Update changes a LimitRange, or creates it.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {

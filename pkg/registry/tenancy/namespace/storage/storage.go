@@ -21,6 +21,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 )
 
@@ -159,7 +160,7 @@ func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions)
 
 // List reads the Namespaces that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	return r.store.List(ctx, options)
+	return table.List(ctx, r.store, options)
 }
 
 // Watch streams the changes of the Namespaces that the options select.

@@ -19,6 +19,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/deletion"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
 
@@ -110,6 +111,11 @@ func (r *REST) Categories() []string {
 		return nil
 	}
 	return []string{"all"}
+}
+
+// List reads the Pods that the options select.
+func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	return table.List(ctx, r.Store, options)
 }
 
 // Update changes a Pod.
