@@ -70,6 +70,45 @@ func TestArguments(t *testing.T) {
 	})
 }
 
+// TestMemoryLimit checks that the garbage collector of the servers keeps to the
+// requested memory, if there is a request: without one, the value would be 0.
+func TestMemoryLimit(t *testing.T) {
+	limit := func(all objects) (value *corev1.EnvVarSource, container corev1.Container) {
+		for _, w := range workloads(all) {
+			for _, c := range w.pod.Spec.Containers {
+				if c.Name != "borough-apiserver" {
+					continue
+				}
+				container = c
+				for _, env := range c.Env {
+					if env.Name == "GOMEMLIMIT" {
+						value = env.ValueFrom
+					}
+				}
+			}
+		}
+		return value, container
+	}
+	check := func(t *testing.T, all objects) {
+		t.Helper()
+		value, container := limit(all)
+		if value == nil || value.ResourceFieldRef == nil || value.ResourceFieldRef.Resource != "requests.memory" || container.Resources.Requests.Memory().IsZero() {
+			t.Errorf("GOMEMLIMIT is %v, with the resources %v", value, container.Resources)
+		}
+	}
+	forEachCase(t, check)
+	t.Run("chart", func(t *testing.T) {
+		check(t, decode(t, helm(t, "--set=apiserver.resources.requests.memory=3Gi")))
+	})
+	for _, args := range []string{"--set=apiserver.resources.requests.memory=null", "--set=apiserver.resources.requests=null", "--set=apiserver.resources=null"} {
+		t.Run(args, func(t *testing.T) {
+			if value, container := limit(decode(t, helm(t, args))); value != nil {
+				t.Errorf("GOMEMLIMIT is %v, with the resources %v", value, container.Resources)
+			}
+		})
+	}
+}
+
 // TestInvalidArguments checks that accept, which TestArguments uses, rejects
 // invalid arguments.
 func TestInvalidArguments(t *testing.T) {
