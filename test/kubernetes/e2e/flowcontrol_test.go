@@ -24,9 +24,9 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-// newFlowSchema gives a user a separate priority level in the cluster, the
-// smallest possible, without a queue. It returns the FlowSchema.
-func newFlowSchema(t *testing.T, user string) *flowcontrolv1.FlowSchema {
+// newFlowSchema gives a user a separate priority level in the cluster, without a
+// queue. It returns the FlowSchema.
+func newFlowSchema(t *testing.T, user string, shares int32) *flowcontrolv1.FlowSchema {
 	t.Helper()
 	client := cluster.Client(t).FlowcontrolV1()
 	meta := metav1.ObjectMeta{Name: user}
@@ -35,7 +35,7 @@ func newFlowSchema(t *testing.T, user string) *flowcontrolv1.FlowSchema {
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 			Type: flowcontrolv1.PriorityLevelEnablementLimited,
 			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-				NominalConcurrencyShares: new(int32(1)),
+				NominalConcurrencyShares: &shares,
 				LendablePercent:          new(int32(0)),
 				BorrowingLimitPercent:    new(int32(0)),
 				LimitResponse:            flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
@@ -83,7 +83,7 @@ func TestFlowControl(t *testing.T) {
 	user, other := newName("flood"), newName("drizzle")
 	team := newName("team")
 	namespace, _ := newTeamNamespaces(t, team)
-	flow := newFlowSchema(t, user)
+	flow := newFlowSchema(t, user, 1)
 	for _, name := range []string{other, user} { // once a user has the rights, the one before has them too
 		grant(t, "", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: name},
 			rbacv1.PolicyRule{APIGroups: []string{v1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"create", "get", "list"}})
@@ -168,6 +168,48 @@ func TestFlowControl(t *testing.T) {
 	}
 	if after := readMetric(t, metric); after != before+1 {
 		t.Errorf("%s: %d before a request through kube-apiserver, %d after it", metric, before, after)
+	}
+}
+
+// TestListSeats lists Pods whose size is that of ten seats, which is the maximum of
+// a list, as lists and as Tables.
+func TestListSeats(t *testing.T) {
+	t.Parallel()
+	user := newName("lister")
+	namespace, _ := newTeamNamespaces(t, newName("team"))
+	grant(t, "", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: user},
+		rbacv1.PolicyRule{APIGroups: []string{v1.GroupName}, Resources: []string{"pods", "limitranges"}, Verbs: []string{"list"}})
+	newFlowSchema(t, user, 100) // more than the maximum
+	for i := range 10 {
+		newPod(t, namespace, fmt.Sprintf("large-%d", i), func(pod *v1.Pod) {
+			pod.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 100_000)}
+		})
+	}
+	config, err := cluster.UserConfig(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lister := newDirect(t, config)
+	metric := fmt.Sprintf("apiserver_flowcontrol_work_estimated_seats_sum{flow_schema=%q,priority_level=%q} ", user, user)
+	seats := func(resource, accept string) int {
+		before := readMetric(t, metric)
+		if answer := lister.Do(t, http.MethodGet, "/apis/tenancy.borough.io/v1/"+resource, nil, "Accept", accept); answer.Code != http.StatusOK {
+			t.Logf("list %s: %v", resource, answer)
+			return 0
+		}
+		return readMetric(t, metric) - before
+	}
+	for _, accept := range []string{"application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"} {
+		// The server counts the objects periodically.
+		poll.Eventually(t, func() string {
+			if n := seats("pods", accept); n != 10 {
+				return fmt.Sprintf("a list of Pods as %s takes %d seats, want 10", accept, n)
+			}
+			return ""
+		})
+		if n := seats("limitranges", accept); n >= 10 {
+			t.Errorf("a list of few LimitRanges takes %d seats", n)
+		}
 	}
 }
 

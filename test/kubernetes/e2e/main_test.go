@@ -71,7 +71,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	borough, err = cluster.Deploy(ctx, testcluster.BoroughOptions{
 		Etcd:        cluster.Etcd,
-		ServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog, "--etcd-prefix=/borough", "--tracing-config-file=" + tracing, ownerReferencesPlugin},
+		ServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog, "--etcd-prefix=/borough", "--tracing-config-file=" + tracing, "--etcd-count-metric-poll-period=1s", ownerReferencesPlugin},
 	})
 	if err != nil {
 		return 0, err
