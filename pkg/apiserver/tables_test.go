@@ -105,7 +105,7 @@ func TestStreamedTables(t *testing.T) {
 	for i := range pods {
 		r.CreatePod(t, fmt.Sprintf("p%03d", i), func(p *tenancy.Pod) {
 			p.Annotations = map[string]string{"example.com/a": strings.Repeat("<", 1000)}
-			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "K", Name: "n", UID: types.UID("u")}}
 		})
 	}
