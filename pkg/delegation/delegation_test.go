@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -81,10 +82,22 @@ func (c *cluster) start(t *testing.T) *httptest.Server {
 	return server
 }
 
+// RoundTrip answers without a network, whose goroutines a synctest bubble cannot have.
+func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	c.ServeHTTP(answer, req)
+	return answer.Result(), nil
+}
+
 func newAuthorizer(t *testing.T, url string, broad bool) authorizer.Authorizer {
+	return newAuthorizerOf(t, &rest.Config{Host: url}, broad)
+}
+
+func newAuthorizerOf(t *testing.T, cluster *rest.Config, broad bool) authorizer.Authorizer {
 	t.Helper()
+	cluster.ContentType = runtime.ContentTypeJSON
 	a, err := Config{
-		Cluster:  &rest.Config{Host: url, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}},
+		Cluster:  cluster,
 		AllowTTL: time.Hour, DenyTTL: time.Hour, Timeout: time.Minute,
 		Backoff:       wait.Backoff{Steps: 1},
 		AllowedGroups: []string{user.SystemPrivilegedGroup}, AllowedPaths: []string{"/healthz"},
@@ -225,13 +238,15 @@ func TestFairness(t *testing.T) {
 
 // Requests for the same review share it, and one that ends does not end it for the
 // others.
-func TestShared(t *testing.T) {
+func TestShared(t *testing.T) { synctest.Test(t, testShared) }
+
+func testShared(t *testing.T) {
 	started, answer := make(chan struct{}), make(chan struct{})
 	c := &cluster{allow: func(authorizationv1.ResourceAttributes) bool { return true }, answered: func() {
 		close(started) // panics if there is a second review
 		<-answer
 	}}
-	a := c.authorizer(t, false)
+	a := newAuthorizerOf(t, &rest.Config{Host: "http://cluster", Transport: c}, false)
 	first, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -245,7 +260,9 @@ func TestShared(t *testing.T) {
 			t.Errorf("the second request: decision %v, error %v", decision, err)
 		}
 	})
+	synctest.Wait() // until the second request waits, too
 	cancel()
+	synctest.Wait() // until the first one has ended
 	close(answer)
 	wg.Wait()
 }
