@@ -5,9 +5,6 @@ package delegation
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -32,6 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/borough-io/borough/test/certs"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -53,10 +51,10 @@ func (c *configMaps) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	err := c.err
 	object := corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: lookupNamespace, Name: lookupName, ResourceVersion: "1"}, Data: c.data,
+		ObjectMeta: metav1.ObjectMeta{Namespace: ConfigMapNamespace, Name: ConfigMapName, ResourceVersion: "1"}, Data: c.data,
 	}
 	c.mu.Unlock()
-	const all = "/api/v1/namespaces/" + lookupNamespace + "/configmaps"
+	const all = "/api/v1/namespaces/" + ConfigMapNamespace + "/configmaps"
 	query := req.URL.Query()
 	var answer any
 	switch {
@@ -71,7 +69,7 @@ func (c *configMaps) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
 			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []corev1.ConfigMap{object},
 		}
-	case req.URL.Path == all+"/"+lookupName:
+	case req.URL.Path == all+"/"+ConfigMapName:
 		answer = object
 	default:
 		err = apierrors.NewForbidden(corev1.Resource("other"), req.URL.Path, nil)
@@ -91,24 +89,12 @@ func (c *configMaps) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // newCA returns a CA, as PEM, that is also the certificate of a client.
 func newCA(t *testing.T, name string) (string, *x509.Certificate) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
+	cert, _ := certs.Sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), cert
+	}, nil, nil)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})), cert
 }
 
 // authenticate returns the user of a request with a certificate and X-Remote-User.
@@ -128,7 +114,7 @@ func authenticate(t *testing.T, a *Authenticator, cert *x509.Certificate) string
 func TestLookup(t *testing.T) {
 	frontProxyCA, frontProxy := newCA(t, "front-proxy")
 	clientCA, bob := newCA(t, "bob")
-	c := &configMaps{err: apierrors.NewForbidden(corev1.Resource("configmaps"), lookupName, nil)}
+	c := &configMaps{err: apierrors.NewForbidden(corev1.Resource("configmaps"), ConfigMapName, nil)}
 	server := httptest.NewServer(c)
 	defer server.Close()
 	defer server.CloseClientConnections()

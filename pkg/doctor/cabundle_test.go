@@ -5,8 +5,6 @@ package doctor
 
 import (
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -17,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/test/certs"
 )
 
 const served = "borough-apiserver.borough-system.svc"
@@ -125,25 +125,12 @@ func (ca *testCA) issue(t *testing.T, name string, from time.Time, lifetime time
 // has no key yet, with the new key.
 func (ca *testCA) sign(t *testing.T, template *x509.Certificate, from time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer := ca.key
-	if signer == nil {
-		signer = key
-	}
 	template.SerialNumber = big.NewInt(from.UnixNano())
 	template.NotBefore, template.NotAfter = from.Add(-time.Minute), from.Add(lifetime)
-	raw, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
+	if ca.key == nil {
+		return certs.Sign(t, template, nil, nil)
 	}
-	cert, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key
+	return certs.Sign(t, template, ca.cert, ca.key)
 }
 
 func TestCertSecret(t *testing.T) {

@@ -5,9 +5,7 @@ package attack
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -25,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/test/certs"
 	"github.com/borough-io/borough/test/harness"
 )
 
@@ -117,27 +116,21 @@ func client(t *testing.T, config *rest.Config) *http.Client {
 // ca is nil.
 func certificate(t *testing.T, ca *tls.Certificate, until time.Time) (certPEM, keyPEM []byte) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "borough-admin", Organization: []string{"system:masters"}},
 		NotBefore: until.Add(-2 * time.Hour), NotAfter: until, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	parent, signer := template, any(key)
+	var parent *x509.Certificate
+	var signer crypto.PrivateKey
 	if ca != nil {
 		parent, signer = ca.Leaf, ca.PrivateKey
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert, key := certs.Sign(t, template, parent, signer)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
 // TestSlots checks that the generators reach and change every place of a Pod.

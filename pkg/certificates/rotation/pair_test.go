@@ -4,9 +4,6 @@
 package rotation
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"math/big"
@@ -17,30 +14,13 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/borough-io/borough/pkg/certificates"
+	"github.com/borough-io/borough/test/certs"
 )
 
 // forge creates a pair as policy.create does, but for what change does to the
 // templates.
 func forge(t *testing.T, now time.Time, lifetime time.Duration, change func(ca, cert *x509.Certificate)) *pair {
 	t.Helper()
-	sign := func(template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if parentKey == nil {
-			parentKey = key
-		}
-		raw, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
-		if err != nil {
-			t.Fatal(err)
-		}
-		signed, err := x509.ParseCertificate(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return signed, key
-	}
 	from, until := now.Add(-certificates.ClockSkew), now.Add(lifetime)
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "forged"}, NotBefore: from, NotAfter: until,
@@ -49,8 +29,8 @@ func forge(t *testing.T, now time.Time, lifetime time.Duration, change func(ca, 
 	cert := certificates.Server("forged", hosts)
 	cert.SerialNumber, cert.NotBefore, cert.NotAfter = big.NewInt(2), from, until
 	change(ca, cert)
-	signedCA, caKey := sign(ca, ca, nil)
-	signed, key := sign(cert, signedCA, caKey)
+	signedCA, caKey := certs.Sign(t, ca, nil, nil)
+	signed, key := certs.Sign(t, cert, signedCA, caKey)
 	forged := &pair{cert: signed, ca: signedCA}
 	var err error
 	if forged.certPEM, forged.keyPEM, err = (certificates.Pair{Cert: signed, Key: key}).EncodePEM(signedCA); err != nil {

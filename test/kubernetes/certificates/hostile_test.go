@@ -5,9 +5,6 @@ package certificates
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
@@ -20,6 +17,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
+	"github.com/borough-io/borough/test/certs"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
@@ -65,8 +63,8 @@ func forge(t *testing.T, change func(ca, cert *x509.Certificate)) map[string][]b
 		DNSNames:    []string{serviceHost, serviceHost + ".cluster.local"},
 	}
 	change(ca, cert)
-	signedCA, caKey := sign(t, ca, nil, nil)
-	signed, key := sign(t, cert, signedCA, caKey)
+	signedCA, caKey := certs.Sign(t, ca, nil, nil)
+	signed, key := certs.Sign(t, cert, signedCA, caKey)
 	certPEM, err := certutil.EncodeCertificates(signed, signedCA)
 	if err != nil {
 		t.Fatal(err)
@@ -80,27 +78,6 @@ func forge(t *testing.T, change func(ca, cert *x509.Certificate)) map[string][]b
 		t.Fatal(err)
 	}
 	return map[string][]byte{corev1.TLSCertKey: certPEM, corev1.TLSPrivateKeyKey: keyPEM, "ca.crt": caPEM}
-}
-
-// sign signs with the key of the CA or, if there is none, with the new key.
-func sign(t *testing.T, template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ca == nil {
-		ca, caKey = template, key
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signed, key
 }
 
 // foreignCAs returns CAs that no server has created.
