@@ -27,12 +27,14 @@ import (
 )
 
 // The ConfigMap in which kube-apiserver publishes how to authenticate it and its
-// users.
+// users, and its keys.
 const (
-	lookupNamespace = metav1.NamespaceSystem
-	lookupName      = "extension-apiserver-authentication"
-	clientCAKey     = "client-ca-file"
-	frontProxyCAKey = "requestheader-client-ca-file"
+	ConfigMapNamespace = metav1.NamespaceSystem
+	ConfigMapName      = "extension-apiserver-authentication"
+	FrontProxyCAKey    = "requestheader-client-ca-file"
+	UsernameHeadersKey = "requestheader-username-headers"
+	GroupHeadersKey    = "requestheader-group-headers"
+	clientCAKey        = "client-ca-file"
 )
 
 // lookupTimeout bounds an attempt to read the ConfigMap.
@@ -83,7 +85,7 @@ func (c AuthenticatorConfig) New() (*Authenticator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the client for TokenReviews: %w", err)
 	}
-	a := &Authenticator{client: client, available: await.NewCondition("ConfigMap " + lookupNamespace + "/" + lookupName)}
+	a := &Authenticator{client: client, available: await.NewCondition("ConfigMap " + ConfigMapNamespace + "/" + ConfigMapName)}
 	clientCA, err := a.clientCA(c)
 	if err != nil {
 		return nil, err
@@ -125,7 +127,7 @@ func (a *Authenticator) clientCA(c AuthenticatorConfig) (dynamiccertificates.CAC
 	if !c.Lookup {
 		return nil, nil
 	}
-	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", lookupNamespace, lookupName, clientCAKey, a.client)
+	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", ConfigMapNamespace, ConfigMapName, clientCAKey, a.client)
 	if err != nil {
 		return nil, fmt.Errorf("create the controller of the client CA: %w", err)
 	}
@@ -142,15 +144,15 @@ func (a *Authenticator) frontProxy(c AuthenticatorConfig) (*authenticatorfactory
 	if !c.Lookup {
 		return nil, nil
 	}
-	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy-ca", lookupNamespace, lookupName, frontProxyCAKey, a.client)
+	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy-ca", ConfigMapNamespace, ConfigMapName, FrontProxyCAKey, a.client)
 	if err != nil {
 		return nil, fmt.Errorf("create the controller of the CA of the front proxy: %w", err)
 	}
-	headers := headerrequest.NewRequestHeaderAuthRequestController(lookupName, lookupNamespace, a.client,
-		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
+	headers := headerrequest.NewRequestHeaderAuthRequestController(ConfigMapName, ConfigMapNamespace, a.client,
+		UsernameHeadersKey, "requestheader-uid-headers", GroupHeadersKey,
 		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
 	a.looksUp = append(a.looksUp, ca, headers)
-	a.required = append(a.required, frontProxyCAKey)
+	a.required = append(a.required, FrontProxyCAKey)
 	return &authenticatorfactory.RequestHeaderConfig{
 		CAContentProvider:   ca,
 		UsernameHeaders:     headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
@@ -186,7 +188,7 @@ func (a *Authenticator) Run(ctx context.Context) {
 func (a *Authenticator) lookup(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	config, err := a.client.CoreV1().ConfigMaps(lookupNamespace).Get(ctx, lookupName, metav1.GetOptions{})
+	config, err := a.client.CoreV1().ConfigMaps(ConfigMapNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}

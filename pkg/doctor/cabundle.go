@@ -76,23 +76,17 @@ func (x *examination) checkCABundlePolicy(ctx context.Context) Finding {
 	if _, _, managed, _ := x.deployment.certSecret(x.Namespace); !managed {
 		return ok("the server does not write to the APIService")
 	}
-	user := serviceaccount.MakeUsername(x.Namespace, x.ServiceAccount)
-	header := http.Header{
-		"Impersonate-User":  {user},
-		"Impersonate-Group": append(serviceaccount.MakeGroupNames(x.Namespace), "system:authenticated"),
-		"Content-Type":      {string(types.MergePatchType)},
-	}
 	change := fmt.Sprintf(`{"spec": {"versionPriority": %d}}`, x.apiService.Spec.VersionPriority%1000+1)
-	a, err := x.raw.send(ctx, http.MethodPatch, apiServicePath, url.Values{"dryRun": {"All"}}, header, change)
-	switch {
-	case err != nil:
-		return skipped("cannot send a request as %s: %s", user, oneLine(err.Error()))
-	case a.status == http.StatusForbidden && userIn(a) == x.user:
-		return skipped("%s cannot impersonate the service account", x.who())
-	case a.status == http.StatusOK:
+	a, skip := x.sendAs(ctx, x.ServiceAccount, http.MethodPatch, apiServicePath, url.Values{"dryRun": {"All"}}, string(types.MergePatchType), change)
+	if skip != nil {
+		return *skip
+	}
+	user := serviceaccount.MakeUsername(x.Namespace, x.ServiceAccount)
+	switch a.status {
+	case http.StatusOK:
 		return fault(fmt.Sprintf("%s can change all fields of the APIService: a user who has its token can redirect the requests of all users", user),
 			"the ValidatingAdmissionPolicy borough-apiserver-ca-bundle or its binding is missing: "+deploy)
-	case a.status == http.StatusUnprocessableEntity, a.status == http.StatusForbidden:
+	case http.StatusUnprocessableEntity, http.StatusForbidden:
 		return ok("%s cannot change other fields of the APIService", user)
 	}
 	return skipped("cannot send a request as %s: %s", user, a)

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/client-go/rest"
 )
 
@@ -76,6 +77,24 @@ func (r *rawClient) send(ctx context.Context, method, path string, query url.Val
 		return nil, fmt.Errorf("read the response to %s: %w", path, err)
 	}
 	return &answer{response.StatusCode, response.Header, body, readClock(response.Header.Get("Date"), sent, received)}, nil
+}
+
+// sendAs sends a request as one of our service accounts, which the user has to be
+// allowed to impersonate. If the request cannot be sent, it returns a finding instead
+// of the answer. kube-apiserver adds the groups of a service account.
+func (x *examination) sendAs(ctx context.Context, serviceAccount, method, path string, query url.Values, contentType, content string) (*answer, *Finding) {
+	user := serviceaccount.MakeUsername(x.Namespace, serviceAccount)
+	a, err := x.raw.send(ctx, method, path, query, http.Header{"Impersonate-User": {user}, "Content-Type": {contentType}}, content)
+	var finding Finding
+	switch {
+	case err != nil:
+		finding = skipped("cannot send a request as %s: %s", user, oneLine(err.Error()))
+	case a.status == http.StatusForbidden && userIn(a) == x.user:
+		finding = skipped("%s cannot impersonate %s", x.who(), user)
+	default:
+		return a, nil
+	}
+	return nil, &finding
 }
 
 // String returns the status code and the message, if the body is a Status, or else

@@ -94,7 +94,7 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 		Status:     corev1.PodStatus{PodIP: "192.0.2.1"},
 	}
 
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName, Namespace: "borough-system"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: defaultLeaseName, Namespace: "borough-system"}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = ptr.To("controller-0"), ptr.To[int32](15)
 	self := &authenticationv1.SelfSubjectReview{}
 	self.Status.UserInfo.Username = "alice"

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// deployment is the Deployment of the server or of the controller. A nil deployment has no flags.
+// deployment is the Deployment of the server or of the controller. A nil deployment
+// has no flags.
 type deployment struct {
 	name      string
 	selector  *metav1.LabelSelector

@@ -114,7 +114,6 @@ const (
 	checkDeployment = "deployment"
 	checkAPIService = "APIService"
 	checkFrontProxy = "front-proxy headers"
-	checkController = "controller"
 )
 
 func (x *examination) checks() []check {
@@ -136,7 +135,7 @@ func (x *examination) checks() []check {
 		{checkFrontProxy, []string{checkCluster, checkAPIService}, x.checkFrontProxy},
 		{"etcd", []string{checkCluster, checkAPIService, checkFrontProxy}, x.checkEtcd},
 		{"pods", []string{checkCluster, checkDeployment}, x.checkPods},
-		{checkController, afterCluster, x.checkController},
+		{"controller", afterCluster, x.checkController},
 		{"controller rights", afterCluster, x.checkControllerRights},
 		{"etcd members", afterCluster, x.checkEtcdMembers},
 		{"namespace controller", []string{checkCluster, checkDeployment}, x.checkNamespaceController},
@@ -162,7 +161,10 @@ func Examine(ctx context.Context, config *rest.Config, options Options) ([]Findi
 	if err != nil {
 		return nil, fmt.Errorf("create a client for the cluster: %w", err)
 	}
-	findings, err := runChecks(ctx, (&examination{Options: options, raw: raw, client: client}).checks())
+	examine := func() ([]Finding, error) {
+		return runChecks(ctx, (&examination{Options: options, raw: raw, client: client}).checks())
+	}
+	findings, err := examine()
 	if err != nil || Faults(findings) == 0 || options.Recheck == 0 {
 		return findings, err
 	}
@@ -172,7 +174,7 @@ func Examine(ctx context.Context, config *rest.Config, options Options) ([]Findi
 		return nil, context.Cause(ctx)
 	case <-time.After(options.Recheck):
 	}
-	again, err := runChecks(ctx, (&examination{Options: options, raw: raw, client: client}).checks())
+	again, err := examine()
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // levelsOfTenants are the priority levels of kube-apiserver for requests that no
@@ -32,24 +32,19 @@ func (x *examination) checkFlowControl(ctx context.Context) Finding {
 	for _, level := range levels.Items {
 		names[string(level.UID)] = level.Name
 	}
+	leaseNamespace, leaseName := x.lease()
 	var shared []string
 	for _, r := range []struct{ what, serviceAccount, method, path string }{
 		{"TokenReviews", x.ServiceAccount, http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews"},
 		{"SubjectAccessReviews", x.ServiceAccount, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews"},
-		{"the Lease", x.ControllerServiceAccount, http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/" + x.Namespace + "/leases/" + leaseName},
+		{"the Lease", x.ControllerServiceAccount, http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/" + leaseNamespace + "/leases/" + leaseName},
 		{"requests of the controller", x.ControllerServiceAccount, http.MethodGet, groupPath + "/namespaces/default"},
 	} {
-		a, err := x.raw.send(ctx, r.method, r.path, nil, http.Header{
-			"Impersonate-User": {serviceaccount.MakeUsername(x.Namespace, r.serviceAccount)},
-			"Content-Type":     {"application/json"},
-		}, "")
-		if err != nil {
-			return skipped("cannot send requests as %s: %s", r.serviceAccount, oneLine(err.Error()))
+		a, skip := x.sendAs(ctx, r.serviceAccount, r.method, r.path, nil, runtime.ContentTypeJSON, "")
+		if skip != nil {
+			return *skip
 		}
 		uid := a.header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID)
-		if a.status == http.StatusForbidden && userIn(a) == x.user {
-			return skipped("%s cannot impersonate the service accounts", x.who())
-		}
 		if uid == "" {
 			return ok("priority and fairness is not enabled in kube-apiserver")
 		}

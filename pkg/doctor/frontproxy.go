@@ -16,13 +16,15 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/delegation"
 )
 
 const (
 	// authenticationConfigMap in kube-system has the CA and the headers by which to
 	// authenticate kube-apiserver and the users of the requests that it forwards.
-	authenticationConfigMap = "extension-apiserver-authentication"
-	requestHeaderCA         = "requestheader-client-ca-file"
+	authenticationConfigMap = delegation.ConfigMapName
+	// requestHeaderCA is a key of it, and a flag of the server.
+	requestHeaderCA = delegation.FrontProxyCAKey
 )
 
 func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding {
@@ -57,7 +59,7 @@ func requestHeaderProblem(data map[string]string, x *examination) string {
 	case expired(cas, x.now()):
 		return fmt.Sprintf("has only certificates in %s that are expired or not yet valid", requestHeaderCA)
 	}
-	for _, key := range []string{"requestheader-username-headers", "requestheader-group-headers"} {
+	for _, key := range []string{delegation.UsernameHeadersKey, delegation.GroupHeadersKey} {
 		var headers []string
 		if err := json.Unmarshal([]byte(data[key]), &headers); err != nil || len(headers) == 0 {
 			return "names no headers in " + key

@@ -54,27 +54,17 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 	if len(live) == 0 {
 		return skipped("the Deployment %s has no Pods; if it should, check kubectl describe replicasets --namespace=%s", x.deployment.name, x.Namespace)
 	}
-	var problems, cures, unchecked []string
-	for i := range live {
-		problem, cure := x.podProblem(ctx, &live[i])
-		if problem == "" {
-			var responded bool
-			if problem, cure, responded = x.checkReadyz(ctx, &live[i]); !responded {
-				unchecked = append(unchecked, problem)
-				problem = ""
-			}
-			if problem == "" {
-				problem, cure = notReady(&live[i])
-			}
+	var unchecked []string
+	problems, cures := x.podProblems(ctx, live, func(pod *corev1.Pod) (problem, cure string) {
+		problem, cure, responded := x.checkReadyz(ctx, pod)
+		if !responded {
+			unchecked = append(unchecked, problem)
 		}
-		if problem == "" {
-			continue
+		if !responded || problem == "" {
+			return notReady(pod)
 		}
-		problems = append(problems, live[i].Name+": "+problem)
-		if !slices.Contains(cures, cure) {
-			cures = append(cures, cure)
-		}
-	}
+		return problem, cure
+	})
 	switch {
 	case len(problems) > 0:
 		return fault(strings.Join(problems, "; "), strings.Join(cures, "; "))

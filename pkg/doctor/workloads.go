@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,8 +22,8 @@ import (
 )
 
 const (
-	// leaseName is the Lease of the controllers, unless a flag names another.
-	leaseName = "borough-controller-manager"
+	// defaultLeaseName is the Lease of the controllers, unless a flag names another.
+	defaultLeaseName = "borough-controller-manager"
 	// renewWait is how long to wait for the leader to renew the Lease, which it does
 	// every 2 seconds by default.
 	renewWait     = 6 * time.Second
@@ -37,13 +38,7 @@ func (x *examination) checkController(ctx context.Context) Finding {
 	if x.controller.lastFlag("leader-elect") == "false" {
 		return x.checkControllerPods(ctx, "leader election is disabled")
 	}
-	namespace, name := x.Namespace, leaseName
-	if value := x.controller.lastFlag("leader-elect-resource-namespace"); value != "" {
-		namespace = value
-	}
-	if value := x.controller.lastFlag("leader-elect-resource-name"); value != "" {
-		name = value
-	}
+	namespace, name := x.lease()
 	lease, err := x.client.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -58,6 +53,12 @@ func (x *examination) checkController(ctx context.Context) Finding {
 		return x.noController(ctx, fmt.Sprintf("%s holds the Lease %s/%s, but does not renew it", *lease.Spec.HolderIdentity, namespace, name))
 	}
 	return x.checkControllerPods(ctx, *lease.Spec.HolderIdentity+" holds the Lease")
+}
+
+// lease returns the namespace and the name of the Lease of the controllers.
+func (x *examination) lease() (namespace, name string) {
+	return cmp.Or(x.controller.lastFlag("leader-elect-resource-namespace"), x.Namespace),
+		cmp.Or(x.controller.lastFlag("leader-elect-resource-name"), defaultLeaseName)
 }
 
 // renewed waits until the Lease has changed, and reports whether it did. The time in
@@ -125,10 +126,17 @@ func (x *examination) podsOf(ctx context.Context, s *metav1.LabelSelector) (foun
 	if err != nil {
 		return 0, nil, nil
 	}
+	problems, cures = x.podProblems(ctx, pods, notReady)
+	return len(pods), problems, cures
+}
+
+// podProblems returns what is wrong with Pods according to their status and their
+// nodes. It checks those without a problem with check.
+func (x *examination) podProblems(ctx context.Context, pods []corev1.Pod, check func(*corev1.Pod) (problem, cure string)) (problems, cures []string) {
 	for i := range pods {
 		problem, cure := x.podProblem(ctx, &pods[i])
 		if problem == "" {
-			problem, cure = notReady(&pods[i])
+			problem, cure = check(&pods[i])
 		}
 		if problem == "" {
 			continue
@@ -138,7 +146,7 @@ func (x *examination) podsOf(ctx context.Context, s *metav1.LabelSelector) (foun
 			cures = append(cures, cure)
 		}
 	}
-	return len(pods), problems, cures
+	return problems, cures
 }
 
 // listPods returns the Pods that are not being deleted.
@@ -223,9 +231,10 @@ func (x *examination) controllerRights() []right {
 	}
 	if x.controller.lastFlag("leader-elect") != "false" {
 		const group = "coordination.k8s.io"
+		namespace, name := x.lease()
 		rights = append(rights,
-			right{verbs: []string{"create"}, group: group, resources: []string{"leases"}, namespace: x.Namespace},
-			right{verbs: []string{"get", "update"}, group: group, resources: []string{"leases"}, namespace: x.Namespace, name: leaseName})
+			right{verbs: []string{"create"}, group: group, resources: []string{"leases"}, namespace: namespace},
+			right{verbs: []string{"get", "update"}, group: group, resources: []string{"leases"}, namespace: namespace, name: name})
 	}
 	return rights
 }

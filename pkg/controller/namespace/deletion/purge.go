@@ -41,11 +41,11 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, pods, others []*res
 	switch {
 	case errors.Is(err, errGone):
 		return err
-	case err == nil && status.Finalized:
-		d.countPurged(slices.Concat(pods, others), status)
-		return errGone
 	case err == nil:
 		d.countPurged(slices.Concat(pods, others), status)
+		if status.Finalized {
+			return errGone
+		}
 		apply := func(r *resourceState) { d.applyPurge(ctx, in, r, status) }
 		forEach(pods, apply)
 		forEach(others, apply)

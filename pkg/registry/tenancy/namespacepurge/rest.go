@@ -113,9 +113,9 @@ func (r *REST) GetSingularName() string { return "namespacepurge" }
 //
 // It returns NotFound if the Namespace does not exist, Conflict if it has
 // another UID or is not Terminating, and Forbidden if the user may not force or
-// finalize. If
-// admission refuses the DELETE of an object, it returns that error after it has
-// tried the other objects; what it has deleted by then is not restored.
+// finalize. If admission refuses the DELETE of an object, it returns that error
+// after it has tried the other objects; what it has deleted by then is not
+// restored.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	purge, ok := obj.(*tenancy.NamespacePurge)
 	if !ok {

@@ -90,6 +90,9 @@ func (r *FinalizeREST) Create(ctx context.Context, name string, obj runtime.Obje
 	return updated, err
 }
 
+// errHeld means that FinalizeEmpty may not remove the Namespace.
+var errHeld = errors.New("the namespace is active, or held by another finalizer")
+
 // FinalizeEmpty removes the finalizer kubernetes from a Terminating Namespace with the
 // UID, and with it the Namespace, and reports whether it did. It changes nothing, and
 // returns no error, if the Namespace does not exist, has another UID, is not
@@ -100,7 +103,6 @@ func (r *FinalizeREST) FinalizeEmpty(ctx context.Context, name string, uid types
 	if err != nil {
 		return false, err
 	}
-	errHeld := errors.New("held")
 	check := func(ctx context.Context, obj runtime.Object) error {
 		ns := obj.(*tenancy.Namespace)
 		last := slices.Equal(ns.Spec.Finalizers, []tenancy.FinalizerName{tenancy.FinalizerKubernetes}) && len(ns.Finalizers) == 0
