@@ -207,12 +207,14 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(a.body) // fails only if the client has disconnected
 }
 
-func (c *fakeCluster) examine(t *testing.T) map[string]Finding {
+func (c *fakeCluster) examine(t *testing.T) map[string]Finding { return examine(t, c, 0) }
+
+func examine(t *testing.T, cluster http.Handler, recheck time.Duration) map[string]Finding {
 	t.Helper()
-	server := httptest.NewServer(c)
+	server := httptest.NewServer(cluster)
 	defer server.Close()
 	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
-	findings, err := Examine(t.Context(), config, Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver", ControllerServiceAccount: "borough-controller-manager"})
+	findings, err := Examine(t.Context(), config, Options{Namespace: "borough-system", ServiceAccount: "borough-apiserver", ControllerServiceAccount: "borough-controller-manager", Recheck: recheck})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ type Options struct {
 	// ControllerServiceAccount in Namespace that the controller runs as.
 	ControllerServiceAccount string
 	// Recheck is how long to wait before all checks are made again if there is a
-	// fault. Only a fault of both times is reported. Zero means that they are made
-	// once.
+	// fault. The findings are those of the last time, because one fault can hide
+	// another. Zero means that the checks are made once.
 	Recheck time.Duration
 }
 
@@ -174,16 +174,7 @@ func Examine(ctx context.Context, config *rest.Config, options Options) ([]Findi
 		return nil, context.Cause(ctx)
 	case <-time.After(options.Recheck):
 	}
-	again, err := examine()
-	if err != nil {
-		return nil, err
-	}
-	for i := range findings {
-		if findings[i].Status == Fault {
-			findings[i] = again[i]
-		}
-	}
-	return findings, nil
+	return examine()
 }
 
 func runChecks(ctx context.Context, checks []check) ([]Finding, error) {

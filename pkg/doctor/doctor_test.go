@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -275,6 +276,44 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestRecheck changes the cluster while its checks are made for the first time.
+func TestRecheck(t *testing.T) {
+	noResponse := fakeAnswer{status: 503, body: "error trying to reach service: EOF"}
+	for _, tc := range []struct {
+		name   string
+		change func(*fakeCluster)
+		want   map[string]Status // of checks that are not ok
+	}{
+		{"the fault is over", func(c *fakeCluster) { c.answers[groupPath] = fakeAnswer{body: resources("namespaces")} }, nil},
+		{"another fault hides it", func(c *fakeCluster) { c.unavailable("FailedDiscoveryCheck", "timeout") },
+			map[string]Status{"APIService available": Fault, checkFrontProxy: Skipped, "etcd": Skipped}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cluster := newFakeCluster(t)
+			cluster.answers[groupPath] = noResponse
+			change := sync.OnceFunc(func() { tc.change(cluster) })
+			var mu sync.Mutex
+			findings := examine(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				cluster.ServeHTTP(w, req)
+				if req.URL.Path == groupPath {
+					change()
+				}
+			}), time.Nanosecond)
+			for check, got := range findings {
+				want, named := tc.want[check]
+				if !named {
+					want = OK
+				}
+				if got.Status != want {
+					t.Errorf("got %+v, want status %s", got, want)
+				}
+			}
+		})
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -309,6 +348,7 @@ func TestCureUnavailable(t *testing.T) {
 		{"FailedDiscoveryCheck", got + "tls: failed to verify certificate: x509: certificate is valid for localhost, not s.n.svc", "for the name s.n.svc"},
 		{"FailedDiscoveryCheck", got + "tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time", "renew"},
 		{"FailedDiscoveryCheck", got + "dial tcp 10.0.0.9:443: connect: connection refused", "--secure-port"},
+		{"FailedDiscoveryCheck", got + "net/http: request canceled while waiting for connection (Client.Timeout exceeded while awaiting headers)", "NetworkPolicies"},
 		{"FailedDiscoveryCheck", got + "context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "NetworkPolicies"},
 		{"FailedDiscoveryCheck", "failing or missing response from https://s: bad status from https://s: 403", checkFrontProxy},
 		{"FailedDiscoveryCheck", "failing or missing response from https://s: bad status from https://s: 500", "log of the server"},

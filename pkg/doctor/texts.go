@@ -63,7 +63,7 @@ var discoveryFailures = []discoveryFailure{
 		cure: "check the log of the server; see the checks delegator binding and pods"},
 	{message: regexp.MustCompile(`connection refused`),
 		cure: "no process listens on the port: the targetPort of the Service must be --secure-port of the server"},
-	{message: regexp.MustCompile(`timeout|timed out|deadline exceeded|no route to host`),
+	{message: regexp.MustCompile(`(?i)timeout|timed out|deadline exceeded|no route to host`),
 		cure: "kube-apiserver cannot reach the Pods: allow the control plane in firewalls and NetworkPolicies to connect to --secure-port of the server"},
 }
 

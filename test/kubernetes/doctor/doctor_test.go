@@ -5,10 +5,12 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -274,26 +276,33 @@ func TestOldCluster(t *testing.T) {
 	await(t, d.kubeconfig, nil)
 }
 
+// awaitTimeout is for several runs of doctor, each of which takes most of a minute if
+// a server does not respond.
+const awaitTimeout = 4 * time.Minute
+
 // await waits until doctor reports exactly these faults and warnings.
 func await(t *testing.T, kubeconfig string, faults map[string]want) {
 	t.Helper()
-	poll.Eventually(t, func() string {
+	err := poll.Until(context.Background(), awaitTimeout, func(context.Context) error {
 		var found []string
-		var reasons strings.Builder
+		var problems []error
 		for _, f := range findings(t, kubeconfig) {
 			if f.Status != "fault" && f.Status != "warning" {
 				continue
 			}
 			found = append(found, f.Check)
 			if w := faults[f.Check]; !strings.Contains(f.Message, w.message) || !strings.Contains(f.Cure, w.cure) || w == (want{}) {
-				fmt.Fprintf(&reasons, "\ngot  %+v\nwant %+v", f, w)
+				problems = append(problems, fmt.Errorf("got  %+v\nwant %+v", f, w))
 			}
 		}
 		for check, w := range faults {
 			if !slices.Contains(found, check) {
-				fmt.Fprintf(&reasons, "\nno fault of %s, want %+v", check, w)
+				problems = append(problems, fmt.Errorf("no fault of %s, want %+v", check, w))
 			}
 		}
-		return reasons.String()
+		return errors.Join(problems...)
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
