@@ -39,10 +39,6 @@ const (
 	// Kubernetes recommends.
 	progressInterval = 5 * time.Second
 
-	// Number of log entries that are kept in memory for members that lag behind.
-	// There are no other members.
-	catchUpEntries = 100
-
 	// On start the database is defragmented if that frees at least this fraction
 	// (1/32) of the quota.
 	defragPart = 32
@@ -210,7 +206,6 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	c.TickMs = tickMs
 	c.ElectionMs = electionMs
 	c.WatchProgressNotifyInterval = progressInterval
-	c.SnapshotCatchUpEntries = catchUpEntries
 	c.QuotaBackendBytes = cfg.QuotaBytes
 	if c.QuotaBackendBytes == 0 {
 		c.QuotaBackendBytes = DefaultQuotaBytes
