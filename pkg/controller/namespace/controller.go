@@ -12,8 +12,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
@@ -87,11 +85,7 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 
 func newController(client versioned.Interface, deletionClient deletion.Client, content metadata.Interface, discover deletion.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
 	c := &Controller{
-		// The server picks out the terminating Namespaces: the others, however
-		// many, cost neither memory nor traffic here.
-		informer: tenancyinformers.NewTypedFilteredNamespaceInformer(client, 0, nil, func(opts *metav1.ListOptions) {
-			opts.FieldSelector = fields.OneTermEqualSelector("status.phase", string(v1.NamespaceTerminating)).String()
-		}),
+		informer: newInformer(client),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryBaseDelay, retryMaxDelay),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"},
