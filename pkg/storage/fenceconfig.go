@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"path"
 
@@ -16,7 +17,7 @@ import (
 
 // newFence returns the fence for the resources of the config. The options of the
 // getter define where and how these are stored.
-func newFence(getter generic.RESTOptionsGetter, config Config) (*fence.Fence, error) {
+func newFence(getter generic.RESTOptionsGetter, config Config, seemsEmpty func(context.Context, string) bool) (*fence.Fence, error) {
 	namespaces, storageConfig, err := fenceResource(getter, config.Namespaces)
 	if err != nil {
 		return nil, err
@@ -26,6 +27,7 @@ func newFence(getter generic.RESTOptionsGetter, config Config) (*fence.Fence, er
 		Decoder:       storageConfig.Codec,
 		Transformer:   transformerOf(storageConfig),
 		GenerationKey: path.Join("/", storageConfig.Prefix, "borough-create-generation"),
+		SeemsEmpty:    seemsEmpty,
 	}
 	servers := storageConfig.Transport.ServerList
 	for _, gr := range config.Namespaced {

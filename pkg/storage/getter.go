@@ -30,6 +30,7 @@ type restOptionsGetter struct {
 	options     options.EtcdOptions
 	connections *connections
 	fence       *fence.Fence
+	content     *contentCaches
 	unreadable  *unreadable.Objects
 }
 
@@ -105,6 +106,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 			destroy()
 			return nil, nil, fmt.Errorf("creating the watch cache of %s: %w", config.GroupResource, err)
 		}
+		g.content.add(config.GroupResource, contentCache{c, resourcePrefix, newListFunc})
 		delegator := cacher.NewCacheDelegator(c, uncached)
 		return removingStore{interpretedStore{delegator}, remover}, sync.OnceFunc(func() {
 			delegator.Stop()

@@ -200,7 +200,8 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		return err
 	}
 	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
-	fence, err := newFence(library, config)
+	content := newContentCaches(config.Namespaced)
+	fence, err := newFence(library, config, content.empty)
 	if err != nil {
 		return err
 	}
@@ -209,6 +210,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		options:     etcd,
 		connections: newConnections(config.Embedded),
 		fence:       fence,
+		content:     content,
 		unreadable:  config.Unreadable,
 	}
 	return nil

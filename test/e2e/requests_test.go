@@ -18,8 +18,8 @@ import (
 )
 
 // TestTerminationRequests counts what the deletion of empty Namespaces takes: one
-// request of the user and one of the controller, and a read and a write, and a
-// removal, of each Namespace in etcd. (A removal is a read and a write.)
+// request of the user and one of the controller, and a write and a removal of each
+// Namespace in etcd.
 func TestTerminationRequests(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
@@ -52,7 +52,7 @@ func TestTerminationRequests(t *testing.T) {
 	}
 	want := map[string]int{
 		"DELETE namespaces": n, "POST namespacepurges": n,
-		"etcd get namespaces": n, "etcd update namespaces": n, "etcd delete namespaces": n,
+		"etcd update namespaces": n, "etcd delete namespaces": n,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)

@@ -70,6 +70,9 @@ type Config struct {
 	// GenerationKey is a key, outside of all prefixes, that ResolveCreate writes to
 	// determine the outcome of a create that etcd did not answer.
 	GenerationKey string
+	// SeemsEmpty reports whether a Namespace probably contains no objects, without a
+	// request to etcd. It saves a read when the Namespace is removed. May be nil.
+	SeemsEmpty func(ctx context.Context, namespace string) bool
 	// Decoder decodes a stored Namespace.
 	Decoder runtime.Decoder
 	// Transformer decrypts a stored value for Decoder.

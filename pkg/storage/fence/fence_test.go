@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,6 +50,19 @@ type fixture struct {
 	client           *kubernetes.Client
 	fence            *fence.Fence
 	namespaces, pods kubernetes.Interface
+	// transactions counts those of the fence.
+	transactions atomic.Int32
+}
+
+// countingKV counts transactions.
+type countingKV struct {
+	clientv3.KV
+	transactions *atomic.Int32
+}
+
+func (c countingKV) Txn(ctx context.Context) clientv3.Txn {
+	c.transactions.Add(1)
+	return c.KV.Txn(ctx)
 }
 
 func config() fence.Config {
@@ -64,21 +78,23 @@ func config() fence.Config {
 	}
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T, change ...func(*fence.Config)) *fixture {
 	t.Helper()
 	client := &kubernetes.Client{Client: storagetest.StartEmbedded(t).Client()}
 	client.Kubernetes = client
-	f, err := fence.New(config())
+	config := config()
+	for _, change := range change {
+		change(&config)
+	}
+	f, err := fence.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{
-		t:          t,
-		client:     client,
-		fence:      f,
-		namespaces: f.Wrap(tenancy.Resource("namespaces"), client),
-		pods:       f.Wrap(tenancy.Resource("pods"), client),
-	}
+	fixture := &fixture{t: t, client: client, fence: f}
+	client.KV = countingKV{client.KV, &fixture.transactions}
+	fixture.namespaces = f.Wrap(tenancy.Resource("namespaces"), client)
+	fixture.pods = f.Wrap(tenancy.Resource("pods"), client)
+	return fixture
 }
 
 // otherServer returns the store of a resource of a server that has not written yet.

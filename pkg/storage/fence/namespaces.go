@@ -71,9 +71,25 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 		empty = append(empty, clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix())
 		read = append(read, clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))
 	}
+	remove := func() (kubernetes.DeleteResponse, error) {
+		response, err := n.kv.Txn(ctx).If(empty...).Then(clientv3.OpDelete(key)).Commit()
+		if err != nil {
+			return kubernetes.DeleteResponse{}, err
+		}
+		if response.Succeeded {
+			n.fence.forget(name)
+		}
+		return kubernetes.DeleteResponse{Succeeded: response.Succeeded, Revision: response.Header.Revision}, nil
+	}
+	// For the comparison etcd reads all content while it blocks writers, so the
+	// transaction is tried only if there is probably none, or after a limited read has
+	// found none.
+	if seemsEmpty := n.fence.config.SeemsEmpty; seemsEmpty != nil && seemsEmpty(ctx, name) {
+		if response, err := remove(); err != nil || response.Succeeded {
+			return response, err
+		}
+	}
 	for {
-		// For the comparison etcd reads all content while it blocks writers, so
-		// the transaction is tried only after a limited read has found none.
 		response, err := n.kv.Txn(ctx).Then(read...).Commit()
 		if err != nil {
 			return kubernetes.DeleteResponse{}, err
@@ -96,13 +112,8 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 			return kubernetes.DeleteResponse{}, newNotEmpty(n.fence.config.Namespaces.GroupResource, name, left)
 		}
 
-		response, err = n.kv.Txn(ctx).If(empty...).Then(clientv3.OpDelete(key)).Commit()
-		if err != nil {
-			return kubernetes.DeleteResponse{}, err
-		}
-		if response.Succeeded {
-			n.fence.forget(name)
-			return kubernetes.DeleteResponse{Succeeded: true, Revision: response.Header.Revision}, nil
+		if response, err := remove(); err != nil || response.Succeeded {
+			return response, err
 		}
 		// Something has changed since the read, so read again.
 	}

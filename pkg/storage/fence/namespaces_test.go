@@ -4,6 +4,8 @@
 package fence_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -11,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/fence"
 )
 
 func TestRemove(t *testing.T) {
@@ -30,40 +33,52 @@ func TestRemove(t *testing.T) {
 		"changed":                    {stale: true},
 		"changed and there is a pod": {stale: true, content: []string{podsPrefix + "town/p"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			revision := f.write(key, terminating(t))
-			for _, key := range test.content {
-				f.write(key, "content")
-			}
-			if test.stale {
-				f.write(key, "changed")
-			}
-			response, err := f.namespaces.OptimisticDelete(t.Context(), key, revision, kubernetes.DeleteOptions{GetOnFailure: true})
-			switch {
-			case test.stale:
-				if err != nil || response.Succeeded || string(response.KV.GetValue()) != "changed" {
-					t.Errorf("got %v, %v; want a conflict with the changed value", response, err)
+		for _, seemsEmpty := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, seems empty: %t", name, seemsEmpty), func(t *testing.T) {
+				f := newFixture(t, func(c *fence.Config) { c.SeemsEmpty = func(context.Context, string) bool { return seemsEmpty } })
+				revision := f.write(key, terminating(t))
+				for _, key := range test.content {
+					f.write(key, "content")
 				}
-			case test.left != "":
-				cause, ok := apierrors.StatusCause(err, v1.NamespaceNotEmptyCause)
-				if !apierrors.IsConflict(err) || !ok {
-					t.Fatalf("got %v, want Conflict with cause %s", err, v1.NamespaceNotEmptyCause)
+				if test.stale {
+					f.write(key, "changed")
 				}
-				text := "there is content left in it: " + test.left
-				if want := `Operation cannot be fulfilled on namespaces.tenancy.borough.io "town": ` + text; err.Error() != want {
-					t.Errorf("got %q, want %q", err, want)
+				response, err := f.namespaces.OptimisticDelete(t.Context(), key, revision, kubernetes.DeleteOptions{GetOnFailure: true})
+				switch {
+				case test.stale:
+					if err != nil || response.Succeeded || string(response.KV.GetValue()) != "changed" {
+						t.Errorf("got %v, %v; want a conflict with the changed value", response, err)
+					}
+				case test.left != "":
+					cause, ok := apierrors.StatusCause(err, v1.NamespaceNotEmptyCause)
+					if !apierrors.IsConflict(err) || !ok {
+						t.Fatalf("got %v, want Conflict with cause %s", err, v1.NamespaceNotEmptyCause)
+					}
+					text := "there is content left in it: " + test.left
+					if want := `Operation cannot be fulfilled on namespaces.tenancy.borough.io "town": ` + text; err.Error() != want {
+						t.Errorf("got %q, want %q", err, want)
+					}
+					if cause.Message != text {
+						t.Errorf("got cause %q, want %q", cause.Message, text)
+					}
+				case err != nil || !response.Succeeded:
+					t.Errorf("got %v, %v; want success", response, err)
 				}
-				if cause.Message != text {
-					t.Errorf("got cause %q, want %q", cause.Message, text)
+				if gone := !f.exists(key); gone != (test.left == "" && !test.stale) {
+					t.Errorf("the namespace is gone: %t", gone)
 				}
-			case err != nil || !response.Succeeded:
-				t.Errorf("got %v, %v; want success", response, err)
-			}
-			if gone := !f.exists(key); gone != (test.left == "" && !test.stale) {
-				t.Errorf("the namespace is gone: %t", gone)
-			}
-		})
+				transactions := 2
+				switch {
+				case seemsEmpty && test.left == "" && !test.stale:
+					transactions = 1
+				case !seemsEmpty && (test.left != "" || test.stale):
+					transactions = 1
+				}
+				if got := int(f.transactions.Load()); got != transactions {
+					t.Errorf("%d transactions, want %d", got, transactions)
+				}
+			})
+		}
 	}
 }
 

@@ -33,16 +33,30 @@ import (
 // protected and, with the cause NamespaceNotEmptyCause, where only content holds
 // a Namespace that is Terminating.
 func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{})
-	if err != nil {
-		return nil, false, err
-	}
-	ns := obj.(*tenancy.Namespace)
-
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
-	if options, err = withUIDPrecondition(ns, options); err != nil {
+	// The cached Namespace suffices to mark it, because the write fails if it has
+	// changed. That saves a read from etcd.
+	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+	if ns, ok := obj.(*tenancy.Namespace); err == nil && ok && ns.DeletionTimestamp.IsZero() {
+		obj, removed, err := r.delete(ctx, ns, deleteValidation, options)
+		stale := apierrors.IsNotFound(err) || apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, v1.NamespaceProtectedCause)
+		if !stale {
+			return obj, removed, err
+		}
+	}
+	if obj, err = r.store.Get(ctx, name, &metav1.GetOptions{}); err != nil {
+		return nil, false, err
+	}
+	return r.delete(ctx, obj.(*tenancy.Namespace), deleteValidation, options)
+}
+
+// delete is Delete for a Namespace that was read.
+func (r *REST) delete(ctx context.Context, ns *tenancy.Namespace, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	name := ns.Name
+	options, err := withUIDPrecondition(ns, options)
+	if err != nil {
 		return nil, false, err
 	}
 
