@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	certutil "k8s.io/client-go/util/cert"
@@ -83,36 +82,14 @@ func (d *Directory) Ensure(name string, ca Pair, template *x509.Certificate) (Pa
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Pair{}, err
 	}
-	if err == nil && covers(existing.Cert, ca.Cert, template, d.now) {
+	if err == nil && Covers(existing.Cert, ca.Cert, template, d.now) == nil {
 		return existing, nil
 	}
-	issued, err := ca.Issue(template, d.now)
+	issued, err := ca.Issue(template, d.now, ca.Cert.NotAfter)
 	if err != nil {
 		return Pair{}, err
 	}
 	return issued, d.write(name, issued)
-}
-
-// covers reports whether the CA has signed cert, it is valid, and it has all that
-// the template has.
-func covers(cert, ca, template *x509.Certificate, now time.Time) bool {
-	roots := x509.NewCertPool()
-	roots.AddCert(ca)
-	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: template.ExtKeyUsage})
-	if err != nil || cert.Subject.String() != template.Subject.String() {
-		return false
-	}
-	for _, ip := range template.IPAddresses {
-		if !slices.ContainsFunc(cert.IPAddresses, ip.Equal) {
-			return false
-		}
-	}
-	for _, name := range template.DNSNames {
-		if !slices.Contains(cert.DNSNames, name) {
-			return false
-		}
-	}
-	return true
 }
 
 // read returns fs.ErrNotExist if there is no certificate of that name. The

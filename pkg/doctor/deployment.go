@@ -72,9 +72,15 @@ func (d *deployment) certSecret(namespace string) (secret types.NamespacedName, 
 		namespace, name, found := strings.Cut(value, "/")
 		return types.NamespacedName{Namespace: namespace, Name: name}, corev1.TLSCertKey, true, found
 	}
-	file := d.lastFlag("tls-cert-file")
-	if file == "" {
-		return types.NamespacedName{}, "", false, false
+	secret, key, found = d.mountedSecret(namespace, d.lastFlag("tls-cert-file"))
+	return secret, key, false, found
+}
+
+// mountedSecret returns the Secret that has a file of the container, and its key in the
+// Secret.
+func (d *deployment) mountedSecret(namespace, file string) (secret types.NamespacedName, key string, found bool) {
+	if d == nil || file == "" {
+		return types.NamespacedName{}, "", false
 	}
 	for _, mount := range d.container.VolumeMounts {
 		key, inside := strings.CutPrefix(file, path.Clean(mount.MountPath)+"/")
@@ -83,11 +89,11 @@ func (d *deployment) certSecret(namespace string) (secret types.NamespacedName, 
 		}
 		for _, volume := range d.pod.Volumes {
 			if volume.Name == mount.Name && volume.Secret != nil {
-				return types.NamespacedName{Namespace: namespace, Name: volume.Secret.SecretName}, key, false, true
+				return types.NamespacedName{Namespace: namespace, Name: volume.Secret.SecretName}, key, true
 			}
 		}
 	}
-	return types.NamespacedName{}, "", false, false
+	return types.NamespacedName{}, "", false
 }
 
 func (x *examination) checkDeployment(ctx context.Context) Finding {

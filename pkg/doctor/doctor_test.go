@@ -229,6 +229,24 @@ func TestFindings(t *testing.T) {
 			}}}
 		}, map[string]want{"admission policies": {Warning, "the name of the object's Namespace: bind- of the ValidatingAdmissionPolicy ours", "set spec.paramRef.namespace"}}},
 
+		{"etcd certificates", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now(), "") }, nil},
+		{"etcd certificate not issued", func(t *testing.T, c *fakeCluster) {
+			c.etcdCertificates(t, time.Now(), "")
+			c.answers[secretsPath+"etcd-client"] = fakeAnswer{body: corev1.Secret{}}
+		}, map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-client does not exist yet", "check its log"}}},
+		{"etcd certificate missing", func(t *testing.T, c *fakeCluster) {
+			c.etcdCertificates(t, time.Now(), "")
+			c.answers[secretsPath+"etcd-member"] = failure(404, "no")
+		}, map[string]want{"etcd certificates": {Fault, "the Secret etcd-member does not exist", "renew"}}},
+		{"etcd certificates expired", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now().Add(-2*time.Hour), "") },
+			map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-client is valid only from", "renew"}}},
+		{"etcd certificate of another CA", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now(), "other") },
+			map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-member does not verify with the CA in the same Secret", "renew"}}},
+		{"user cannot read Secrets of etcd", func(t *testing.T, c *fakeCluster) {
+			c.etcdCertificates(t, time.Now(), "")
+			c.answers[secretsPath+"etcd-member"] = failure(403, "no")
+		}, map[string]want{"etcd certificates": {Skipped, "cannot read the Secret borough-system/etcd-member", ""}}},
+
 		{"policy for the caBundle", func(_ *testing.T, c *fakeCluster) { c.args(managed) }, nil},
 		{"no policy for the caBundle", func(_ *testing.T, c *fakeCluster) {
 			c.args(managed)

@@ -236,6 +236,11 @@ func (x *examination) controllerRights() []right {
 			right{verbs: []string{"create"}, group: group, resources: []string{"leases"}, namespace: namespace},
 			right{verbs: []string{"get", "update"}, group: group, resources: []string{"leases"}, namespace: namespace, name: name})
 	}
+	for _, flag := range []string{"etcd-ca-secret", "etcd-cert-secret", "etcd-client-cert-secret"} {
+		if namespace, name, found := strings.Cut(x.controller.lastFlag(flag), "/"); found {
+			rights = append(rights, right{verbs: []string{"get", "list", "watch", "update"}, resources: []string{"secrets"}, namespace: namespace, name: name})
+		}
+	}
 	return rights
 }
 

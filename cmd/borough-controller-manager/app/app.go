@@ -8,9 +8,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	"k8s.io/component-base/logs"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+	"github.com/borough-io/borough/pkg/certificates/etcdca"
 	"github.com/borough-io/borough/pkg/controller/namespace"
 )
 
@@ -36,7 +39,8 @@ func NewCommand(run func(context.Context, *options.Config) error) *cobra.Command
 		Short: "Purge the Namespaces of a borough-apiserver that are being deleted",
 		Long: `borough-controller-manager watches the Namespaces of the API group
 tenancy.borough.io. When a Namespace is deleted, it deletes the content and then
-finalizes the Namespace.
+finalizes the Namespace. If etcd runs in the cluster, it can also issue and renew
+etcd's certificates.
 
 If several replicas run, they elect one leader, which does the work, by a Lease in
 the cluster of the kubeconfig. A standalone borough-apiserver serves no Leases:
@@ -87,6 +91,10 @@ func Run(ctx context.Context, config *options.Config) error {
 	}
 	registry := metrics.NewKubeRegistry()
 	controller, err := namespace.New(config.Client, config.PurgeAPIGroups, registry)
+	var issuer *etcdca.Issuer
+	if err == nil && config.EtcdCA != nil {
+		issuer, err = newIssuer(config)
+	}
 	if err != nil {
 		if listener != nil {
 			_ = listener.Close() // nothing was served
@@ -108,7 +116,23 @@ func Run(ctx context.Context, config *options.Config) error {
 		return nil
 	})
 	group.Go(func() error {
-		return election.run(ctx, func(ctx context.Context) { controller.RunWorkers(ctx, config.Workers) })
+		return election.run(ctx, func(ctx context.Context) {
+			var work sync.WaitGroup
+			work.Go(func() { controller.RunWorkers(ctx, config.Workers) })
+			if issuer != nil {
+				work.Go(func() { issuer.Run(ctx) })
+			}
+			work.Wait()
+		})
 	})
 	return group.Wait()
+}
+
+// newIssuer returns the issuer of etcd's certificates.
+func newIssuer(config *options.Config) (*etcdca.Issuer, error) {
+	client, err := kubernetes.NewForConfig(config.Client)
+	if err != nil {
+		return nil, fmt.Errorf("create a client for the certificates of etcd: %w", err)
+	}
+	return etcdca.New(*config.EtcdCA, client)
 }

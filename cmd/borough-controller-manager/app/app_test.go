@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,12 @@ func TestFlagsSetConfig(t *testing.T) {
 		"leader-elect-resource-name":      {"n", func(c *options.Config) any { return c.LeaderElection.ResourceName }, "n"},
 		"leader-elect-resource-namespace": {"ns", func(c *options.Config) any { return c.LeaderElection.ResourceNamespace }, "ns"},
 
+		"etcd-ca-secret":          {"a/b", func(c *options.Config) any { return c.EtcdCA.CA.String() }, "a/b"},
+		"etcd-cert-secret":        {"a/b", func(c *options.Config) any { return c.EtcdCA.Member.String() }, "a/b"},
+		"etcd-client-cert-secret": {"a/b", func(c *options.Config) any { return c.EtcdCA.Client.String() }, "a/b"},
+		"etcd-cert-hosts":         {"a,192.0.2.1", func(c *options.Config) any { return strings.Join(c.EtcdCA.Hosts, " ") }, "other a 192.0.2.1"},
+		"etcd-cert-lifetime":      {"1h", func(c *options.Config) any { return c.EtcdCA.Lifetime }, time.Hour},
+
 		"log-flush-frequency":       {value: skip},
 		"log-json-info-buffer-size": {value: skip},
 		"log-json-split-stream":     {value: skip},
@@ -125,7 +132,11 @@ func TestFlagsSetConfig(t *testing.T) {
 		case tc.value == f.DefValue && f.Name != "leader-elect-resource-lock": // which has one value only
 			t.Errorf("--%s: %s is the default", f.Name, tc.value)
 		default:
-			args := []string{"--" + f.Name + "=" + tc.value}
+			var args []string
+			if strings.HasPrefix(f.Name, "etcd-") { // which need one another
+				args = []string{"--etcd-ca-secret=n/ca", "--etcd-cert-secret=n/member", "--etcd-client-cert-secret=n/client", "--etcd-cert-hosts=other"}
+			}
+			args = append(args, "--"+f.Name+"="+tc.value)
 			if f.Name != "kubeconfig" {
 				args = append(args, "--kubeconfig="+writeKubeconfig(t, "https://127.0.0.1:1"))
 			}
@@ -152,6 +163,7 @@ func TestInvalidFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubeconfig := "--kubeconfig=" + writeKubeconfig(t, "https://127.0.0.1:1")
+	etcd := []string{kubeconfig, "--etcd-ca-secret=n/ca", "--etcd-cert-secret=n/member", "--etcd-client-cert-secret=n/client", "--etcd-cert-hosts=a"}
 	for _, tc := range []struct {
 		args []string
 		want string
@@ -177,6 +189,13 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{kubeconfig, "--leader-elect-renew-deadline=2s"}, "--leader-elect-renew-deadline"},
 		{[]string{kubeconfig, "--leader-elect-lease-duration=10s"}, "--leader-elect-lease-duration"},
 		{[]string{kubeconfig, "--logging-format=nonsense"}, "nonsense"},
+		{[]string{kubeconfig, "--etcd-ca-secret=ca"}, `--etcd-ca-secret must be NAMESPACE/NAME, not "ca"`},
+		{[]string{kubeconfig, "--etcd-ca-secret=n/ca"}, `--etcd-cert-secret must be NAMESPACE/NAME, not ""`},
+		{[]string{kubeconfig, "--etcd-client-cert-secret=n/client"}, `--etcd-ca-secret must be NAMESPACE/NAME, not ""`},
+		{append(slices.Clip(etcd), "--etcd-cert-secret=n/ca"), "must be different Secrets"},
+		{etcd[:4], "--etcd-cert-hosts is required"},
+		{append(slices.Clip(etcd), "--etcd-cert-hosts=a:2379"), `--etcd-cert-hosts: "a:2379": `},
+		{append(slices.Clip(etcd), "--etcd-cert-lifetime=29s"), "--etcd-cert-lifetime must be at least 30s, not 29s"},
 	} {
 		_, err := configOf(t, tc.args...)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {

@@ -13,7 +13,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,19 +65,6 @@ func (r *Rotator) writeAPIService(ctx context.Context, service apiService, cas [
 	}
 	klog.FromContext(ctx).Info("Updated the caBundle of the APIService", "certificates", len(cas))
 	return nil
-}
-
-// readSecret returns the Secret. The server may not create it, because it would have
-// to be allowed to create any Secret of the namespace.
-func (r *Rotator) readSecret(ctx context.Context) (*corev1.Secret, error) {
-	secret, err := r.client.CoreV1().Secrets(r.config.Secret.Namespace).Get(ctx, r.config.Secret.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the Secret %s does not exist; apply the manifests of Borough again, which create it", r.config.Secret)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the Secret of the serving certificate: %w", err)
-	}
-	return secret, nil
 }
 
 // writeSecret writes the data into the Secret, and logs what it ignored in it. It

@@ -36,7 +36,7 @@ func (p policy) create(now time.Time) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	issued, err := ca.Issue(certificates.Server(p.hosts[0], p.hosts), now)
+	issued, err := ca.Issue(certificates.Server(p.hosts[0], p.hosts), now, ca.Cert.NotAfter)
 	if err != nil {
 		return nil, err
 	}

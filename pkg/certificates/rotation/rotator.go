@@ -11,27 +11,16 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-)
 
-const (
-	// syncTimeout bounds the wait for a cluster that does not answer.
-	syncTimeout = 15 * time.Second
-	// logInterval is between two lines in the log with the same error.
-	logInterval = 10 * time.Minute
+	"github.com/borough-io/borough/pkg/certificates/reconcile"
 )
 
 // Config has the names of the objects and the parameters of the certificates.
@@ -48,14 +37,11 @@ type Config struct {
 
 // Rotator creates and renews the certificate. Each replica runs one.
 type Rotator struct {
-	config     Config
-	policy     policy
-	client     kubernetes.Interface
-	dynamic    dynamic.Interface
-	secret     cache.SharedInformer
-	apiService cache.SharedInformer
-	// changed has a token if the Secret or the APIService has changed.
-	changed chan struct{}
+	config  Config
+	policy  policy
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	loop    *reconcile.Loop
 	trust   trust // used by sync
 
 	mu sync.Mutex
@@ -83,54 +69,22 @@ func NewRotator(config Config, client kubernetes.Interface, dynamic dynamic.Inte
 		policy:  policy{hosts: config.Hosts, lifetime: config.Lifetime},
 		client:  client,
 		dynamic: dynamic,
-		changed: make(chan struct{}, 1),
 		err:     errors.New("the cluster has not answered yet"),
 	}
 	if _, err := r.create(time.Now()); err != nil {
 		return nil, fmt.Errorf("create a temporary serving certificate: %w", err)
 	}
-	secrets, services := client.CoreV1().Secrets(config.Secret.Namespace), dynamic.Resource(apiServices)
-	r.secret = informer(&corev1.Secret{}, config.Secret.Name, client,
-		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return secrets.List(ctx, o) },
-		secrets.Watch)
-	r.apiService = informer(&unstructured.Unstructured{}, config.APIService, dynamic,
+	r.loop = reconcile.NewLoop("Failed to update the serving certificate, will retry until it succeeds", r.sync)
+	if err := r.loop.WatchSecret(client, config.Secret); err != nil {
+		return nil, err
+	}
+	services := dynamic.Resource(apiServices)
+	if err := r.loop.Watch(&unstructured.Unstructured{}, config.APIService, dynamic,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return services.List(ctx, o) },
-		services.Watch)
-	for _, informer := range []cache.SharedInformer{r.secret, r.apiService} {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { r.wake() },
-			UpdateFunc: func(any, any) { r.wake() },
-			DeleteFunc: func(any) { r.wake() },
-		}); err != nil {
-			return nil, fmt.Errorf("watch for changes of the serving certificate: %w", err)
-		}
-		if err := informer.SetWatchErrorHandlerWithContext(r.watchFailed); err != nil {
-			return nil, fmt.Errorf("watch for changes of the serving certificate: %w", err)
-		}
+		services.Watch); err != nil {
+		return nil, err
 	}
 	return r, nil
-}
-
-// informer returns an informer of one object.
-func informer(example runtime.Object, name string, client any, list cache.ListWithContextFunc, watcher cache.WatchFuncWithContext) cache.SharedInformer {
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	return cache.NewSharedInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = selector
-			return list(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = selector
-			return watcher(ctx, o)
-		},
-	}, client), example, 0)
-}
-
-func (r *Rotator) wake() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
 }
 
 // Name identifies the certificate in logs.
@@ -169,59 +123,17 @@ func (r *Rotator) Ready() error {
 	return fmt.Errorf("no certificate that kube-apiserver trusts yet, will retry: %w", r.err)
 }
 
-// watchFailed reports the error of a watch. While the server waits for its first
-// certificate, sync has the same error, and reports it once.
-func (r *Rotator) watchFailed(ctx context.Context, reflector *cache.Reflector, err error) {
-	if r.Ready() == nil {
-		cache.DefaultWatchErrorHandler(ctx, reflector, err)
-	}
-}
-
 // Run renews the certificate until the context ends. The number of workers is part
 // of the interface and has no effect; there is one.
 func (r *Rotator) Run(ctx context.Context, _ int) {
 	logger := klog.FromContext(ctx).WithValues("secret", r.config.Secret, "apiService", r.config.APIService)
-	ctx = klog.NewContext(ctx, logger)
-	var informers sync.WaitGroup
-	defer informers.Wait()
-	informers.Go(func() { r.secret.RunWithContext(ctx) })
-	informers.Go(func() { r.apiService.RunWithContext(ctx) })
-
-	backoff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Second}
-	retry, reported, logged := backoff, "", time.Time{}
-	for {
-		next, err := r.sync(ctx)
-		changed := r.changed
-		switch {
-		case err == nil:
-			retry, reported = backoff, ""
-		case apierrors.IsConflict(err):
-			changed = nil // by another replica, which may not have finished
-		case ctx.Err() == nil && (err.Error() != reported || time.Since(logged) >= logInterval):
-			reported, logged = err.Error(), time.Now()
-			logger.Error(err, "Failed to update the serving certificate, will retry until it succeeds")
-		}
-		if err != nil {
-			next = time.Now().Add(retry.Step())
-		}
-		timer := time.NewTimer(time.Until(next))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-changed:
-			timer.Stop()
-		case <-timer.C:
-		}
-	}
+	r.loop.Run(klog.NewContext(ctx, logger))
 }
 
 // sync brings the APIService, the Secret and the certificate that is served up to
 // date, in this order. It returns when to call it again, or a conflict if another
 // replica has written the Secret or the APIService. Only Run calls it.
 func (r *Rotator) sync(ctx context.Context) (next time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -229,7 +141,7 @@ func (r *Rotator) sync(ctx context.Context) (next time.Time, err error) {
 	}()
 	// The Secret is read before the APIService, so the CA of a certificate that a
 	// replica has stored is in the caBundle.
-	secret, secretErr := r.readSecret(ctx)
+	secret, secretErr := reconcile.ReadSecret(ctx, r.client, r.config.Secret, "serving certificate")
 	service, err := r.readAPIService(ctx)
 	if err != nil {
 		return time.Time{}, err

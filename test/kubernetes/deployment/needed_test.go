@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 
+	"github.com/borough-io/borough/pkg/certificates"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
@@ -28,8 +31,8 @@ import (
 // removal removes from a role the grants with the verbs and resources, and
 // makes Borough need them, so that it gets 403.
 type removal struct {
-	role             string
-	verbs, resources []string // all if empty
+	role                    string
+	verbs, resources, names []string // all if empty
 	// need is called once, again until the test succeeds.
 	need, again func(*testing.T)
 }
@@ -37,11 +40,12 @@ type removal struct {
 func (r removal) selects(g grant) bool {
 	return g.role.name == r.role &&
 		(len(r.verbs) == 0 || slices.Contains(r.verbs, g.verb)) &&
-		(len(r.resources) == 0 || slices.Contains(r.resources, g.resource))
+		(len(r.resources) == 0 || slices.Contains(r.resources, g.resource)) &&
+		(len(r.names) == 0 || slices.Contains(r.names, g.name))
 }
 
 func (r removal) String() string {
-	return strings.Join([]string{r.role, strings.Join(r.verbs, "+"), strings.Join(r.resources, "+")}, " ")
+	return strings.Join([]string{r.role, strings.Join(r.verbs, "+"), strings.Join(r.resources, "+"), strings.Join(r.names, "+")}, " ")
 }
 
 // removals lists the removals by rule, and by verb where the second verb is
@@ -61,6 +65,7 @@ func (s *site) removals() []removal {
 		cert       = serverName + "-serving-certificate"
 		caBundle   = serverName + "-ca-bundle"
 		leadership = controllerName + "-leader-election"
+		etcdCerts  = controllerName + "-etcd-certificates"
 	)
 	listWatch := []string{"list", "watch"}
 	content := []string{"pods", "limitranges"}
@@ -80,6 +85,11 @@ func (s *site) removals() []removal {
 		{role: leadership, verbs: []string{"get"}, need: handOver(controller)},
 		{role: leadership, verbs: []string{"create"}, need: func(t *testing.T) { s.takeOver(t, controller) }},
 		{role: leadership, verbs: []string{"update"}, need: handOver(controller)},
+
+		{role: etcdCerts, verbs: []string{"get"}, need: s.damageEtcdSecrets},
+		{role: etcdCerts, verbs: []string{"update"}, names: []string{"borough-etcd-tls", "borough-etcd-client-tls"}, need: s.damageEtcdSecrets},
+		{role: etcdCerts, verbs: []string{"update"}, names: []string{"borough-etcd-ca"}, need: s.ageEtcdCA},
+		{role: etcdCerts, verbs: listWatch, need: handOver(controller)},
 
 		{role: serverName, resources: []string{"flowschemas/status"}, again: s.makeFlowSchema},
 		{role: auth, resources: []string{"subjectaccessreviews"}, again: s.askAsViewer},
@@ -260,8 +270,46 @@ func (s *site) trusted(t *testing.T) []byte {
 
 func (s *site) damageSecret(t *testing.T) {
 	t.Helper()
+	s.damage(t, certSecret)
+}
+
+// damage changes the CA in a Secret.
+func (s *site) damage(t *testing.T, secret string) {
+	t.Helper()
 	garbage := []byte(`{"data":{"ca.crt":"Z2FyYmFnZQ=="}}`)
-	if _, err := s.client.CoreV1().Secrets(testcluster.SystemNamespace).Patch(t.Context(), certSecret, types.MergePatchType, garbage, metav1.PatchOptions{}); err != nil {
+	if _, err := s.client.CoreV1().Secrets(testcluster.SystemNamespace).Patch(t.Context(), secret, types.MergePatchType, garbage, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damageEtcdSecrets changes the CA in the Secrets of etcd's certificates.
+func (s *site) damageEtcdSecrets(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"borough-etcd-tls", "borough-etcd-client-tls"} {
+		s.damage(t, name)
+	}
+}
+
+// ageEtcdCA replaces the certificate of etcd's CA by one that has to be renewed.
+func (s *site) ageEtcdCA(t *testing.T) {
+	t.Helper()
+	secrets := s.client.CoreV1().Secrets(testcluster.SystemNamespace)
+	secret, err := secrets.Get(t.Context(), "borough-etcd-ca", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := certificates.ParsePEM(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const year = 365 * 24 * time.Hour
+	if ca, err = ca.RenewCA(time.Now().Add(-6*year), time.Now().Add(4*year)); err != nil {
+		t.Fatal(err)
+	}
+	if secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], err = ca.EncodePEM(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // pod runs a Pod template as a kubelet would: as a process on this machine with
@@ -111,14 +112,31 @@ func (p *pod) mount(t *testing.T) {
 		if secret == nil {
 			continue // a claim, which is empty at first
 		}
-		content, err := p.site.client.CoreV1().Secrets(testcluster.SystemNamespace).Get(t.Context(), secret.SecretName, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := p.site.awaitSecret(t, secret)
 		if err := project(dir, ".."+content.ResourceVersion, content.Data); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// awaitSecret waits until the Secret of a volume has the items of the volume, and returns
+// it.
+func (s *site) awaitSecret(t *testing.T, volume *corev1.SecretVolumeSource) (secret *corev1.Secret) {
+	t.Helper()
+	poll.Eventually(t, func() string {
+		var err error
+		secret, err = s.client.CoreV1().Secrets(testcluster.SystemNamespace).Get(t.Context(), volume.SecretName, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range volume.Items {
+			if len(secret.Data[item.Key]) == 0 {
+				return fmt.Sprintf("the Secret %s has no %s", volume.SecretName, item.Key)
+			}
+		}
+		return ""
+	})
+	return secret
 }
 
 // project replaces the files in a directory atomically, as a kubelet does: they

@@ -4,7 +4,6 @@
 package deployment
 
 import (
-	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -71,13 +70,12 @@ func newSite(t *testing.T) *site {
 // deploy deploys the default manifests of Borough.
 func (s *site) deploy(t *testing.T) {
 	t.Helper()
-	s.installCertManager(t)
 	s.apply(t, filepath.Join(harness.Root, "artifacts", "deploy"))
 	// The other manifests are valid too.
-	for _, other := range []string{"cert-manager", "own-certificates-and-etcd"} {
+	s.installCertManager(t)
+	for _, other := range []string{"cert-manager", "own-certificates-and-etcd", "single-node"} {
 		s.apply(t, filepath.Join(harness.Root, "test", "kubernetes", "manifests", "testdata", other), "--dry-run=server")
 	}
-	s.makeCerts(t)
 
 	var members []*pod
 	stateful := s.statefulSet(t, "borough-etcd")
@@ -98,14 +96,16 @@ func (s *site) apply(t *testing.T, kustomization string, flags ...string) {
 	s.run(t, append([]string{"apply", "--server-side", "--validate=strict", "--kustomize=" + kustomization}, flags...)...)
 }
 
-// startPods starts the servers and controllers after the other Pods that they
+// startPods starts the controllers, and the servers after the other Pods that they
 // need, and returns once the cluster serves the API.
 func (s *site) startPods(t *testing.T, others ...*pod) {
 	t.Helper()
 	s.servers, s.controllers = s.pods(t, serverName), s.pods(t, controllerName)
 	// RBAC must apply the roles before the servers start.
 	s.awaitMay(t, slices.DeleteFunc(s.grants(t), func(g grant) bool { return g.user == viewer || g.user == editor }), true)
-	all := slices.Concat(others, s.servers, s.controllers)
+	// A kubelet starts a Pod when its Secrets have what it needs, which the controllers
+	// issue.
+	all := slices.Concat(s.controllers, others, s.servers)
 	for _, p := range all {
 		p.start(t)
 	}
@@ -223,42 +223,4 @@ func (s *site) installCertManager(t *testing.T) {
 	}
 	s.kubectl.Run(t, "wait", "--for=condition=Established", "--timeout=120s",
 		"crd/certificates.cert-manager.io", "crd/issuers.cert-manager.io")
-}
-
-// makeCerts makes the Secret of each Certificate, as cert-manager does.
-func (s *site) makeCerts(t *testing.T) {
-	t.Helper()
-	var list struct {
-		Items []struct {
-			Spec struct {
-				SecretName, CommonName string
-				IsCA                   bool
-				DNSNames, IPAddresses  []string
-			}
-		}
-	}
-	out := s.kubectl.Run(t, "get", "certificates.cert-manager.io", "--namespace="+testcluster.SystemNamespace, "--output=json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		t.Fatal(err)
-	}
-	ca, err := testcluster.NewCA("borough-etcd-ca")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, item := range list.Items {
-		if item.Spec.IsCA {
-			continue // used only by cert-manager
-		}
-		cert, key, err := ca.Issue(pkix.Name{CommonName: item.Spec.CommonName}, append(item.Spec.DNSNames, item.Spec.IPAddresses...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.client.CoreV1().Secrets(testcluster.SystemNamespace).Create(t.Context(), &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: item.Spec.SecretName},
-			Data:       map[string][]byte{"ca.crt": ca.CertPEM, corev1.TLSCertKey: cert, corev1.TLSPrivateKeyKey: key},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -91,6 +91,7 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		{[]string{"--set=apiserver.extraArgs={v=2}"}, "extraArgs"},
 		{[]string{"--set=image.pullPolicy=Sometimes"}, "pullPolicy"},
 		{[]string{"--set=etcd.mode=embedded"}, "mode"},
+		{[]string{"--set=etcd.members=2"}, "members"},
 		{[]string{"--set=etcd.mode=external"}, "servers"},
 		{[]string{"--set=etcd.mode=external", "--set=etcd.servers={http://etcd:2379}"}, "servers"},
 		{[]string{"--set=etcd.servers={https://etcd:2379}"}, "servers"}, // would be ignored
@@ -121,6 +122,7 @@ func TestChartValues(t *testing.T) {
 		"image.pullSecrets":           `[{"name":"other"}]`,
 		"priorityClassName":           `""`,
 		"etcd.mode":                   "", // in testdata
+		"etcd.members":                `1`,
 		"etcd.certificates":           `"secret"`,
 		"etcd.servers":                "", // in testdata
 		"etcd.clientSecretName":       `"other"`,

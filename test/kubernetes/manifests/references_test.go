@@ -5,6 +5,7 @@ package manifests
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -199,8 +200,8 @@ func checkAPIService(t *testing.T, all objects, namespace string) {
 	}
 }
 
-// checkCertificates checks that cert-manager creates all Secrets, if it creates
-// any, and that the certificates have the DNS names that clients use.
+// checkCertificates checks that all Secrets are created, if any is, and that the
+// certificates have the DNS names that clients use.
 func checkCertificates(t *testing.T, all objects, namespace string) {
 	t.Helper()
 	bySecret := map[string]*certmanagerv1.Certificate{}
@@ -218,37 +219,61 @@ func checkCertificates(t *testing.T, all objects, namespace string) {
 			t.Errorf("issuer %s: no certificate creates its CA", i.Name)
 		}
 	})
-	if len(bySecret) == 0 {
+	created := slices.Collect(maps.Keys(bySecret))
+	each(all, func(s *corev1.Secret) { created = append(created, s.Name) })
+	if len(created) == 0 {
 		return
 	}
+	var etcdHosts []string
+	if c := bySecret["borough-etcd-tls"]; c != nil {
+		etcdHosts = c.Spec.DNSNames
+	}
+	args := map[string]string{}
 	for _, w := range workloads(all) {
 		for _, v := range w.pod.Spec.Volumes {
-			if v.Secret != nil && bySecret[v.Secret.SecretName] == nil {
-				t.Errorf("%s: no certificate creates the Secret %s", w.name, v.Secret.SecretName)
+			if v.Secret != nil && !slices.Contains(created, v.Secret.SecretName) {
+				t.Errorf("%s: the Secret %s is not created", w.name, v.Secret.SecretName)
 			}
 		}
 		for _, arg := range w.pod.Spec.Containers[0].Args {
-			if servers, ok := strings.CutPrefix(arg, "--etcd-servers="); ok {
-				checkEtcdNames(t, bySecret["borough-etcd-tls"], servers)
+			flag, value, _ := strings.Cut(arg, "=")
+			args[flag] = value
+			if strings.HasSuffix(flag, "-secret") && all[key("Secret", namespace, strings.TrimPrefix(value, namespace+"/"))] == nil {
+				t.Errorf("%s: the Secret of %s is not created", w.name, arg)
 			}
 		}
 	}
+	if hosts := args["--etcd-cert-hosts"]; hosts != "" {
+		etcdHosts = strings.Split(hosts, ",")
+	}
+	checkEtcdNames(t, all, etcdHosts, args)
 	name := fmt.Sprintf("borough-apiserver.%s.svc", namespace)
 	if c := bySecret["borough-apiserver-tls"]; c != nil && !slices.Contains(c.Spec.DNSNames, name) {
 		t.Errorf("the serving certificate does not have the DNS name %s", name)
 	}
 }
 
-func checkEtcdNames(t *testing.T, c *certmanagerv1.Certificate, servers string) {
+// checkEtcdNames checks that each member has a name in the certificate, and that the
+// servers connect to all of them.
+func checkEtcdNames(t *testing.T, all objects, hosts []string, args map[string]string) {
 	t.Helper()
-	members := strings.Split(servers, ",")
-	if len(members) != 3 {
-		t.Errorf("got %d etcd servers, want 3", len(members))
+	members := 0
+	each(all, func(s *appsv1.StatefulSet) { members = int(*s.Spec.Replicas) })
+	for flag, count := range map[string]int{
+		"--etcd-servers":    strings.Count(args["--etcd-servers"], "https://"),
+		"--initial-cluster": strings.Count(args["--initial-cluster"], "https://"),
+	} {
+		if count != members {
+			t.Errorf("%s has %d members, want %d: %s", flag, count, members, args[flag])
+		}
 	}
-	for _, member := range members {
+	for member := range strings.SplitSeq(args["--etcd-servers"], ",") {
 		u, err := url.Parse(member)
-		if err != nil || u.Scheme != "https" || !slices.Contains(c.Spec.DNSNames, u.Hostname()) {
+		if err != nil || u.Scheme != "https" || !slices.Contains(hosts, u.Hostname()) {
 			t.Errorf("the certificate of etcd does not have the DNS name of %s (%v)", member, err)
+		}
+		if host := strings.TrimSuffix(u.Host, ":2379"); !strings.Contains(args["--initial-cluster"], "=https://"+host+":2380") {
+			t.Errorf("--initial-cluster does not have the member %s", host)
 		}
 	}
 }

@@ -105,7 +105,7 @@ spec:
 {{- define "borough.etcdMembers" -}}
 {{- $members := list -}}
 {{- $root := index . 0 -}}{{- $format := index . 1 -}}
-{{- range until 3 -}}
+{{- range until (int $root.Values.etcd.members) -}}
 {{- $name := printf "borough-etcd-%d" . -}}
 {{- $members = append $members ($format | replace "NAME" $name | replace "HOST" (printf "%s.borough-etcd.%s.svc" $name $root.Release.Namespace)) -}}
 {{- end -}}

@@ -5,17 +5,16 @@ package options
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/types"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/borough-io/borough/cmd/internal/flags"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/certificates/rotation"
@@ -87,10 +86,10 @@ func (o *Options) validateInCluster() []error {
 		return nil
 	}
 	var errs []error
-	if _, err := namespacedName("serving-cert-secret", o.Cluster.CertSecret); err != nil {
+	if _, err := flags.NamespacedName("serving-cert-secret", o.Cluster.CertSecret); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := namespacedName("serving-cert-service", o.Cluster.CertService); err != nil {
+	if _, err := flags.NamespacedName("serving-cert-service", o.Cluster.CertService); err != nil {
 		errs = append(errs, err)
 	}
 	if o.Cluster.CertLifetime < minCertLifetime {
@@ -100,14 +99,6 @@ func (o *Options) validateInCluster() []error {
 		errs = append(errs, fmt.Errorf("--serving-cert-secret and --tls-cert-file cannot be used together"))
 	}
 	return errs
-}
-
-func namespacedName(flag, value string) (types.NamespacedName, error) {
-	namespace, name, ok := strings.Cut(value, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, fmt.Errorf("--%s must be NAMESPACE/NAME, not %q", flag, value)
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
 // applyInCluster configures authentication and authorization of a server behind a
@@ -157,11 +148,11 @@ func loadCluster(kubeconfig string) (*rest.Config, error) {
 
 // newRotator returns the rotator of the serving certificate, which the server runs.
 func (o *Options) newRotator() (*rotation.Rotator, error) {
-	secret, err := namespacedName("serving-cert-secret", o.Cluster.CertSecret)
+	secret, err := flags.NamespacedName("serving-cert-secret", o.Cluster.CertSecret)
 	if err != nil {
 		return nil, err
 	}
-	service, err := namespacedName("serving-cert-service", o.Cluster.CertService)
+	service, err := flags.NamespacedName("serving-cert-service", o.Cluster.CertService)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	componentconfig "k8s.io/component-base/config"
+
+	"github.com/borough-io/borough/pkg/certificates/etcdca"
 )
 
 const userAgent = "borough-controller-manager"
@@ -29,6 +31,9 @@ type Config struct {
 	// HTTPListener replaces HTTPBindAddress if it is not nil.
 	HTTPListener net.Listener
 
+	// EtcdCA, if not nil, configures the issuer of etcd's certificates.
+	EtcdCA *etcdca.Config
+
 	LeaderElection componentconfig.LeaderElectionConfiguration
 }
 
@@ -38,11 +43,16 @@ func (o *Options) Config() (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	etcdCA, err := o.Etcd.config()
+	if err != nil {
+		return nil, err
+	}
 	return &Config{
 		Client:          client,
 		Workers:         o.ConcurrentNamespaceSyncs,
 		PurgeAPIGroups:  o.PurgeAPIGroups,
 		HTTPBindAddress: o.HTTPBindAddress,
+		EtcdCA:          etcdCA,
 		LeaderElection:  o.LeaderElection,
 	}, nil
 }

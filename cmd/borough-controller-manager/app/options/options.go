@@ -48,6 +48,7 @@ type Options struct {
 	// empty, they are not served.
 	HTTPBindAddress string
 
+	Etcd           *EtcdOptions
 	LeaderElection componentconfig.LeaderElectionConfiguration
 	Logs           *logsapi.LoggingConfiguration
 }
@@ -67,6 +68,7 @@ func New() *Options {
 		ConcurrentNamespaceSyncs: 10,
 		PurgeAPIGroups:           []string{v1.SchemeGroupVersion.Group},
 		HTTPBindAddress:          "127.0.0.1:10280",
+		Etcd:                     newEtcdOptions(),
 		LeaderElection: componentconfig.LeaderElectionConfiguration{
 			LeaderElect:   true,
 			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
@@ -95,6 +97,8 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.StringSliceVar(&o.PurgeAPIGroups, "purge-api-groups", o.PurgeAPIGroups, ""+
 		"API groups whose objects are deleted with their Namespace, or '*' for all groups that the server serves. In a cluster, "+
 		"objects of other groups belong to the namespace of the cluster with the same name.")
+
+	o.Etcd.addFlags(sets.FlagSet("etcd certificates"))
 
 	fs = sets.FlagSet("serving")
 	fs.StringVar(&o.HTTPBindAddress, "http-bind-address", o.HTTPBindAddress, ""+
@@ -156,6 +160,7 @@ func (o *Options) Validate() error {
 			invalid("http-bind-address", "%w", err)
 		}
 	}
+	errs = append(errs, o.Etcd.validate()...)
 	if o.LeaderElection.LeaderElect {
 		o.validateLeaderElection(invalid)
 	}

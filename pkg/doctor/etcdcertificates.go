@@ -1,0 +1,94 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// checkEtcdCertificates checks the certificates that the servers use as clients of
+// etcd, and those of the etcd in the manifests. A Pod that needs one does not start
+// without it.
+func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
+	files := []struct {
+		workload *deployment
+		cert, ca string
+	}{{x.deployment, x.deployment.lastFlag("etcd-certfile"), x.deployment.lastFlag("etcd-cafile")}}
+	set, err := x.client.AppsV1().StatefulSets(x.Namespace).Get(ctx, etcdName, metav1.GetOptions{})
+	if err == nil && len(set.Spec.Template.Spec.Containers) > 0 {
+		spec := set.Spec.Template.Spec
+		members := &deployment{set.Name, set.Spec.Selector, spec, spec.Containers[0]}
+		files = append(files, files[0])
+		files[1].workload, files[1].cert, files[1].ca = members, members.lastFlag("cert-file"), members.lastFlag("trusted-ca-file")
+	}
+	var problems, checked []string
+	for _, file := range files {
+		secret, key, found := file.workload.mountedSecret(x.Namespace, file.cert)
+		caSecret, caKey, foundCA := file.workload.mountedSecret(x.Namespace, file.ca)
+		if !found || !foundCA || secret != caSecret {
+			continue
+		}
+		stored, err := x.client.CoreV1().Secrets(secret.Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			problems = append(problems, fmt.Sprintf("the Secret %s does not exist", secret.Name))
+			continue
+		case err != nil:
+			return skipped("cannot read the Secret %s: %s", secret, oneLine(err.Error()))
+		}
+		notAfter, problem := verifyEtcd(stored.Data[key], stored.Data[caKey], x.now())
+		if problem != "" {
+			problems = append(problems, fmt.Sprintf("the certificate in the Secret %s %s", secret.Name, problem))
+			continue
+		}
+		checked = append(checked, fmt.Sprintf("%s until %s", secret.Name, notAfter.UTC().Format(time.RFC3339)))
+	}
+	switch {
+	case len(problems) > 0 && x.controller.lastFlag("etcd-ca-secret") != "":
+		return fault(strings.Join(problems, "; "), "the controller issues them: check kubectl logs deployment/"+x.controller.name+
+			" --namespace="+x.Namespace+", and the check controller rights; if a Secret does not exist, "+deploy)
+	case len(problems) > 0:
+		return fault(strings.Join(problems, "; "), "renew the certificates or, if cert-manager should issue them, check its log")
+	case len(checked) == 0:
+		return ok("not checked, because the Deployment of the server names none in a Secret")
+	}
+	return ok("valid: %s", strings.Join(checked, ", "))
+}
+
+// verifyEtcd returns what is wrong with a certificate of etcd, or when it expires.
+func verifyEtcd(certPEM, caPEM []byte, now time.Time) (notAfter time.Time, problem string) {
+	if len(certPEM) == 0 {
+		return time.Time{}, "does not exist yet"
+	}
+	chain, err := certutil.ParseCertsPEM(certPEM)
+	if err != nil {
+		return time.Time{}, "cannot be parsed: " + err.Error()
+	}
+	cas, err := certutil.ParseCertsPEM(caPEM)
+	if err != nil {
+		return time.Time{}, "has a CA that cannot be parsed: " + err.Error()
+	}
+	if expired(chain[:1], now) {
+		return time.Time{}, fmt.Sprintf("is valid only from %s to %s", chain[0].NotBefore.Format(time.RFC3339), chain[0].NotAfter.Format(time.RFC3339))
+	}
+	options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+	for _, ca := range cas {
+		options.Roots.AddCert(ca)
+	}
+	for _, cert := range chain[1:] {
+		options.Intermediates.AddCert(cert)
+	}
+	if _, err := chain[0].Verify(options); err != nil {
+		return time.Time{}, "does not verify with the CA in the same Secret: " + err.Error()
+	}
+	return chain[0].NotAfter, ""
+}
