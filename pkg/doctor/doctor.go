@@ -138,7 +138,7 @@ func (x *examination) checks() []check {
 		{"controller", afterCluster, x.checkController},
 		{"controller rights", afterCluster, x.checkControllerRights},
 		{"etcd members", afterCluster, x.checkEtcdMembers},
-		{"etcd certificates", afterCluster, x.checkEtcdCertificates},
+		{"etcd certificates", []string{checkCluster, checkDeployment}, x.checkEtcdCertificates},
 		{"namespace controller", []string{checkCluster, checkDeployment}, x.checkNamespaceController},
 		{"admission policies", afterCluster, x.checkPolicies},
 		{"clocks", afterCluster, x.checkClocks},

@@ -69,7 +69,7 @@ func TestFindings(t *testing.T) {
 			"APIService":           {Fault, "Service elsewhere/borough-apiserver, which is not in the namespace borough-system", "--namespace=elsewhere"},
 			"APIService available": {Skipped, "", ""}, "caBundle": {Skipped, "", ""}, "caBundle policy": {Skipped, "", ""}, "front-proxy headers": {Skipped, "", ""}, "etcd": {Skipped, "", ""}}},
 		{"no Deployment", func(_ *testing.T, c *fakeCluster) { c.deployment.Spec.Template.Spec.ServiceAccountName = "other" }, map[string]want{
-			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}, "namespace controller": {Skipped, `"deployment"`, ""}}},
+			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}, "namespace controller": {Skipped, `"deployment"`, ""}, "etcd certificates": {Skipped, `"deployment"`, ""}}},
 		{"no service account", func(_ *testing.T, c *fakeCluster) { delete(c.answers, accountPath) },
 			map[string]want{"service account": {Fault, "does not exist", "kubectl create serviceaccount borough-apiserver"}}},
 		{"rights", func(_ *testing.T, c *fakeCluster) {

@@ -24,7 +24,11 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 		cert, ca string
 	}{{x.deployment, x.deployment.lastFlag("etcd-certfile"), x.deployment.lastFlag("etcd-cafile")}}
 	set, err := x.client.AppsV1().StatefulSets(x.Namespace).Get(ctx, etcdName, metav1.GetOptions{})
-	if err == nil && len(set.Spec.Template.Spec.Containers) > 0 {
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return skipped("cannot read the StatefulSet %s: %s", etcdName, oneLine(err.Error()))
+	case len(set.Spec.Template.Spec.Containers) > 0:
 		spec := set.Spec.Template.Spec
 		members := &deployment{set.Name, set.Spec.Selector, spec, spec.Containers[0]}
 		files = append(files, files[0])

@@ -5,12 +5,15 @@ package deployment
 
 import (
 	"crypto/ecdsa"
+	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
@@ -32,6 +35,7 @@ func TestDeployment(t *testing.T) {
 		{"what a purge runs into", s.testPurges},
 		{"leadership moves", s.testLeadership},
 		{"new certificate by hand", s.testNewCertificate},
+		{"certificates of etcd issued again", s.testEtcdCertificates},
 		{"the rest", s.testRest},
 		{"every right is of use", s.testUsed},
 		{"every right is needed", s.testNeeded},
@@ -175,6 +179,40 @@ func (s *site) testNewCertificate(t *testing.T) {
 	s.controllers[0].stop(t)
 	s.controllers[0].start(t)
 	s.controllers[0].awaitProbes(t)
+	s.awaitPurge(t)
+}
+
+// testEtcdCertificates has the certificates of etcd issued again. Members and servers
+// load them without a restart, and those that restart connect to those that do not.
+func (s *site) testEtcdCertificates(t *testing.T) {
+	secrets := s.client.CoreV1().Secrets(testcluster.SystemNamespace)
+	var member *x509.Certificate
+	for _, name := range []string{"borough-etcd-client-tls", "borough-etcd-tls"} {
+		remove := []byte(`[{"op": "remove", "path": "/data"}]`)
+		if _, err := secrets.Patch(t.Context(), name, types.JSONPatchType, remove, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		secret := s.awaitSecret(t, &corev1.SecretVolumeSource{SecretName: name, Items: []corev1.KeyToPath{{Key: corev1.TLSCertKey}}})
+		certs, err := certutil.ParseCertsPEM(secret.Data[corev1.TLSCertKey])
+		if err != nil {
+			t.Fatal(err)
+		}
+		member = certs[0]
+	}
+	for _, p := range slices.Concat(s.members, s.servers) {
+		p.mount(t)
+	}
+	for _, p := range s.members {
+		if presented := p.presentedAt(t, "client"); !presented.Equal(member) {
+			t.Errorf("%s presents the certificate %s, want %s", p.name, presented.SerialNumber, member.SerialNumber)
+		}
+	}
+	for _, p := range []*pod{s.members[0], s.servers[0]} {
+		p.kill(t)
+		p.start(t)
+		p.awaitProbes(t)
+	}
+	s.awaitAnswer(t)
 	s.awaitPurge(t)
 }
 

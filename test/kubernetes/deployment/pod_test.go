@@ -260,9 +260,12 @@ func (p *pod) port(t *testing.T, name string) int {
 }
 
 // presented returns the certificate that a server presents.
-func (p *pod) presented(t *testing.T) *x509.Certificate {
+func (p *pod) presented(t *testing.T) *x509.Certificate { return p.presentedAt(t, "https") }
+
+// presentedAt returns the certificate that is presented at a port.
+func (p *pod) presentedAt(t *testing.T, port string) *x509.Certificate {
 	t.Helper()
-	address := fmt.Sprintf("127.0.0.1:%d", p.port(t, "https"))
+	address := fmt.Sprintf("127.0.0.1:%d", p.port(t, port))
 	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // the caller verifies it
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ type site struct {
 	ports     []int // all allocated local ports
 
 	servers, controllers []*pod
+	members              []*pod // of etcd
 	// purged are the Namespaces to be removed.
 	purged []string
 }
@@ -77,7 +78,6 @@ func (s *site) deploy(t *testing.T) {
 		s.apply(t, filepath.Join(harness.Root, "test", "kubernetes", "manifests", "testdata", other), "--dry-run=server")
 	}
 
-	var members []*pod
 	stateful := s.statefulSet(t, "borough-etcd")
 	for i := range *stateful.Spec.Replicas {
 		member := s.newPod(t, fmt.Sprintf("%s-%d", stateful.Name, i), &stateful.Spec.Template)
@@ -85,9 +85,9 @@ func (s *site) deploy(t *testing.T) {
 			s.addresses = append(s.addresses,
 				fmt.Sprintf("%s.%s.%s.svc:%d", member.name, stateful.Spec.ServiceName, stateful.Namespace, port), fmt.Sprintf("127.0.0.1:%d", local))
 		}
-		members = append(members, member)
+		s.members = append(s.members, member)
 	}
-	s.startPods(t, members...)
+	s.startPods(t, s.members...)
 }
 
 // apply applies a kustomization.
