@@ -42,6 +42,11 @@ test: kubectl ## Run the unit, storage and end-to-end tests (RACE=0).
 test-kubernetes: ## Run the tests that need a Kubernetes control plane (RACE=0).
 	RACE=$(RACE) hack/test-kubernetes.sh
 
+# Only from the command line: the variable of the shell names another cluster.
+.PHONY: test-cluster
+test-cluster: ## Try the deployment in a cluster of its own (KUBECONFIG=FILE).
+	hack/test-cluster.sh $(if $(filter command,$(origin KUBECONFIG)),$(KUBECONFIG))
+
 .PHONY: storm
 storm: ## Look for orphans for 200 rounds, and 200 with faults (RACE=0).
 	RACE=$(RACE) hack/storm.sh

@@ -1,0 +1,133 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/poll"
+)
+
+// TestKustomize installs Borough with kubectl, disrupts it and uninstalls it.
+func TestKustomize(t *testing.T) {
+	s := newSite(t)
+	overlay := s.writeOverlay(t)
+	s.step(t, "install", func(t *testing.T) {
+		s.kubectl.Run(t, "apply", "--kustomize="+overlay)
+		s.awaitRollout(t)
+		s.awaitAvailable(t)
+	})
+	s.step(t, "doctor", s.checkDoctor)
+	s.step(t, "session", s.session)
+	s.disrupt(t)
+	s.step(t, "certificates of etcd renewed", s.renewCertificates)
+	s.step(t, "doctor after disruptions", s.checkDoctor)
+	s.step(t, "uninstall", func(t *testing.T) {
+		s.kubectl.Run(t, "delete", "apiservice", apiService)
+		s.await(t, "delete", "--kustomize="+overlay, "--ignore-not-found", attempt)
+		s.awaitNothing(t)
+	})
+}
+
+// TestHelm installs Borough with Helm, upgrades it and uninstalls it.
+func TestHelm(t *testing.T) {
+	s := newSite(t)
+	values := []string{
+		"borough", filepath.Join(harness.Root, "artifacts", "charts", "borough"), "--wait", "--timeout=" + timeout.String(),
+		"--set=image.registry=" + s.registry, "--set-string=image.tag=" + s.tag, fmt.Sprintf("--set=etcd.members=%d", s.members),
+	}
+	s.step(t, "install", func(t *testing.T) {
+		s.kubectl.Run(t, "create", "namespace", systemNamespace)
+		s.kubectl.Run(t, "label", "namespace", systemNamespace, "pod-security.kubernetes.io/enforce=restricted")
+		s.helm(t, append([]string{"install"}, values...)...)
+		s.awaitAvailable(t)
+	})
+	s.step(t, "helm test", func(t *testing.T) { s.helm(t, "test", "borough", "--logs") })
+	s.step(t, "upgrade", func(t *testing.T) {
+		s.helm(t, append([]string{"upgrade", "--set=apiserver.replicas=3"}, values...)...)
+		s.awaitRollout(t)
+		if pods := s.pods(t, server); len(pods) < 3 {
+			t.Errorf("%d servers after the upgrade to 3", len(pods))
+		}
+	})
+	s.step(t, "session", s.session)
+	s.step(t, "uninstall", func(t *testing.T) {
+		s.kubectl.Run(t, "delete", "apiservice", apiService)
+		s.helm(t, "uninstall", "borough", "--wait", "--timeout="+timeout.String())
+		// The volumes of etcd are in it.
+		s.await(t, "delete", "namespace", systemNamespace, "--ignore-not-found", attempt)
+		s.awaitNothing(t)
+	})
+}
+
+// writeOverlay writes an overlay as in docs/deploy.md and returns its directory.
+func (s *site) writeOverlay(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	// kustomize accepts only relative paths.
+	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(filepath.Join(harness.Root, "artifacts", "deploy"))); err != nil {
+		t.Fatal(err)
+	}
+	base := "deploy"
+	if s.members == 1 {
+		base = "deploy/overlays/single-node"
+	}
+	overlay := fmt.Sprintf("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [%s]\nimages:\n", base)
+	for _, image := range []string{"borough-apiserver", "borough-controller-manager"} {
+		overlay += fmt.Sprintf("- {name: %s, newName: %s, newTag: %q}\n", image, path.Join(s.registry, image), s.tag)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// helm runs Helm in the namespace of Borough and logs what it prints.
+func (s *site) helm(t *testing.T, args ...string) {
+	t.Helper()
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "helm", "--namespace=" + systemNamespace}, args...)...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "KUBECONFIG="+s.kubeconfig,
+		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	t.Logf("helm %s:\n%s", args[0], out)
+}
+
+func (s *site) awaitAvailable(t *testing.T) {
+	t.Helper()
+	s.await(t, "wait", "--for=condition=Available", "apiservice/"+apiService, attempt)
+}
+
+// awaitNothing waits until the cluster has no object of Borough.
+func (s *site) awaitNothing(t *testing.T) {
+	t.Helper()
+	err := poll.Until(t.Context(), timeout, func(ctx context.Context) error {
+		objects, err := s.objects(ctx)
+		if err == nil && objects != "" {
+			err = errors.New(objects)
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("objects after the uninstallation: %v", err)
+	}
+	awaitGone(t, "the namespace", func(ctx context.Context) error {
+		_, err := s.client.CoreV1().Namespaces().Get(ctx, systemNamespace, metav1.GetOptions{})
+		return err
+	})
+}
