@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -53,24 +54,25 @@ var (
 		rule{"500", func(f failure) bool { return f.code == http.StatusInternalServerError }, math.MaxInt})
 )
 
-// check fails the test if a failure is not allowed. Each counts for the first rule
+// check returns an error if a failure is not allowed. Each counts for the first rule
 // that allows it.
-func (r rules) check(t *testing.T, failures map[failure]int) {
-	t.Helper()
+func (r rules) check(failures map[failure]int) error {
+	var errs []error
 	counts := make([]int, len(r))
 	for f, n := range failures {
 		i := slices.IndexFunc(r, func(r rule) bool { return r.allows(f) })
 		if i < 0 {
-			t.Errorf("%d x %s", n, f)
+			errs = append(errs, fmt.Errorf("%d x %s", n, f))
 			continue
 		}
 		counts[i] += n
 	}
 	for i, rule := range r {
 		if counts[i] > rule.most {
-			t.Errorf("%d x %s, want at most %d", counts[i], rule.name, rule.most)
+			errs = append(errs, fmt.Errorf("%d x %s, want at most %d", counts[i], rule.name, rule.most))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // disrupt disrupts Borough under load. Each disruption must leave a healthy
@@ -88,7 +90,7 @@ func (s *site) disrupt(t *testing.T) {
 		{"servers restarted", planned, s.restart(server)},
 		{"controllers restarted", planned, s.restart(controller)},
 		{"etcd restarted", restartOfEtcd, s.restart(etcd)},
-		{"server killed", killed, func(t *testing.T, _ *load) { s.kill(t, server, s.pods(t, server)[0].Name) }},
+		{"servers killed", killed, s.killServers},
 		// Requests do not depend on the controllers. That Namespaces that are deleted
 		// now disappear is checked when the load ends.
 		{"leading controller killed", planned, func(t *testing.T, _ *load) { s.kill(t, controller, s.leader(t)) }},
@@ -110,6 +112,15 @@ func (s *site) restart(workload string) func(*testing.T, *load) {
 	return func(t *testing.T, _ *load) {
 		s.kubectl.Run(t, "--namespace="+systemNamespace, "rollout", "restart", workload)
 		s.awaitRollout(t, workload)
+	}
+}
+
+// killServers kills the servers one by one, because kube-apiserver may send all
+// requests to one of them.
+func (s *site) killServers(t *testing.T, l *load) {
+	for _, pod := range s.pods(t, server) {
+		s.kill(t, server, pod.Name)
+		l.awaitServed(t)
 	}
 }
 

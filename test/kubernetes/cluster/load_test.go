@@ -178,6 +178,13 @@ func (l *load) count(verb string, err error) {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		f.code = status.Status().Code
 		_, f.retryAfter = apierrors.SuggestsClientDelay(err)
+		// The body, if it is no Status: that of kube-apiserver, if it does not reach a
+		// server.
+		if details := status.Status().Details; details != nil {
+			for _, cause := range details.Causes {
+				f.text += ": " + cause.Message
+			}
+		}
 	}
 	f.text = numbers.ReplaceAllString(strings.ReplaceAll(f.text, l.home, "NAMESPACE"), "N")
 	l.failures[f]++
@@ -242,7 +249,13 @@ func (l *load) finish(t *testing.T, r rules) {
 	t.Helper()
 	l.awaitServed(t)
 	l.stop()
-	l.compare(t)
+	var list v1.PodList
+	if err := l.client.Get().Namespace(l.home).Resource("pods").Do(t.Context()).Into(&list); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.compare(&list); err != nil {
+		t.Error(err)
+	}
 	for i, w := range l.watches {
 		// All writes have been sent, but maybe not all events.
 		err := poll.Until(t.Context(), timeout, func(context.Context) error { return w.compare(l.pods) })
@@ -261,30 +274,29 @@ func (l *load) finish(t *testing.T, r rules) {
 		awaitGone(t, "Namespace "+name, func(ctx context.Context) error { return request().Do(ctx).Error() })
 	}
 	t.Log(l)
-	r.check(t, l.failures)
+	if err := r.check(l.failures); err != nil {
+		t.Errorf("failures that the rules do not allow: %v", err)
+	}
 }
 
 // compare compares the Pods with the acknowledged writes.
-func (l *load) compare(t *testing.T) {
-	t.Helper()
-	var list v1.PodList
-	if err := l.client.Get().Namespace(l.home).Resource("pods").Do(t.Context()).Into(&list); err != nil {
-		t.Fatal(err)
-	}
+func (l *load) compare(list *v1.PodList) error {
 	pods := map[types.UID]*v1.Pod{}
 	for i := range list.Items {
 		pods[list.Items[i].UID] = &list.Items[i]
 	}
+	var errs []error
 	for uid, o := range l.pods {
 		switch pod := pods[uid]; {
 		case pod == nil && !o.deleting:
-			t.Errorf("Pod %s was lost", o.name)
+			errs = append(errs, fmt.Errorf("Pod %s was lost", o.name))
 		case pod != nil && o.deleted:
-			t.Errorf("Pod %s exists after its deletion", o.name)
+			errs = append(errs, fmt.Errorf("Pod %s exists after its deletion", o.name))
 		case pod != nil && !o.uncertain && pod.Labels["patched"] != o.label:
-			t.Errorf("Pod %s lost a patch: it has %q, not %q", o.name, pod.Labels["patched"], o.label)
+			errs = append(errs, fmt.Errorf("Pod %s lost a patch: it has %q, not %q", o.name, pod.Labels["patched"], o.label))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 func (l *load) String() string {

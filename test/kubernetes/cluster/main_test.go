@@ -88,6 +88,9 @@ func newSite(t *testing.T) *site {
 	if objects, err := s.objects(t.Context()); err != nil || objects != "" {
 		t.Fatalf("the cluster must not have Borough: %v\n%s", err, objects)
 	}
+	if _, err := s.client.CoreV1().Namespaces().Get(t.Context(), systemNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("the cluster must not have the namespace %s: %v", systemNamespace, err)
+	}
 	s.countNodes(t)
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -28,10 +28,10 @@ type watcher struct {
 	deleted  map[types.UID]bool
 	// doubled are the events that are not later than the one before.
 	doubled int
-	// reopened counts watches that continued, expired those that had to list again.
+	// ended counts the watches that were open, expired those that had to list again.
 	// Between skipped pairs of versions a watch could not see events.
-	reopened, expired int
-	skipped           [][2]uint64
+	ended, expired int
+	skipped        [][2]uint64
 }
 
 func newWatcher(l *load, from string) *watcher {
@@ -50,18 +50,17 @@ func (w *watcher) run(ctx context.Context) {
 			w.load.count("watch", nil)
 			err = w.follow(watching)
 			watching.Stop()
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
 			w.mu.Lock()
-			w.reopened++
+			w.ended++
 			w.mu.Unlock()
-		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			err = w.relist(ctx)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			w.load.count("watch", err)
 		}
 		_ = poll.Sleep(ctx, pause)
@@ -151,5 +150,5 @@ func (w *watcher) skips(v uint64) bool {
 func (w *watcher) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Sprintf("%d events, %d doubled, reopened %d times, expired %d times", len(w.versions), w.doubled, w.reopened, w.expired)
+	return fmt.Sprintf("%d events, %d doubled, ended %d times, expired %d times", len(w.versions), w.doubled, w.ended, w.expired)
 }
