@@ -24,21 +24,29 @@ import (
 func TestKustomize(t *testing.T) {
 	s := newSite(t)
 	overlay := s.writeOverlay(t)
-	s.step(t, "install", func(t *testing.T) {
-		s.kubectl.Run(t, "apply", "--kustomize="+overlay)
-		s.awaitRollout(t)
-		s.awaitAvailable(t)
-	})
+	s.step(t, "install", func(t *testing.T) { s.install(t, overlay) })
 	s.step(t, "doctor", s.checkDoctor)
 	s.step(t, "session", s.session)
 	s.disrupt(t)
 	s.step(t, "certificates of etcd renewed", s.renewCertificates)
 	s.step(t, "doctor after disruptions", s.checkDoctor)
-	s.step(t, "uninstall", func(t *testing.T) {
-		s.kubectl.Run(t, "delete", "apiservice", apiService)
-		s.await(t, "delete", "--kustomize="+overlay, "--ignore-not-found", attempt)
-		s.awaitNothing(t)
-	})
+	s.step(t, "uninstall", func(t *testing.T) { s.uninstall(t, overlay) })
+}
+
+// install installs an overlay.
+func (s *site) install(t *testing.T, overlay string) {
+	t.Helper()
+	s.kubectl.Run(t, "apply", "--kustomize="+overlay)
+	s.awaitRollout(t)
+	s.awaitAvailable(t)
+}
+
+// uninstall uninstalls an overlay as docs/deploy.md says.
+func (s *site) uninstall(t *testing.T, overlay string) {
+	t.Helper()
+	s.kubectl.Run(t, "delete", "apiservice", apiService)
+	s.await(t, "delete", "--kustomize="+overlay, "--ignore-not-found", attempt)
+	s.awaitNothing(t)
 }
 
 // TestHelm installs Borough with Helm, upgrades it and uninstalls it.
