@@ -170,6 +170,22 @@ func Covers(cert, ca, template *x509.Certificate, now time.Time) error {
 	return nil
 }
 
+// CheckLifetime returns an error if the certificate was created to be valid for longer
+// than lifetime.
+func CheckLifetime(cert *x509.Certificate, lifetime time.Duration) error {
+	// Both times have a precision of a second.
+	if valid := cert.NotAfter.Sub(cert.NotBefore); valid > lifetime+ClockSkew+time.Second {
+		return fmt.Errorf("%s is valid for %s, longer than %s", cert.Subject, valid, lifetime)
+	}
+	return nil
+}
+
+// AtShare returns when that share of the certificate's lifetime is over.
+func AtShare(cert *x509.Certificate, share float64) time.Time {
+	created := cert.NotBefore.Add(ClockSkew)
+	return created.Add(time.Duration(share * float64(cert.NotAfter.Sub(created))).Round(time.Millisecond))
+}
+
 // EncodePEM returns the certificate, followed by those of chain, and the key.
 func (p Pair) EncodePEM(chain ...*x509.Certificate) (certPEM, keyPEM []byte, err error) {
 	certPEM, err = certutil.EncodeCertificates(append([]*x509.Certificate{p.Cert}, chain...)...)

@@ -59,7 +59,10 @@ func (x *examination) checkCABundle(ctx context.Context) Finding {
 	}
 	service := x.apiService.Spec.Service
 	name := service.Name + "." + service.Namespace + ".svc"
-	if problem, untrusted := verify(stored.Data[key], cas, name, now); problem != "" {
+	if _, problem, untrusted := verify(stored.Data[key], cas, x509.VerifyOptions{DNSName: name, CurrentTime: now}); problem != "" {
+		if untrusted {
+			problem = "is not signed by a CA in caBundle"
+		}
 		problem = fmt.Sprintf("the serving certificate in the Secret %s %s", secret, problem)
 		if untrusted || managed {
 			return fault(problem, cure)
@@ -114,29 +117,30 @@ func expired(certs []*x509.Certificate, now time.Time) bool {
 	return true
 }
 
-// verify returns the problem that kube-apiserver has with the serving certificate,
-// or "". It reports whether the trusted certificates are the cause.
-func verify(certPEM []byte, trusted []*x509.Certificate, name string, now time.Time) (problem string, untrusted bool) {
+// verify returns the certificate, the first of the chain, and the problem with it, or
+// "". It reports whether the problem is that none of the trusted CAs has signed it.
+func verify(certPEM []byte, trusted []*x509.Certificate, options x509.VerifyOptions) (cert *x509.Certificate, problem string, untrusted bool) {
 	chain, err := certutil.ParseCertsPEM(certPEM)
 	if err != nil {
-		return "cannot be parsed: " + err.Error(), false
+		return nil, "cannot be parsed: " + err.Error(), false
 	}
-	options := x509.VerifyOptions{DNSName: name, Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now}
+	cert = chain[0]
+	options.Roots, options.Intermediates = x509.NewCertPool(), x509.NewCertPool()
 	for _, ca := range trusted {
 		options.Roots.AddCert(ca)
 	}
-	for _, cert := range chain[1:] {
-		options.Intermediates.AddCert(cert)
+	for _, ca := range chain[1:] {
+		options.Intermediates.AddCert(ca)
 	}
-	_, err = chain[0].Verify(options)
+	_, err = cert.Verify(options)
 	var authority x509.UnknownAuthorityError
 	switch {
 	case err == nil:
-		return "", false
+		return cert, "", false
 	case errors.As(err, &authority):
-		return "is not signed by a CA in caBundle", true
-	case expired(chain[:1], now):
-		return fmt.Sprintf("is valid only from %s to %s", chain[0].NotBefore.Format(time.RFC3339), chain[0].NotAfter.Format(time.RFC3339)), false
+		return cert, "is not signed by one of the CAs", true
+	case expired(chain[:1], options.CurrentTime):
+		return cert, fmt.Sprintf("is valid only from %s to %s", cert.NotBefore.Format(time.RFC3339), cert.NotAfter.Format(time.RFC3339)), false
 	}
-	return "is not valid: " + err.Error(), false
+	return cert, "is not valid: " + err.Error(), false
 }

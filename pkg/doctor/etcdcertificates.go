@@ -15,14 +15,17 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
+// etcdFiles are the files of a workload with its certificate for etcd and its CA.
+type etcdFiles struct {
+	workload *deployment
+	cert, ca string
+}
+
 // checkEtcdCertificates checks the certificates that the servers use as clients of
 // etcd, and those of the etcd in the manifests. A Pod that needs one does not start
 // without it.
 func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
-	files := []struct {
-		workload *deployment
-		cert, ca string
-	}{{x.deployment, x.deployment.lastFlag("etcd-certfile"), x.deployment.lastFlag("etcd-cafile")}}
+	files := []etcdFiles{{x.deployment, x.deployment.lastFlag("etcd-certfile"), x.deployment.lastFlag("etcd-cafile")}}
 	set, err := x.client.AppsV1().StatefulSets(x.Namespace).Get(ctx, etcdName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -31,8 +34,7 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 	case len(set.Spec.Template.Spec.Containers) > 0:
 		spec := set.Spec.Template.Spec
 		members := &deployment{set.Name, set.Spec.Selector, spec, spec.Containers[0]}
-		files = append(files, files[0])
-		files[1].workload, files[1].cert, files[1].ca = members, members.lastFlag("cert-file"), members.lastFlag("trusted-ca-file")
+		files = append(files, etcdFiles{members, members.lastFlag("cert-file"), members.lastFlag("trusted-ca-file")})
 	}
 	var problems, checked []string
 	for _, file := range files {
@@ -73,26 +75,16 @@ func verifyEtcd(certPEM, caPEM []byte, now time.Time) (notAfter time.Time, probl
 	if len(certPEM) == 0 {
 		return time.Time{}, "does not exist yet"
 	}
-	chain, err := certutil.ParseCertsPEM(certPEM)
-	if err != nil {
-		return time.Time{}, "cannot be parsed: " + err.Error()
-	}
 	cas, err := certutil.ParseCertsPEM(caPEM)
 	if err != nil {
 		return time.Time{}, "has a CA that cannot be parsed: " + err.Error()
 	}
-	if expired(chain[:1], now) {
-		return time.Time{}, fmt.Sprintf("is valid only from %s to %s", chain[0].NotBefore.Format(time.RFC3339), chain[0].NotAfter.Format(time.RFC3339))
+	cert, problem, untrusted := verify(certPEM, cas, x509.VerifyOptions{CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	switch {
+	case untrusted:
+		return time.Time{}, "does not verify with the CA in the same Secret"
+	case problem != "":
+		return time.Time{}, problem
 	}
-	options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
-	for _, ca := range cas {
-		options.Roots.AddCert(ca)
-	}
-	for _, cert := range chain[1:] {
-		options.Intermediates.AddCert(cert)
-	}
-	if _, err := chain[0].Verify(options); err != nil {
-		return time.Time{}, "does not verify with the CA in the same Secret: " + err.Error()
-	}
-	return chain[0].NotAfter, ""
+	return cert.NotAfter, ""
 }

@@ -18,7 +18,6 @@
 package etcdca
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -28,7 +27,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -115,7 +113,7 @@ func (i *Issuer) sync(ctx context.Context) (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	next = renewAt(ca.Cert, renewCAShare)
+	next = certificates.AtShare(ca.Cert, renewCAShare)
 	for n, leaf := range i.leaves {
 		var renew time.Time
 		renew, errs[n] = i.ensure(ctx, secrets[n], leaf, ca, now)
@@ -142,7 +140,7 @@ func (i *Issuer) ensureCA(ctx context.Context, secret *corev1.Secret, others []*
 		if ca, err = parseCA(secret, now); err != nil {
 			return ca, fmt.Errorf("the Secret %s has no CA that can be used: %w", i.config.CA, err)
 		}
-		if now.Before(renewAt(ca.Cert, renewCAShare)) {
+		if now.Before(certificates.AtShare(ca.Cert, renewCAShare)) {
 			return ca, nil
 		}
 		ca, err = ca.RenewCA(now, now.Add(caLifetime))
@@ -181,7 +179,7 @@ func (i *Issuer) ensure(ctx context.Context, secret *corev1.Secret, leaf leaf, c
 	if reason == nil {
 		data := maps.Clone(secret.Data)
 		data[caCertKey] = caPEM
-		return renewAt(stored.Cert, renewShare), i.write(ctx, secret, data)
+		return certificates.AtShare(stored.Cert, renewShare), i.write(ctx, secret, data)
 	}
 	// Certificates have a precision of a second.
 	issued, err := ca.Issue(leaf.template, now, now.Add(i.config.Lifetime).Truncate(time.Second))
@@ -193,7 +191,7 @@ func (i *Issuer) ensure(ctx context.Context, secret *corev1.Secret, leaf leaf, c
 		return time.Time{}, err
 	}
 	klog.FromContext(ctx).Info("Issuing a certificate of etcd", "secret", leaf.secret, "reason", reason.Error(), "notAfter", issued.Cert.NotAfter)
-	return renewAt(issued.Cert, renewShare),
+	return certificates.AtShare(issued.Cert, renewShare),
 		i.write(ctx, secret, map[string][]byte{caCertKey: caPEM, corev1.TLSCertKey: certPEM, corev1.TLSPrivateKeyKey: keyPEM})
 }
 
@@ -209,36 +207,23 @@ func (i *Issuer) check(secret *corev1.Secret, leaf leaf, ca certificates.Pair, n
 	if err := certificates.Covers(stored.Cert, ca.Cert, leaf.template, now); err != nil {
 		return stored, err
 	}
-	// Both times have a precision of a second.
-	if lifetime := stored.Cert.NotAfter.Sub(stored.Cert.NotBefore); lifetime > i.config.Lifetime+certificates.ClockSkew+time.Second {
-		return stored, fmt.Errorf("it is valid for %s, longer than %s", lifetime, i.config.Lifetime)
+	if err := certificates.CheckLifetime(stored.Cert, i.config.Lifetime); err != nil {
+		return stored, err
 	}
-	if !now.Before(renewAt(stored.Cert, renewShare)) {
+	if !now.Before(certificates.AtShare(stored.Cert, renewShare)) {
 		return stored, fmt.Errorf("it expires at %s", stored.Cert.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return stored, nil
 }
 
-// renewAt returns when that share of the certificate's lifetime is over.
-func renewAt(cert *x509.Certificate, share float64) time.Time {
-	issued := cert.NotBefore.Add(certificates.ClockSkew)
-	return issued.Add(time.Duration(share * float64(cert.NotAfter.Sub(issued))))
-}
+// secretPurpose says in errors what the Secrets are for.
+const secretPurpose = "certificates of etcd"
 
 func (i *Issuer) read(ctx context.Context, name types.NamespacedName) (*corev1.Secret, error) {
-	return reconcile.ReadSecret(ctx, i.client, name, "certificates of etcd")
+	return reconcile.ReadSecret(ctx, i.client, name, secretPurpose)
 }
 
-// write replaces the data of the Secret. It returns a conflict if the Secret has changed
-// since it was read.
 func (i *Issuer) write(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
-	if maps.EqualFunc(secret.Data, data, bytes.Equal) {
-		return nil
-	}
-	write := secret.DeepCopy()
-	write.Data = data
-	if _, err := i.client.CoreV1().Secrets(secret.Namespace).Update(ctx, write, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("write the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
-	}
-	return nil
+	_, err := reconcile.WriteSecret(ctx, i.client, secret, data, secretPurpose)
+	return err
 }

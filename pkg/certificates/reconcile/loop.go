@@ -145,17 +145,3 @@ func (l *Loop) Run(ctx context.Context) {
 		}
 	}
 }
-
-// ReadSecret returns the Secret. purpose says in an error what it is for. None of our
-// processes may create a Secret, because it would have to be allowed to create any
-// Secret of the namespace.
-func ReadSecret(ctx context.Context, client kubernetes.Interface, name types.NamespacedName, purpose string) (*corev1.Secret, error) {
-	secret, err := client.CoreV1().Secrets(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the Secret %s does not exist; apply the manifests of Borough again, which create it", name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the Secret of the %s: %w", purpose, err)
-	}
-	return secret, nil
-}

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,9 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/certificates/reconcile"
 )
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+
+// secretPurpose says in errors what the Secret is for.
+const secretPurpose = "serving certificate"
 
 // apiService is what is read from the APIService.
 type apiService struct {
@@ -70,17 +74,13 @@ func (r *Rotator) writeAPIService(ctx context.Context, service apiService, cas [
 // writeSecret writes the data into the Secret, and logs what it ignored in it. It
 // returns a conflict if the Secret has changed since it was read.
 func (r *Rotator) writeSecret(ctx context.Context, secret *corev1.Secret, data map[string][]byte, ignored error) error {
-	if maps.EqualFunc(secret.Data, data, bytes.Equal) {
-		return nil
-	}
-	write := secret.DeepCopy()
-	write.Data = data
-	if _, err := r.client.CoreV1().Secrets(secret.Namespace).Update(ctx, write, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("write the Secret of the serving certificate: %w", err)
-	}
-	if ignored != nil {
+	written, err := reconcile.WriteSecret(ctx, r.client, secret, data, secretPurpose)
+	switch {
+	case err != nil || !written:
+		return err
+	case ignored != nil:
 		klog.FromContext(ctx).Info("Replaced what the Secret of the serving certificate had", "reason", ignored)
-	} else {
+	default:
 		klog.FromContext(ctx).Info("Updated the Secret of the serving certificate")
 	}
 	return nil

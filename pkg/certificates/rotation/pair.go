@@ -56,9 +56,8 @@ func (p policy) verify(served *pair, now time.Time) error {
 		return errors.New("there is none")
 	}
 	for _, cert := range []*x509.Certificate{served.cert, served.ca} {
-		// Both times have a precision of a second.
-		if lifetime := cert.NotAfter.Sub(cert.NotBefore); lifetime > p.lifetime+certificates.ClockSkew+time.Second {
-			return fmt.Errorf("%s is valid for %s, longer than %s", cert.Subject, lifetime, p.lifetime)
+		if err := certificates.CheckLifetime(cert, p.lifetime); err != nil {
+			return err
 		}
 	}
 	if !now.Before(served.cert.NotAfter) {
@@ -99,10 +98,7 @@ func (p policy) read(certPEM, keyPEM []byte, trusted []*x509.Certificate, now ti
 }
 
 // at returns when that share of the certificate's lifetime is over.
-func (p *pair) at(share float64) time.Time {
-	created := p.cert.NotBefore.Add(certificates.ClockSkew)
-	return created.Add(time.Duration(share * float64(p.cert.NotAfter.Sub(created))).Round(time.Millisecond))
-}
+func (p *pair) at(share float64) time.Time { return certificates.AtShare(p.cert, share) }
 
 func contains(cas []*x509.Certificate, ca *x509.Certificate) bool {
 	return slices.ContainsFunc(cas, ca.Equal)

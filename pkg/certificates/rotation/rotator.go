@@ -141,7 +141,7 @@ func (r *Rotator) sync(ctx context.Context) (next time.Time, err error) {
 	}()
 	// The Secret is read before the APIService, so the CA of a certificate that a
 	// replica has stored is in the caBundle.
-	secret, secretErr := reconcile.ReadSecret(ctx, r.client, r.config.Secret, "serving certificate")
+	secret, secretErr := reconcile.ReadSecret(ctx, r.client, r.config.Secret, secretPurpose)
 	service, err := r.readAPIService(ctx)
 	if err != nil {
 		return time.Time{}, err

@@ -21,10 +21,6 @@ import (
 	"github.com/borough-io/borough/pkg/delegation"
 )
 
-// minCertLifetime is the shortest lifetime of a certificate that leaves time to
-// distribute the next one.
-const minCertLifetime = 30 * time.Second
-
 // ClusterOptions are the options of a server behind a cluster's kube-apiserver.
 type ClusterOptions struct {
 	// Namespaces is the rule for the cluster's namespace controller.
@@ -92,8 +88,8 @@ func (o *Options) validateInCluster() []error {
 	if _, err := flags.NamespacedName("serving-cert-service", o.Cluster.CertService); err != nil {
 		errs = append(errs, err)
 	}
-	if o.Cluster.CertLifetime < minCertLifetime {
-		errs = append(errs, fmt.Errorf("--serving-cert-lifetime must be at least %s, not %s", minCertLifetime, o.Cluster.CertLifetime))
+	if err := flags.CheckCertLifetime("serving-cert-lifetime", o.Cluster.CertLifetime); err != nil {
+		errs = append(errs, err)
 	}
 	if o.SecureServing.ServerCert.CertKey.CertFile != "" {
 		errs = append(errs, fmt.Errorf("--serving-cert-secret and --tls-cert-file cannot be used together"))

@@ -17,10 +17,6 @@ import (
 	"github.com/borough-io/borough/pkg/certificates/etcdca"
 )
 
-// minEtcdCertLifetime is the shortest lifetime of a certificate that leaves time to
-// distribute the next one.
-const minEtcdCertLifetime = 30 * time.Second
-
 // EtcdOptions are the options for the certificates of an etcd in the cluster.
 type EtcdOptions struct {
 	// CASecret, CertSecret and ClientCertSecret are the Secrets, NAMESPACE/NAME, of the
@@ -50,14 +46,14 @@ func (o *EtcdOptions) addFlags(fs *pflag.FlagSet) {
 }
 
 func (o *EtcdOptions) validate() []error {
-	if o.CASecret == "" && o.CertSecret == "" && o.ClientCertSecret == "" {
+	config, err := o.config()
+	switch {
+	case err != nil:
+		return []error{err}
+	case config == nil:
 		return nil
 	}
 	var errs []error
-	config, err := o.config()
-	if err != nil {
-		return []error{err}
-	}
 	if config.CA == config.Member || config.CA == config.Client || config.Member == config.Client {
 		errs = append(errs, errors.New("--etcd-ca-secret, --etcd-cert-secret and --etcd-client-cert-secret must be different Secrets"))
 	}
@@ -72,8 +68,8 @@ func (o *EtcdOptions) validate() []error {
 			errs = append(errs, fmt.Errorf("--etcd-cert-hosts: %q: %s", host, reason))
 		}
 	}
-	if o.CertLifetime < minEtcdCertLifetime {
-		errs = append(errs, fmt.Errorf("--etcd-cert-lifetime must be at least %s, not %s", minEtcdCertLifetime, o.CertLifetime))
+	if err := flags.CheckCertLifetime("etcd-cert-lifetime", o.CertLifetime); err != nil {
+		errs = append(errs, err)
 	}
 	return errs
 }
