@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -105,15 +104,12 @@ func (s *site) writeOverlay(t *testing.T) string {
 // helm runs Helm in the namespace of Borough and logs what it prints.
 func (s *site) helm(t *testing.T, args ...string) {
 	t.Helper()
-	home := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "helm", "--namespace=" + systemNamespace}, args...)...)
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "KUBECONFIG="+s.kubeconfig,
-		"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-	out, err := cmd.CombinedOutput()
+	args = append([]string{"--namespace=" + systemNamespace}, args...)
+	out, err := harness.HelmCommand(t.Context(), s.kubeconfig, t.TempDir(), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	t.Logf("helm %s:\n%s", args[0], out)
+	t.Logf("helm %s:\n%s", args[1], out)
 }
 
 func (s *site) awaitAvailable(t *testing.T) {

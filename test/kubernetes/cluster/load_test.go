@@ -265,13 +265,14 @@ func (l *load) finish(t *testing.T, r rules) {
 	}
 	l.stopWatch()
 	for _, name := range append(l.namespaces, l.home) {
-		request := func() *rest.Request { return l.client.Get().Resource("namespaces").Name(name) }
 		if name == l.home {
 			if err := l.client.Delete().Resource("namespaces").Name(name).Do(t.Context()).Error(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		awaitGone(t, "Namespace "+name, func(ctx context.Context) error { return request().Do(ctx).Error() })
+		awaitGone(t, "Namespace "+name, func(ctx context.Context) error {
+			return l.client.Get().Resource("namespaces").Name(name).Do(ctx).Error()
+		})
 	}
 	t.Log(l)
 	if err := r.check(l.failures); err != nil {

@@ -6,8 +6,6 @@ package deployment
 import (
 	"bytes"
 	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -28,10 +26,7 @@ func TestHelmKeepsSecret(t *testing.T) {
 	}
 	home := t.TempDir()
 	helm := func(args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "helm"}, args...)...)
-		cmd.Env = append(os.Environ(), "GOFLAGS=", "KUBECONFIG="+kubeconfig,
-			"HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
-		return cmd.CombinedOutput()
+		return harness.HelmCommand(t.Context(), kubeconfig, home, args...).CombinedOutput()
 	}
 	values := []string{"borough", filepath.Join(harness.Root, "artifacts", "charts", "borough"), "--namespace=" + testcluster.SystemNamespace,
 		"--set=etcd.mode=external", "--set=etcd.servers={https://etcd.example.com:2379}"}
