@@ -25,8 +25,13 @@ kubectl: ## Build bin/kubectl, if you have no kubectl.
 	hack/kubectl.sh
 
 .PHONY: images
-images: ## Build the container images (needs Docker).
+images: ## Build the container images into bin/images, or push them (TAG=latest REGISTRY=).
 	hack/images.sh
+
+# Compiles everything with other flags than make build, so make verify does not run it.
+.PHONY: verify-images
+verify-images: ## Check that the images of a commit can be reproduced.
+	hack/verify-images.sh
 
 .PHONY: clean
 clean: ## Remove build output; keeps the data in .borough/.

@@ -2,11 +2,19 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds an image of each binary with Docker. The image has the name of the binary
-# and the tag $TAG (default: latest).
+# Builds the image of each binary and prints its name and digest, which is the same
+# for all builds of a commit. The image has the name of the binary and the tag $TAG
+# (default: latest). It is pushed to $REGISTRY if that is set, with the credentials of
+# `docker login`, and otherwise written to bin/images or the given directory, as an
+# archive for `docker load`. $ARCH is the architecture of the nodes (default: that of
+# this machine).
 set -o errexit -o nounset -o pipefail
+out=$(realpath -m "${1:-$(dirname "${BASH_SOURCE[0]}")/../bin/images}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+arch=${ARCH:-$(go env GOHOSTARCH)}
 
-for image in borough-apiserver borough-controller-manager; do
-    docker build --target "$image" --build-arg LDFLAGS="$(hack/version.sh)" --tag "$image:${TAG:-latest}" .
-done
+bin=$(mktemp -d)
+trap 'rm -rf "$bin"' EXIT
+# Nothing of the directory or of the machine gets into the binaries.
+CGO_ENABLED=0 GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w $(hack/version.sh)" -o "$bin/" ./cmd/...
+go -C hack/images run . -bin "$bin" -arch "$arch" -tag "${TAG:-latest}" -registry "${REGISTRY:-}" -out "$out"

@@ -17,5 +17,5 @@ while read -r file; do
         failed=1
     fi
 done < <(git ls-files --cached --others --exclude-standard --deduplicate \
-    '*.go' '*.sh' '*.yaml' '*.yml' '*.conf' '*Makefile' '*Dockerfile' .ci ':!*/testdata/*')
+    '*.go' '*.sh' '*.yaml' '*.yml' '*.conf' '*Makefile' .ci ':!*/testdata/*')
 exit $failed

@@ -1,0 +1,89 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// user is the ID of the user and the group that the containers run as.
+const user, userAndGroup = 65532, "65532:65532"
+
+// program is a binary with an image, which has nothing else but its data directory.
+type program struct {
+	name    string
+	dataDir string // relative to the root, or empty
+}
+
+var programs = []program{
+	{name: "borough-apiserver", dataDir: "var/lib/borough"}, // the default of --data-dir
+	{name: "borough-controller-manager"},
+}
+
+// image returns the image of a program.
+func (p program) image(bin, arch string) (v1.Image, error) {
+	content, err := os.ReadFile(filepath.Join(bin, p.name))
+	if err != nil {
+		return nil, err
+	}
+	files, err := p.layer(content)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil })
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", arch
+	config.Config = v1.Config{User: userAndGroup, Entrypoint: []string{"/" + p.name}}
+	if p.dataDir != "" {
+		config.Config.WorkingDir = "/" + p.dataDir
+	}
+	return mutate.ConfigFile(image, config)
+}
+
+// layer returns the files of an image as a tar archive, without times.
+func (p program) layer(content []byte) ([]byte, error) {
+	headers := []*tar.Header{{Typeflag: tar.TypeReg, Name: p.name, Mode: 0o755, Size: int64(len(content))}}
+	if p.dataDir != "" {
+		for i, c := range p.dataDir {
+			if c == '/' {
+				headers = append(headers, &tar.Header{Typeflag: tar.TypeDir, Name: p.dataDir[:i+1], Mode: 0o755})
+			}
+		}
+		headers = append(headers, &tar.Header{Typeflag: tar.TypeDir, Name: p.dataDir + "/", Mode: 0o700, Uid: user, Gid: user})
+	}
+	var layer bytes.Buffer
+	w := tar.NewWriter(&layer)
+	for _, header := range headers {
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if header.Typeflag == tar.TypeReg {
+			if _, err := w.Write(content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	err := w.Close()
+	return layer.Bytes(), err
+}

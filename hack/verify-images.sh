@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks that the images of a commit can be reproduced: builds those of HEAD in two
+# clones, and compares the digests.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+unset REGISTRY
+for clone in one/borough another/directory; do
+    git clone --quiet . "$tmp/$clone"
+    "$tmp/$clone/hack/images.sh" >"$tmp/$clone.digests"
+done
+if ! diff "$tmp"/{one/borough,another/directory}.digests; then
+    echo "verify-images: two builds of one commit differ" >&2
+    exit 1
+fi
+cat "$tmp/one/borough.digests"
