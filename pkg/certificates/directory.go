@@ -32,6 +32,11 @@ func NewDirectory(path string, now time.Time) (*Directory, error) {
 	return &Directory{path: path, now: now}, nil
 }
 
+// ReadCA returns the CA of that name in the directory at path. It creates nothing.
+func ReadCA(path, name string, now time.Time) (Pair, error) {
+	return (&Directory{path: path, now: now}).readCA(name)
+}
+
 // CertFile returns the path of a certificate.
 func (d *Directory) CertFile(name string) string { return filepath.Join(d.path, name+".crt") }
 
@@ -42,14 +47,18 @@ func (d *Directory) KeyFile(name string) string { return filepath.Join(d.path, n
 // if there is none. A CA that is not valid now is an error: it cannot be replaced
 // without invalidating what clients have copied.
 func (d *Directory) EnsureCA(name string, lifetime time.Duration) (Pair, error) {
-	ca, err := d.read(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		ca, err = NewCA(fmt.Sprintf("borough-%s@%d", name, d.now.Unix()), d.now, d.now.Add(lifetime))
-		if err != nil {
-			return Pair{}, err
-		}
-		return ca, d.write(name, ca)
+	ca, err := d.readCA(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ca, err
 	}
+	if ca, err = NewCA(fmt.Sprintf("borough-%s@%d", name, d.now.Unix()), d.now, d.now.Add(lifetime)); err != nil {
+		return Pair{}, err
+	}
+	return ca, d.write(name, ca)
+}
+
+func (d *Directory) readCA(name string) (Pair, error) {
+	ca, err := d.read(name)
 	if err != nil {
 		return Pair{}, err
 	}

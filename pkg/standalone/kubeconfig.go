@@ -4,7 +4,6 @@
 package standalone
 
 import (
-	"crypto/x509"
 	"fmt"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,6 +27,11 @@ type Kubeconfigs struct {
 // Write writes a kubeconfig for the admin and one for the controller, readable
 // only by their owner.
 func (k Kubeconfigs) Write(pki *PKI, adminFile, controllerFile string) error {
+	trusted, err := certutil.EncodeCertificates(pki.ca.Cert)
+	if err != nil {
+		return fmt.Errorf("encode the CA: %w", err)
+	}
+	cluster := &clientcmdapi.Cluster{Server: k.Server, CertificateAuthorityData: append(trusted, k.TrustedCA...)}
 	for _, file := range []struct {
 		path, user string
 		pair       certificates.Pair
@@ -35,13 +39,9 @@ func (k Kubeconfigs) Write(pki *PKI, adminFile, controllerFile string) error {
 		{adminFile, AdminUser, pki.admin},
 		{controllerFile, ControllerUser, pki.controller},
 	} {
-		config, err := k.config(file.user, file.pair, pki.ca.Cert)
+		content, err := Kubeconfig(cluster, file.user, file.pair)
 		if err != nil {
-			return fmt.Errorf("create the kubeconfig of %s: %w", file.user, err)
-		}
-		content, err := clientcmd.Write(config)
-		if err != nil {
-			return fmt.Errorf("encode the kubeconfig of %s: %w", file.user, err)
+			return err
 		}
 		if err := certificates.WriteFile(file.path, content, 0o600); err != nil {
 			return err
@@ -50,26 +50,36 @@ func (k Kubeconfigs) Write(pki *PKI, adminFile, controllerFile string) error {
 	return nil
 }
 
-func (k Kubeconfigs) config(user string, pair certificates.Pair, ca *x509.Certificate) (clientcmdapi.Config, error) {
+// Kubeconfig returns the content of a kubeconfig with which a user reaches a server.
+// The pair is the user's certificate and key.
+func Kubeconfig(cluster *clientcmdapi.Cluster, user string, pair certificates.Pair) ([]byte, error) {
 	certPEM, keyPEM, err := pair.EncodePEM()
 	if err != nil {
-		return clientcmdapi.Config{}, err
+		return nil, fmt.Errorf("create the kubeconfig of %s: %w", user, err)
 	}
-	trusted, err := certutil.EncodeCertificates(ca)
+	const name = "borough"
+	content, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: cluster},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: certPEM, ClientKeyData: keyPEM}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: user}},
+		CurrentContext: name,
+	})
 	if err != nil {
-		return clientcmdapi.Config{}, fmt.Errorf("encode the CA: %w", err)
+		return nil, fmt.Errorf("encode the kubeconfig of %s: %w", user, err)
 	}
-	const cluster = "borough"
-	return clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{
-			cluster: {Server: k.Server, CertificateAuthorityData: append(trusted, k.TrustedCA...)},
-		},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			user: {ClientCertificateData: certPEM, ClientKeyData: keyPEM},
-		},
-		Contexts: map[string]*clientcmdapi.Context{
-			cluster: {Cluster: cluster, AuthInfo: user},
-		},
-		CurrentContext: cluster,
-	}, nil
+	return content, nil
+}
+
+// ReadCluster returns how a kubeconfig's current context reaches its server.
+func ReadCluster(kubeconfig string) (*clientcmdapi.Cluster, error) {
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", kubeconfig, err)
+	}
+	if context := config.Contexts[config.CurrentContext]; context != nil && config.Clusters[context.Cluster] != nil {
+		cluster := config.Clusters[context.Cluster].DeepCopy()
+		cluster.LocationOfOrigin = ""
+		return cluster, nil
+	}
+	return nil, fmt.Errorf("read %s: its current context has no cluster", kubeconfig)
 }

@@ -26,6 +26,9 @@ const (
 	// lifetime is long, because it protects nothing: a user who can read the
 	// directory has all rights, and a server whose certificates expire stops.
 	lifetime = 10 * 365 * 24 * time.Hour
+
+	// caName is the name of the files of the CA.
+	caName = "ca"
 )
 
 // PKI is the CA of the server and the certificates that it has signed, kept in a
@@ -36,13 +39,18 @@ type PKI struct {
 }
 
 // CAFile is the path of the certificate of the CA.
-func (p *PKI) CAFile() string { return p.dir.CertFile("ca") }
+func (p *PKI) CAFile() string { return p.dir.CertFile(caName) }
 
 // ServingCertFile is the path of the serving certificate.
 func (p *PKI) ServingCertFile() string { return p.dir.CertFile("apiserver") }
 
 // ServingKeyFile is the path of the key of the serving certificate.
 func (p *PKI) ServingKeyFile() string { return p.dir.KeyFile("apiserver") }
+
+// ReadCA returns the CA of the PKI in dir, which must exist.
+func ReadCA(dir string, now time.Time) (certificates.Pair, error) {
+	return certificates.ReadCA(dir, caName, now)
+}
 
 // EnsurePKI reads the PKI in dir and creates what is missing. It replaces a
 // certificate that the server or its clients cannot use: one that is not valid
@@ -60,7 +68,7 @@ func ensurePKI(path string, hosts []string, now time.Time) (*PKI, error) {
 		return nil, err
 	}
 	p := &PKI{dir: dir}
-	if p.ca, err = dir.EnsureCA("ca", lifetime); err != nil {
+	if p.ca, err = dir.EnsureCA(caName, lifetime); err != nil {
 		return nil, err
 	}
 	admin := pkix.Name{CommonName: AdminUser, Organization: []string{user.SystemPrivilegedGroup}}

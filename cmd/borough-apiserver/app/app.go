@@ -31,7 +31,8 @@ func NewCommand(run func(context.Context, *options.Options) error) *cobra.Comman
 tenancy.borough.io.
 
 With --standalone it needs no cluster: it runs an embedded etcd, creates its
-certificates, and writes kubeconfigs into --data-dir. With --kubeconfig, or
+certificates, and writes kubeconfigs into --data-dir; "borough-apiserver
+kubeconfig" writes one for another user. With --kubeconfig, or
 inside a cluster, it serves an APIService behind the cluster's kube-apiserver and
 delegates authentication and authorization to it. "borough-apiserver doctor"
 finds faults in such a deployment.`,
@@ -59,7 +60,7 @@ finds faults in such a deployment.`,
 	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
 	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
 	cmd.CompletionOptions.DisableDefaultCmd = true
-	cmd.AddCommand(newDoctorCommand())
+	cmd.AddCommand(newDoctorCommand(), newKubeconfigCommand())
 	return cmd
 }
 

@@ -103,7 +103,7 @@ func (d *Dependencies) Close() error {
 // openStandaloneCertificate ensures that the PKI exists and serves with its
 // certificate, unless --tls-cert-file is set.
 func (o *Options) openStandaloneCertificate(d *Dependencies) (err error) {
-	if d.pki, err = standalone.EnsurePKI(o.inDataDir("pki"), o.servingHosts()); err != nil {
+	if d.pki, err = standalone.EnsurePKI(o.inDataDir(PKIDir), o.servingHosts()); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	if cert := &d.serving.ServerCert.CertKey; cert.CertFile == "" && cert.KeyFile == "" {
@@ -168,7 +168,7 @@ func (o *Options) writeKubeconfigs(pki *standalone.PKI) (err error) {
 			return fmt.Errorf("--tls-cert-file: %w", err)
 		}
 	}
-	if err := kubeconfigs.Write(pki, o.inDataDir("admin.kubeconfig"), o.inDataDir("controller.kubeconfig")); err != nil {
+	if err := kubeconfigs.Write(pki, o.inDataDir(AdminKubeconfig), o.inDataDir("controller.kubeconfig")); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	return nil

@@ -56,6 +56,13 @@ type Options struct {
 }
 
 const (
+	// DefaultDataDir is the default of DataDir.
+	DefaultDataDir = ".borough"
+	// PKIDir is the directory in DataDir with the certificates and keys.
+	PKIDir = "pki"
+	// AdminKubeconfig is the file in DataDir with the kubeconfig of the admin.
+	AdminKubeconfig = "admin.kubeconfig"
+
 	defaultPort = 6443
 	// Behind kube-apiserver many clients and their watches share one connection.
 	// This is the value that the library recommends for that.
@@ -80,7 +87,7 @@ func New() *Options {
 	serving.ServerCert.PairName = "apiserver"
 
 	return &Options{
-		DataDir:        ".borough",
+		DataDir:        DefaultDataDir,
 		Cluster:        newClusterOptions(),
 		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
 		Storage:        storage.NewOptions(),
