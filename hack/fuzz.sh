@@ -28,9 +28,11 @@ declare -A weights=(
     [FuzzDecode]=100
     [FuzzProperties]=70
     [FuzzQuantities]=65
+    [FuzzTokenFile]=50
     [FuzzValidatePodUnchanged]=10
     [FuzzRequests]=5
     [FuzzPodDefaultsAreIdempotent]=4
+    [FuzzAuthenticationConfig]=1
     [FuzzObjects]=1
     [FuzzValidatePod]=1
 )

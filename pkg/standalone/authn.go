@@ -4,33 +4,43 @@
 package standalone
 
 import (
-	"fmt"
-	"strings"
-
 	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/group"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/websocket"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
+	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/utils/clock"
 )
 
-// NewAuthenticator returns an authenticator of users by client certificates that
-// clientCA has signed. On the open paths it also accepts anonymous requests.
-func NewAuthenticator(clientCA dynamiccertificates.CAContentProvider, openPaths []string) (authenticator.Request, error) {
-	anonymous := &apiserverapi.AnonymousAuthConfig{Enabled: true}
-	for _, path := range openPaths {
-		if !strings.HasSuffix(path, "*") {
-			anonymous.Conditions = append(anonymous.Conditions, apiserverapi.AnonymousAuthCondition{Path: path})
-		}
+// Authentication is how a server authenticates users.
+type Authentication struct {
+	// Request authenticates requests.
+	Request authenticator.Request
+	// Tokens authenticates bearer tokens. It knows no token for other audiences than
+	// that of the server.
+	Tokens authenticator.Token
+}
+
+// NewAuthentication returns how a server authenticates users: by client certificates
+// that clientCA has signed, by tokens, and the rest as anonymous, as far as that is
+// enabled. A request with a certificate or a token that is not valid is not anonymous.
+func NewAuthentication(clientCA dynamiccertificates.CAContentProvider, anonymousAuth apiserverapi.AnonymousAuthConfig, tokens ...authenticator.Token) Authentication {
+	token := authenticator.WrapAudienceAgnosticToken(nil, tokenunion.New(tokens...))
+	token = group.NewTokenGroupAdder(token, []string{user.AllAuthenticated})
+	certificate := x509.NewDynamic(clientCA.VerifyOptions, x509.CommonNameUserConversion)
+	request := group.NewAuthenticatedGroupAdder(union.New(
+		newCachingAuthenticator(certificate, clientCA, clock.RealClock{}),
+		bearertoken.New(token),
+		websocket.NewProtocolAuthenticator(token),
+	))
+	if anonymousAuth.Enabled {
+		request = union.NewFailOnError(request, anonymous.NewAuthenticator(anonymousAuth.Conditions))
 	}
-	// Without conditions, anonymous requests would be accepted on all paths.
-	anonymous.Enabled = len(anonymous.Conditions) > 0
-	authn, _, err := authenticatorfactory.DelegatingAuthenticatorConfig{
-		ClientCertificateCAContentProvider: clientCA,
-		Anonymous:                          anonymous,
-	}.New()
-	if err != nil {
-		return nil, fmt.Errorf("create the authenticator of client certificates: %w", err)
-	}
-	return newCachingAuthenticator(authn, clientCA, clock.RealClock{}), nil
+	return Authentication{request, token}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -64,7 +63,7 @@ func (c *cachingAuthenticator) AuthenticateRequest(req *http.Request) (*authenti
 		}
 	}
 	response, ok, err := c.Request.AuthenticateRequest(req)
-	if err != nil || !ok || response.User.GetName() == user.Anonymous { // anonymous depends on the path
+	if err != nil || !ok {
 		return response, ok, err
 	}
 	expires := now.Add(cacheTTL)

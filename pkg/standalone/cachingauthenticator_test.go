@@ -46,16 +46,15 @@ func TestCachingAuthenticator(t *testing.T) {
 		name   string
 		steps  []step
 	}{
-		"the same certificate":      {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, time.Second, "", false}}},
-		"another certificate":       {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{other}, 0, "", true}}},
-		"another intermediate":      {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice, other}, 0, "", true}}},
-		"another CA":                {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, 0, "new", true}}},
-		"an expired certificate":    {steps: []step{{[]*x509.Certificate{brief}, 0, "", true}, {[]*x509.Certificate{brief}, 10 * time.Second, "", true}}},
-		"an expired intermediate":   {steps: []step{{[]*x509.Certificate{alice, brief}, 0, "", true}, {[]*x509.Certificate{alice, brief}, 10 * time.Second, "", true}}},
-		"after cacheTTL":            {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, cacheTTL, "", true}}},
-		"no certificate":            {steps: []step{{nil, 0, "", true}, {nil, 0, "", true}}},
-		"a rejection":               {reject: true, steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, 0, "", true}}},
-		"anonymous on an open path": {name: user.Anonymous, steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, 0, "", true}}},
+		"the same certificate":    {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, time.Second, "", false}}},
+		"another certificate":     {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{other}, 0, "", true}}},
+		"another intermediate":    {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice, other}, 0, "", true}}},
+		"another CA":              {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, 0, "new", true}}},
+		"an expired certificate":  {steps: []step{{[]*x509.Certificate{brief}, 0, "", true}, {[]*x509.Certificate{brief}, 10 * time.Second, "", true}}},
+		"an expired intermediate": {steps: []step{{[]*x509.Certificate{alice, brief}, 0, "", true}, {[]*x509.Certificate{alice, brief}, 10 * time.Second, "", true}}},
+		"after cacheTTL":          {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, cacheTTL, "", true}}},
+		"no certificate":          {steps: []step{{nil, 0, "", true}, {nil, 0, "", true}}},
+		"a rejection":             {reject: true, steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, 0, "", true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.name == "" {

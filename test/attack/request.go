@@ -70,8 +70,8 @@ type Role struct {
 	// Host is the URL of the server. Client authenticates as this role.
 	Host   string
 	Client *http.Client
-	// Unauthenticated means that the server does not authenticate this role: no
-	// request gets a 2xx, and the server need not read its body.
+	// Unauthenticated means that this role has no valid credentials: no request gets a
+	// 2xx, and the server need not read its body.
 	Unauthenticated bool
 	// Every is n to send one of n requests; 0 sends all.
 	Every int

@@ -15,24 +15,22 @@ import (
 // claim is a link to a test.
 var claim = regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]*)\)`)
 
-// TestSecurity checks that the tests that docs/security.md names exist, and that
-// each of its sections about an attacker names one.
-func TestSecurity(t *testing.T) {
-	docs := filepath.Join("..", "..", "docs")
-	text, err := os.ReadFile(filepath.Join(docs, "security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, found := range claim.FindAllSubmatch(text, -1) {
-		name, file := string(found[1]), string(found[2])
-		code, err := os.ReadFile(filepath.Join(docs, file))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else if !strings.Contains(string(code), "\nfunc "+name+"(") {
-			t.Errorf("%s is not in %s", name, file)
+// TestClaims checks that the tests that documents name exist.
+func TestClaims(t *testing.T) {
+	for _, document := range []string{"authentication.md", "security.md"} {
+		for _, found := range claim.FindAllStringSubmatch(read(t, document), -1) {
+			name, file := found[1], found[2]
+			if !strings.Contains(read(t, file), "\nfunc "+name+"(") {
+				t.Errorf("%s: %s is not in %s", document, name, file)
+			}
 		}
 	}
-	_, protects, _ := strings.Cut(string(text), "\n## From whom it protects\n")
+}
+
+// TestSecurity checks that each section of docs/security.md about an attacker names a
+// test.
+func TestSecurity(t *testing.T) {
+	_, protects, _ := strings.Cut(read(t, "security.md"), "\n## From whom it protects\n")
 	protects, _, _ = strings.Cut(protects, "\n## ")
 	sections := strings.Split(protects, "\n### ")[1:]
 	if len(sections) == 0 {
@@ -44,4 +42,14 @@ func TestSecurity(t *testing.T) {
 			t.Errorf("%q names no test", title)
 		}
 	}
+}
+
+// read returns a file, whose path is relative to docs.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // anonymous returns a client without credentials that trusts the server's CA.
-func anonymous(t *testing.T) harness.HTTP {
-	return harness.NewHTTP(t, rest.AnonymousClientConfig(borough.Config(t, "admin")))
+func anonymous(t *testing.T, b *harness.Borough) harness.HTTP {
+	return harness.NewHTTP(t, rest.AnonymousClientConfig(b.Config(t, "admin")))
 }
 
 func TestAnonymous(t *testing.T) {
 	t.Parallel()
-	client := anonymous(t)
+	client := anonymous(t, borough)
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		answer := wantAnswer(t, client.Do(t, "GET", path, nil), 200)
 		wantEqual(t, path, string(answer.Body), "ok")
@@ -29,11 +29,11 @@ func TestAnonymous(t *testing.T) {
 		"/", "/api", "/apis", "/version", "/metrics", "/openapi/v2", "/openapi/v3", "/debug/pprof/", "/healthz/../apis",
 		api, api + "/namespaces", api + "/namespaces/default", api + "/pods", "/nonsense",
 	} {
-		if answer := client.Do(t, "GET", path, nil); answer.Code != 401 && answer.Code != 403 {
-			t.Errorf("GET %s: got %v, want 401 or 403", path, answer)
+		if answer := client.Do(t, "GET", path, nil); answer.Code != 403 {
+			t.Errorf("GET %s: got %v, want 403", path, answer)
 		}
 	}
-	wantStatus(t, client.Do(t, "DELETE", api+"/namespaces/default", nil), 401, "Unauthorized")
+	wantStatus(t, client.Do(t, "DELETE", api+"/namespaces/default", nil), 403, `User "system:anonymous" cannot delete resource "namespaces"`)
 }
 
 // TestUnknownCertificate checks that a certificate of another CA, or a bearer
@@ -53,8 +53,8 @@ func TestUnknownCertificate(t *testing.T) {
 func TestImpersonation(t *testing.T) {
 	t.Parallel()
 	headers := []string{"Impersonate-User", "borough-admin", "Impersonate-Group", "system:masters", "X-Remote-User", "borough-admin", "X-Remote-Group", "system:masters"}
-	if answer := anonymous(t).Do(t, "GET", api+"/namespaces", nil, headers...); answer.Code != 401 && answer.Code != 403 {
-		t.Errorf("anonymous with headers: got %v, want 401 or 403", answer)
+	if answer := anonymous(t, borough).Do(t, "GET", api+"/namespaces", nil, headers...); answer.Code != 403 {
+		t.Errorf("anonymous with headers: got %v, want 403", answer)
 	}
 	controller := harness.NewHTTP(t, borough.Config(t, "controller"))
 	if answer := controller.Do(t, "POST", api+"/namespaces", []byte(`{}`), headers...); answer.Code != 403 {

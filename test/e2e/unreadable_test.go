@@ -130,7 +130,7 @@ func testUnreadable(t *testing.T, b *harness.Borough, flags []string, flip func(
 	if body := string(answer.Body); !strings.Contains(body, "[!]unreadable-objects pods.tenancy.borough.io: 1\n") || strings.Contains(body, inEtcd) {
 		t.Errorf("/readyz?verbose without credentials: got\n%s", body)
 	}
-	wantAnswer(t, anonymous.Do(t, "GET", "/readyz/unreadable-objects", nil), 401)
+	wantAnswer(t, anonymous.Do(t, "GET", "/readyz/unreadable-objects", nil), 403)
 	for _, key := range []string{"namespaces/bad", "pods/pods/bad", "limitranges/limits/bad"} {
 		if n := strings.Count(b.Server.Output(), `left out of lists and watches" resource="`+strings.Split(key, "/")[0]+`.tenancy.borough.io" key="`+inEtcd+key+`"`); n != 1 {
 			t.Errorf("%s was logged %d times", key, n)

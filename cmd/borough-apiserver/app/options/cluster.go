@@ -78,10 +78,10 @@ func (o *Options) validateInCluster() []error {
 			return []error{fmt.Errorf("pass --standalone to run without a cluster, or --kubeconfig=FILE to run behind a cluster's kube-apiserver (%w)", err)}
 		}
 	}
+	errs := o.BuiltInAuthentication.validateInCluster()
 	if o.Cluster.CertSecret == "" {
-		return nil
+		return errs
 	}
-	var errs []error
 	if _, err := flags.NamespacedName("serving-cert-secret", o.Cluster.CertSecret); err != nil {
 		errs = append(errs, err)
 	}

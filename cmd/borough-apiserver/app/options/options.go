@@ -37,6 +37,8 @@ type Options struct {
 	DataDir string
 	// Cluster applies unless Standalone.
 	Cluster *ClusterOptions
+	// BuiltInAuthentication applies if Standalone.
+	BuiltInAuthentication *BuiltInAuthenticationOptions
 
 	Server         *genericoptions.ServerRunOptions
 	Storage        *storage.Options
@@ -87,8 +89,11 @@ func New() *Options {
 	serving.ServerCert.PairName = "apiserver"
 
 	return &Options{
-		DataDir:        DefaultDataDir,
-		Cluster:        newClusterOptions(),
+		DataDir: DefaultDataDir,
+		Cluster: newClusterOptions(),
+
+		BuiltInAuthentication: &BuiltInAuthenticationOptions{Anonymous: true},
+
 		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
 		Storage:        storage.NewOptions(),
 		SecureServing:  serving.WithLoopback(),
@@ -110,7 +115,7 @@ func New() *Options {
 func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs := sets.FlagSet("borough")
 	fs.BoolVar(&o.Standalone, "standalone", o.Standalone, ""+
-		"Run without a cluster: create certificates, authenticate users by client certificates, authorize them by a built-in policy, "+
+		"Run without a cluster: create certificates, authenticate users by client certificates and by tokens, authorize them by a built-in policy, "+
 		"and write kubeconfigs for the admin and the controller into --data-dir.")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, ""+
 		"Directory for the files of the server: the embedded etcd, which runs unless --etcd-servers is set, "+
@@ -127,6 +132,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	authentication.Lookup("authentication-tolerate-lookup-failure").Usage = "" +
 		"If true, the server is ready although missing authentication configuration has not been looked up in the cluster yet. " +
 		"Until it is, requests that kube-apiserver forwards are treated as anonymous."
+	o.BuiltInAuthentication.AddFlags(sets.FlagSet("authentication with --standalone"))
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
 	o.Admission.AddFlags(sets.FlagSet("admission"))
 	o.Audit.AddFlags(sets.FlagSet("auditing"))
@@ -143,6 +149,7 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 	if err := o.Server.ComponentGlobalsRegistry.Set(); err != nil {
 		return err
 	}
+	o.BuiltInAuthentication.complete(flags)
 	if o.Standalone {
 		o.Cluster.Namespaces.Controllers = nil
 		if !flags.Changed("bind-address") {

@@ -66,11 +66,10 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 	if err := generic.Authentication.ApplyClientCert(trusted, generic.SecureServing); err != nil {
 		return err
 	}
-	openPaths := o.Authorization.AlwaysAllowPaths
-	if generic.Authentication.Authenticator, err = standalone.NewAuthenticator(trusted, openPaths); err != nil {
+	if err := o.applyBuiltInAuthentication(generic, trusted); err != nil {
 		return err
 	}
-	generic.Authorization.Authorizer, err = standalone.NewAuthorizer(openPaths)
+	generic.Authorization.Authorizer, err = standalone.NewAuthorizer(o.Authorization.AlwaysAllowPaths)
 	return err
 }
 
