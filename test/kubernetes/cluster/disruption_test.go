@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,10 +98,14 @@ func (s *site) disrupt(t *testing.T) {
 		// now disappear is checked when the load ends.
 		{"leading controller killed", planned, func(t *testing.T, _ *load) { s.kill(t, controller, s.leader(t)) }},
 		{"node drained", restartOfEtcd, s.drain},
+		{"nodes die", killed, s.killNodes},
 	} {
 		s.step(t, d.name, func(t *testing.T) {
-			if d.name == "node drained" && s.nodes < 2 {
+			switch {
+			case strings.HasPrefix(d.name, "node") && s.nodes < 2:
 				t.Skip("Pods can be scheduled to only one node")
+			case d.name == "nodes die" && (s.nodeDown == "" || s.nodeUp == ""):
+				t.Skip("BOROUGH_CLUSTER_NODE_DOWN and BOROUGH_CLUSTER_NODE_UP are not set: the commands that end and start a node")
 			}
 			l := s.startLoad(t)
 			d.run(t, l)
@@ -192,4 +199,34 @@ func (s *site) drain(t *testing.T, l *load) {
 		l.awaitServed(t)
 	}
 	s.kubectl.Run(t, "uncordon", node)
+}
+
+// killNodes ends the nodes of the servers one by one, without warning, and starts each
+// again after the load is served and doctor has reported the node.
+func (s *site) killNodes(t *testing.T, l *load) {
+	t.Helper()
+	for _, pod := range s.pods(t, server) {
+		node := pod.Spec.NodeName
+		start := sync.OnceFunc(s.runOnNode(t, s.nodeUp, node))
+		t.Cleanup(start) // if the test ends early
+		t.Logf("end %s", node)
+		s.runOnNode(t, s.nodeDown, node)()
+		begin := time.Now()
+		l.awaitServed(t)
+		t.Logf("the load is served %.0f s after the end of the node", time.Since(begin).Seconds())
+		s.awaitDoctor(t, map[string]string{"pods": "its node " + node + " has not been ready"})
+		start()
+		s.awaitDoctor(t, nil)
+		l.awaitServed(t)
+	}
+}
+
+// runOnNode returns a function that runs a command for a node, whose name it appends.
+func (s *site) runOnNode(t *testing.T, command, node string) func() {
+	return func() {
+		out, err := exec.Command("bash", "-c", command+` "$1"`, "bash", node).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s %s: %v\n%s", command, node, err, out)
+		}
+	}
 }

@@ -22,13 +22,15 @@ import (
 // TestKustomize installs Borough with kubectl, disrupts it and uninstalls it.
 func TestKustomize(t *testing.T) {
 	s := newSite(t)
-	overlay := s.writeOverlay(t)
+	overlay := s.writeOverlay(t, s.tag)
 	s.step(t, "install", func(t *testing.T) { s.install(t, overlay) })
 	s.step(t, "doctor", s.checkDoctor)
 	s.step(t, "session", s.session)
 	s.disrupt(t)
 	s.step(t, "certificates of etcd renewed", s.renewCertificates)
+	s.step(t, "backup and restore", s.restoreBackup)
 	s.step(t, "doctor after disruptions", s.checkDoctor)
+	s.checkFaults(t, overlay)
 	s.step(t, "uninstall", func(t *testing.T) { s.uninstall(t, overlay) })
 }
 
@@ -51,36 +53,48 @@ func (s *site) uninstall(t *testing.T, overlay string) {
 // TestHelm installs Borough with Helm, upgrades it and uninstalls it.
 func TestHelm(t *testing.T) {
 	s := newSite(t)
-	values := []string{
-		"borough", filepath.Join(harness.Root, "artifacts", "charts", "borough"), "--wait", "--timeout=" + timeout.String(),
-		"--set=image.registry=" + s.registry, "--set-string=image.tag=" + s.tag, fmt.Sprintf("--set=etcd.members=%d", s.members),
-	}
-	s.step(t, "install", func(t *testing.T) {
-		s.kubectl.Run(t, "create", "namespace", systemNamespace)
-		s.kubectl.Run(t, "label", "namespace", systemNamespace, "pod-security.kubernetes.io/enforce=restricted")
-		s.helm(t, append([]string{"install"}, values...)...)
-		s.awaitAvailable(t)
-	})
+	s.step(t, "install", func(t *testing.T) { s.helmInstall(t, s.tag) })
 	s.step(t, "helm test", func(t *testing.T) { s.helm(t, "test", "borough", "--logs") })
 	s.step(t, "upgrade", func(t *testing.T) {
-		s.helm(t, append([]string{"upgrade", "--set=apiserver.replicas=3"}, values...)...)
+		s.helm(t, append([]string{"upgrade", "--set=apiserver.replicas=3"}, s.release(s.tag)...)...)
 		s.awaitRollout(t)
 		if pods := s.pods(t, server); len(pods) < 3 {
 			t.Errorf("%d servers after the upgrade to 3", len(pods))
 		}
 	})
 	s.step(t, "session", s.session)
-	s.step(t, "uninstall", func(t *testing.T) {
-		s.kubectl.Run(t, "delete", "apiservice", apiService)
-		s.helm(t, "uninstall", "borough", "--wait", "--timeout="+timeout.String())
-		// The volumes of etcd are in it.
-		s.await(t, "delete", "namespace", systemNamespace, "--ignore-not-found", attempt)
-		s.awaitNothing(t)
-	})
+	s.step(t, "uninstall", s.helmUninstall)
 }
 
-// writeOverlay writes an overlay as in docs/deploy.md and returns its directory.
-func (s *site) writeOverlay(t *testing.T) string {
+// helmInstall installs the chart with a tag of the images, as docs/deploy.md says.
+func (s *site) helmInstall(t *testing.T, tag string) {
+	t.Helper()
+	s.kubectl.Run(t, "create", "namespace", systemNamespace)
+	s.kubectl.Run(t, "label", "namespace", systemNamespace, "pod-security.kubernetes.io/enforce=restricted")
+	s.helm(t, append([]string{"install"}, s.release(tag)...)...)
+	s.awaitAvailable(t)
+}
+
+func (s *site) helmUninstall(t *testing.T) {
+	t.Helper()
+	s.kubectl.Run(t, "delete", "apiservice", apiService)
+	s.helm(t, "uninstall", "borough", "--wait", "--timeout="+timeout.String())
+	// The volumes of etcd are in it.
+	s.await(t, "delete", "namespace", systemNamespace, "--ignore-not-found", attempt)
+	s.awaitNothing(t)
+}
+
+// release returns the name, the chart and the values of a release, for Helm.
+func (s *site) release(tag string) []string {
+	return []string{
+		"borough", filepath.Join(harness.Root, "artifacts", "charts", "borough"), "--wait", "--timeout=" + timeout.String(),
+		"--set=image.registry=" + s.registry, "--set-string=image.tag=" + tag, fmt.Sprintf("--set=etcd.members=%d", s.members),
+	}
+}
+
+// writeOverlay writes an overlay as in docs/deploy.md, with a tag of the images, and
+// returns its directory.
+func (s *site) writeOverlay(t *testing.T, tag string) string {
 	t.Helper()
 	dir := t.TempDir()
 	// kustomize accepts only relative paths.
@@ -93,7 +107,7 @@ func (s *site) writeOverlay(t *testing.T) string {
 	}
 	overlay := fmt.Sprintf("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [%s]\nimages:\n", base)
 	for _, image := range []string{"borough-apiserver", "borough-controller-manager"} {
-		overlay += fmt.Sprintf("- {name: %s, newName: %s, newTag: %q}\n", image, path.Join(s.registry, image), s.tag)
+		overlay += fmt.Sprintf("- {name: %s, newName: %s, newTag: %q}\n", image, path.Join(s.registry, image), tag)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
 		t.Fatal(err)

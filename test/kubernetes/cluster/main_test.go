@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +55,9 @@ type site struct {
 	client        kubernetes.Interface
 	kubectl       *harness.Kubectl
 	registry, tag string
+	// nodeDown and nodeUp are commands that end and start the node whose name is
+	// appended. They are empty if nodes cannot be ended.
+	nodeDown, nodeUp string
 	// nodes are the nodes that Pods can be scheduled to, members the number of
 	// members of etcd.
 	nodes, members int
@@ -69,6 +71,7 @@ func newSite(t *testing.T) *site {
 		t.Skip("BOROUGH_CLUSTER_KUBECONFIG is not set; make test-cluster sets it")
 	}
 	s := &site{kubeconfig: kubeconfig, registry: os.Getenv("BOROUGH_CLUSTER_REGISTRY"), tag: os.Getenv("BOROUGH_CLUSTER_TAG"), members: 1}
+	s.nodeDown, s.nodeUp = os.Getenv("BOROUGH_CLUSTER_NODE_DOWN"), os.Getenv("BOROUGH_CLUSTER_NODE_UP")
 	if s.tag == "" {
 		s.tag = "latest"
 	}
@@ -196,6 +199,21 @@ func awaitGone(t *testing.T, what string, get func(context.Context) error) {
 	}
 }
 
+// awaitTrue waits until a condition is true, without an error.
+func awaitTrue(t *testing.T, what string, condition func(context.Context) (bool, error)) {
+	t.Helper()
+	err := poll.Until(t.Context(), timeout, func(ctx context.Context) error {
+		done, err := condition(ctx)
+		if err == nil && !done {
+			err = errors.New("not yet")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("wait until %s: %v", what, err)
+	}
+}
+
 // pods returns the Pods of a workload.
 func (s *site) pods(t *testing.T, workload string) []corev1.Pod {
 	t.Helper()
@@ -219,24 +237,6 @@ func (s *site) objects(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w: %s", err, stderr)
 	}
 	return objects, nil
-}
-
-// checkDoctor fails the test if doctor finds a fault.
-func (s *site) checkDoctor(t *testing.T) {
-	t.Helper()
-	path, err := harness.Binary("borough-apiserver")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), path, "doctor", "--kubeconfig="+s.kubeconfig).CombinedOutput()
-	if err != nil {
-		t.Fatalf("doctor: %v\n%s", err, out)
-	}
-	for line := range strings.Lines(string(out)) {
-		if !strings.HasPrefix(line, "ok ") {
-			t.Log(strings.TrimSpace(line)) // a warning, or a check that was skipped
-		}
-	}
 }
 
 // describe logs the state of a deployment after a failure.

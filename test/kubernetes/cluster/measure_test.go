@@ -34,7 +34,7 @@ const (
 // docs/benchmarks.md has results.
 func TestMeasurements(t *testing.T) {
 	s := newSite(t)
-	overlay := s.writeOverlay(t)
+	overlay := s.writeOverlay(t, s.tag)
 	s.step(t, "install", func(t *testing.T) { s.install(t, overlay) })
 	s.step(t, "Namespaces", s.measure)
 	s.step(t, "uninstall", func(t *testing.T) { s.uninstall(t, overlay) })
