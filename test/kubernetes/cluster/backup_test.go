@@ -25,7 +25,7 @@ func (s *site) restoreBackup(t *testing.T) {
 	c := s.createContent(t)
 	dir := t.TempDir()
 	// The port may be forwarded later than a user would type the next command.
-	s.runDocumented(t, dir, "connect", "until etcdctl endpoint health; do sleep 1; done", "backup")
+	s.runDocumented(t, dir, "operations.md", "connect", "until etcdctl endpoint health; do sleep 1; done", "backup")
 
 	last, err := c.client.Pods(c.live).Create(ctx, newPod("later"), metav1.CreateOptions{})
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *site) restoreBackup(t *testing.T) {
 	if err := c.client.Pods(c.live).Delete(ctx, "a", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
-	s.runDocumented(t, dir, "restore-in-cluster")
+	s.runDocumented(t, dir, "operations.md", "restore-in-cluster")
 	s.awaitRollout(t)
 	s.awaitAvailable(t)
 	awaitTrue(t, "the servers have the restored objects", func(ctx context.Context) (bool, error) {
@@ -57,13 +57,13 @@ func (s *site) restoreBackup(t *testing.T) {
 	c.check(t)
 }
 
-// runDocumented runs commands in one shell: those that comments in docs/operations.md
-// name, and others.
-func (s *site) runDocumented(t *testing.T, dir string, commands ...string) {
+// runDocumented runs commands in one shell: those that comments in a file of docs name,
+// and others.
+func (s *site) runDocumented(t *testing.T, dir, file string, commands ...string) {
 	t.Helper()
 	var script string
 	for _, c := range commands {
-		if documented, err := harness.Documented("operations.md", c); err == nil {
+		if documented, err := harness.Documented(file, c); err == nil {
 			c = documented
 		}
 		script += c + "\n"
@@ -75,6 +75,6 @@ func (s *site) runDocumented(t *testing.T, dir string, commands ...string) {
 	// hack/test-cluster.sh builds etcdctl into the directory of kubectl.
 	path := filepath.Dir(kubectl) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	if err := harness.RunScript(dir, script, "KUBECONFIG="+s.kubeconfig, "PATH="+path); err != nil {
-		t.Fatalf("the commands %q of docs/operations.md: %v", commands, err)
+		t.Fatalf("the commands %q of docs/%s: %v", commands, file, err)
 	}
 }

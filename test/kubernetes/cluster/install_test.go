@@ -92,20 +92,44 @@ func (s *site) release(tag string) []string {
 	}
 }
 
+// TestOwnCertificates installs Borough with certificates of etcd that the commands in
+// docs/deploy.md create.
+func TestOwnCertificates(t *testing.T) {
+	s := newSite(t)
+	if s.members < 3 {
+		t.Skip("the documented commands are for an etcd with three members")
+	}
+	overlay := s.writeKustomization(t, s.tag, `resources: [deploy/base]
+components: [deploy/components/self-signed, deploy/components/etcd, deploy/components/tenant-roles]
+`)
+	s.step(t, "install", func(t *testing.T) {
+		s.runDocumented(t, t.TempDir(), "deploy.md", "own-etcd-certificates")
+		s.install(t, overlay)
+	})
+	s.step(t, "doctor", s.checkDoctor)
+	s.step(t, "session", s.session)
+	s.step(t, "uninstall", func(t *testing.T) { s.uninstall(t, overlay) })
+}
+
 // writeOverlay writes an overlay as in docs/deploy.md, with a tag of the images, and
 // returns its directory.
 func (s *site) writeOverlay(t *testing.T, tag string) string {
+	t.Helper()
+	if s.members == 1 {
+		return s.writeKustomization(t, tag, "resources: [deploy/overlays/single-node]\n")
+	}
+	return s.writeKustomization(t, tag, "resources: [deploy]\n")
+}
+
+// writeKustomization writes an overlay of manifests in the directory deploy.
+func (s *site) writeKustomization(t *testing.T, tag, manifests string) string {
 	t.Helper()
 	dir := t.TempDir()
 	// kustomize accepts only relative paths.
 	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(filepath.Join(harness.Root, "artifacts", "deploy"))); err != nil {
 		t.Fatal(err)
 	}
-	base := "deploy"
-	if s.members == 1 {
-		base = "deploy/overlays/single-node"
-	}
-	overlay := fmt.Sprintf("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [%s]\nimages:\n", base)
+	overlay := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n" + manifests + "images:\n"
 	for _, image := range []string{"borough-apiserver", "borough-controller-manager"} {
 		overlay += fmt.Sprintf("- {name: %s, newName: %s, newTag: %q}\n", image, path.Join(s.registry, image), tag)
 	}
