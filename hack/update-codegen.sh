@@ -64,13 +64,19 @@ openapi-gen \
     --output-file zz_generated.openapi.go \
     --output-model-name-file zz_generated.model_name.go \
     --report-filename "$tree/violations" \
+    --readonly-pkg k8s.io/api/authentication/v1 \
+    --readonly-pkg k8s.io/api/authorization/v1 \
     --readonly-pkg k8s.io/api/core/v1 \
+    --readonly-pkg k8s.io/api/rbac/v1 \
     --readonly-pkg k8s.io/apimachinery/pkg/api/resource \
     --readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 \
     --readonly-pkg k8s.io/apimachinery/pkg/runtime \
     --readonly-pkg k8s.io/apimachinery/pkg/util/intstr \
     --readonly-pkg k8s.io/apimachinery/pkg/version \
+    k8s.io/api/authentication/v1 \
+    k8s.io/api/authorization/v1 \
     k8s.io/api/core/v1 \
+    k8s.io/api/rbac/v1 \
     k8s.io/apimachinery/pkg/api/resource \
     k8s.io/apimachinery/pkg/apis/meta/v1 \
     k8s.io/apimachinery/pkg/runtime \

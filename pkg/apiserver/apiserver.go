@@ -14,17 +14,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/rbac"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
@@ -45,10 +47,10 @@ type ExtraConfig struct {
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
 
-	// Standalone means that no other server serves the core group: our resources
-	// have its short names (ns, limits, po) and the category all, and requests for
-	// its namespaces are served from ours.
-	Standalone bool
+	// Standalone is nil in a cluster. On a standalone server no other one serves the
+	// core group: our resources have its short names (ns, limits, po) and the category
+	// all, and requests for its namespaces are served from ours.
+	Standalone *StandaloneConfig
 
 	// ClusterNamespaces is the rule for the cluster's namespace controller.
 	ClusterNamespaces ClusterNamespaces
@@ -102,40 +104,71 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	}
 	server.ShutdownTimeout = connectionGrace
 
-	resources, err := c.extra.resources(c.generic.Config)
+	var rights rbac.Storage
+	if s := c.extra.Standalone; s != nil {
+		if rights, err = rbac.NewStorage(c.extra.Scheme, c.generic.RESTOptionsGetter, c.generic.Authorization.Authorizer, s.Policy); err != nil {
+			return nil, err
+		}
+	}
+	resources, err := c.extra.resources(c.generic.Config, rights)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNamespaced(resources); err != nil {
+	if err := c.extra.installGroup(server, tenancy.GroupName, resources); err != nil {
 		return nil, err
 	}
-	group := genericapiserver.NewDefaultAPIGroupInfo(tenancy.GroupName, c.extra.Scheme, metav1.ParameterCodec, c.extra.Codecs)
-	group.NegotiatedSerializer = limitedSerializer{group.NegotiatedSerializer, requestlimits.NewChecker(c.extra.Scheme)}
-	group.VersionedResourcesStorageMap[v1.SchemeGroupVersion.Version] = resources
-	if err := server.InstallAPIGroup(&group); err != nil {
-		return nil, fmt.Errorf("install %s: %w", v1.SchemeGroupVersion, err)
-	}
-	if c.extra.Standalone {
+	work := c.extra.work()
+	if s := c.extra.Standalone; s != nil {
 		installEmptyCore(server, c.generic.DiscoveryAddresses, c.extra.Codecs)
+		if err := s.install(server, c.extra, rights); err != nil {
+			return nil, err
+		}
+		work = append(s.work(), work...)
 	}
 
-	if err := addHooks(server, c.extra, resources); err != nil {
+	if err := addHooks(server, resources, work); err != nil {
 		return nil, err
 	}
 	return server, nil
 }
 
-func (c *ExtraConfig) resources(generic *genericapiserver.Config) (map[string]rest.Storage, error) {
-	optsGetter := generic.RESTOptionsGetter
-	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, c.Standalone)
+// installGroup serves version v1 of an API group.
+func (c *ExtraConfig) installGroup(server *genericapiserver.GenericAPIServer, name string, resources map[string]rest.Storage) error {
+	if err := c.checkNamespaced(name, resources); err != nil {
+		return err
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(name, c.Scheme, metav1.ParameterCodec, c.Codecs)
+	group.NegotiatedSerializer = limitedSerializer{group.NegotiatedSerializer, requestlimits.NewChecker(c.Scheme)}
+	group.VersionedResourcesStorageMap[version] = resources
+	if err := server.InstallAPIGroup(&group); err != nil {
+		return fmt.Errorf("install the group %s: %w", name, err)
+	}
+	return nil
+}
+
+// version is that of all groups.
+const version = "v1"
+
+// namespacedKinds returns the kinds of objects that are stored in Namespaces.
+func (c *ExtraConfig) namespacedKinds() []tenancy.NamespacedKind {
+	kinds := tenancy.NamespacedKinds()
+	if c.Standalone != nil {
+		kinds = append(kinds, kubernetes.NamespacedKinds()...)
+	}
+	return kinds
+}
+
+func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.Storage) (map[string]rest.Storage, error) {
+	optsGetter, shortNames := generic.RESTOptionsGetter, c.Standalone != nil
+	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, shortNames)
 	if err != nil {
 		return nil, err
 	}
-	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, c.Standalone)
+	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, shortNames)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := pod.NewStorage(c.Scheme, optsGetter, c.Standalone)
+	pods, err := pod.NewStorage(c.Scheme, optsGetter, shortNames)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +185,11 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config) (map[string]re
 		"pods/resize":              pods.Resize,
 		"pods/ephemeralcontainers": pods.EphemeralContainers,
 	}
-	content, err := purgedContent(map[string]*genericregistry.Store{"limitranges": limitRanges.LimitRange.Store, "pods": pods.Pod.Store})
+	stores := map[string]*genericregistry.Store{"limitranges": limitRanges.LimitRange.Store, "pods": pods.Pod.Store}
+	if c.Standalone != nil {
+		stores["roles"], stores["rolebindings"] = rights.Roles.Store, rights.RoleBindings.Store
+	}
+	content, err := purgedContent(c.namespacedKinds(), stores)
 	if err != nil {
 		return nil, err
 	}
@@ -169,27 +206,28 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config) (map[string]re
 
 // purgedContent returns the content of Namespaces for a NamespacePurge: the stores of
 // the namespaced resources, by their names.
-func purgedContent(stores map[string]*genericregistry.Store) ([]namespacepurge.Content, error) {
+func purgedContent(kinds []tenancy.NamespacedKind, stores map[string]*genericregistry.Store) ([]namespacepurge.Content, error) {
 	var content []namespacepurge.Content
-	for _, kind := range tenancy.NamespacedKinds() {
+	for _, kind := range kinds {
 		store := stores[kind.Resource]
 		if store == nil {
 			return nil, fmt.Errorf("install namespacepurges: no store for %s", kind.GroupResource())
 		}
 		content = append(content, namespacepurge.Content{
 			Deleter:  deletecollection.Deleter{Store: store},
-			Resource: v1.SchemeGroupVersion.WithResource(kind.Resource),
-			Kind:     v1.SchemeGroupVersion.WithKind(kind.Kind),
-			First:    kind.PurgedFirst,
+			Resource: kind.GroupResource().WithVersion(version),
+			Kind:     schema.GroupVersionKind{Group: kind.Group, Version: version, Kind: kind.Kind},
+			Stage:    kind.PurgeStage,
 		})
 	}
 	return content, nil
 }
 
-// checkNamespaced rejects a namespaced resource that is not of a NamespacedKind, and
+// checkNamespaced rejects a namespaced resource that is not of a namespaced kind, and
 // one whose name is also a subresource of namespaces: the path
 // .../namespaces/NAME/status would be ambiguous.
-func checkNamespaced(resources map[string]rest.Storage) error {
+func (c *ExtraConfig) checkNamespaced(group string, resources map[string]rest.Storage) error {
+	namespaced := tenancy.GroupResources(c.namespacedKinds())
 	for name, storage := range resources {
 		scoper, ok := storage.(rest.Scoper)
 		if !ok || !scoper.NamespaceScoped() || strings.Contains(name, "/") {
@@ -199,8 +237,9 @@ func checkNamespaced(resources map[string]rest.Storage) error {
 			return fmt.Errorf("install resource %q: namespaces has a subresource of that name", name)
 		}
 		// What can't be got is not stored: namespacepurges have no keys to fence in.
-		if _, stored := storage.(rest.Getter); stored && !slices.Contains(tenancy.NamespacedResources(), tenancy.Resource(name)) {
-			return fmt.Errorf("install resource %q: it is missing in tenancy.NamespacedKinds", name)
+		gr := schema.GroupResource{Group: group, Resource: name}
+		if _, stored := storage.(rest.Getter); stored && !slices.Contains(namespaced, gr) {
+			return fmt.Errorf("install resource %q: it is missing in the namespaced kinds", gr)
 		}
 	}
 	return nil

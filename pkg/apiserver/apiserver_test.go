@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
 type storage struct{ namespaced bool }
@@ -41,12 +43,12 @@ func TestCheckNamespaced(t *testing.T) {
 		"clash":              {"status", stored{storage{true}}, "subresource of that name"},
 		"other clash":        {"finalize", stored{storage{true}}, "subresource of that name"},
 		"clash without harm": {"status", stored{storage{false}}, ""},
-		"not fenced":         {"things", stored{storage{true}}, "missing in tenancy.NamespacedKinds"},
+		"not fenced":         {"things", stored{storage{true}}, "missing in the namespaced kinds"},
 		"not stored":         {"things", storage{true}, ""},
 		"clash, not stored":  {"status", storage{true}, "subresource of that name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := checkNamespaced(map[string]rest.Storage{
+			err := (&ExtraConfig{}).checkNamespaced(tenancy.GroupName, map[string]rest.Storage{
 				"namespaces":          storage{false},
 				"namespaces/status":   storage{false},
 				"namespaces/finalize": storage{false},

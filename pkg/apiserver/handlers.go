@@ -19,17 +19,18 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/delegation"
+	"github.com/borough-io/borough/pkg/authorization/revocation"
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // handlerChain returns the handler chain of the library with ours innermost, after
 // authorization, which has to see the request unchanged.
 func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
 	chain := genericapiserver.DefaultBuildHandlerChain(c.innerHandlers(apiHandler, generic), generic)
-	if c.Standalone {
-		return withCoreNamespaces(chain)
+	if c.Standalone != nil {
+		chain = withCoreNamespaces(chain)
 	}
-	return delegation.WithRetriableErrors(chain, generic.Serializer)
+	return retriable.WithErrors(chain, generic.Serializer)
 }
 
 // innerHandlers returns our part of the chain.
@@ -41,7 +42,7 @@ func (c *ExtraConfig) innerHandlers(apiHandler http.Handler, generic *genericapi
 	handler = c.ClusterNamespaces.withFilter(handler, c.Client, generic.Serializer)
 	handler = withUnreadable(handler, c.Unreadable, generic.Authorization.Authorizer)
 	handler = withValidNamespace(handler, generic.Serializer)
-	return withValidQuery(handler, generic.Serializer)
+	return revocation.WithAttributes(withValidQuery(handler, generic.Serializer))
 }
 
 // withValidQuery answers 400 to a query that cannot be parsed. Everything behind
@@ -67,7 +68,7 @@ func withValidNamespace(next http.Handler, serializer runtime.NegotiatedSerializ
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())
 		// Of a Namespace object it is the name, which the library does check.
-		if ok && info.APIGroup == tenancy.GroupName && info.Resource != "namespaces" {
+		if ok && info.IsResourceRequest && info.Namespace != "" && info.Resource != "namespaces" {
 			if faults := content.IsPathSegmentName(info.Namespace); len(faults) > 0 {
 				err := apierrors.NewBadRequest(fmt.Sprintf("Namespace parameter invalid: %q: %s", info.Namespace, strings.Join(faults, ";")))
 				responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)

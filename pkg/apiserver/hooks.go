@@ -22,32 +22,46 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
+// work begins when the server starts to serve.
+type work struct {
+	// name is that of the check of readiness.
+	name string
+	// do returns when the server may be ready, or the context has ended.
+	do func(context.Context)
+}
+
+func (c *ExtraConfig) work() []work {
+	return []work{
+		{"tenancy-informers", func(ctx context.Context) {
+			c.Informers.Start(ctx.Done())
+			c.Informers.WaitForCacheSync(ctx.Done())
+		}},
+		{"default-namespace", func(ctx context.Context) {
+			awaitAttempt(ctx, func(attempted func()) { ensureNamespace(ctx, c.Client, metav1.NamespaceDefault, attempted) })
+		}},
+	}
+}
+
+// awaitAttempt runs work that retries until it succeeds, and waits for its first
+// attempt.
+func awaitAttempt(ctx context.Context, work func(attempted func())) {
+	done, attempted := context.WithCancel(ctx)
+	go work(attempted)
+	<-done.Done()
+}
+
 // addHooks adds the work that begins when the server starts to serve, and checks of
 // its readiness that fail until it is done. The work is done in the background,
 // because a hook that does not return is also a failed check of liveness: the kubelet
 // would restart a server that waits for etcd.
-func addHooks(server *genericapiserver.GenericAPIServer, c *ExtraConfig, resources map[string]rest.Storage) error {
+func addHooks(server *genericapiserver.GenericAPIServer, resources map[string]rest.Storage, works []work) error {
 	var stores []rest.StorageWithReadiness
 	for _, resource := range resources {
 		if store, ok := resource.(rest.StorageWithReadiness); ok {
 			stores = append(stores, store)
 		}
 	}
-	for _, work := range []struct {
-		name string
-		// do returns when the server may be ready, or the context has ended.
-		do func(context.Context)
-	}{
-		{"tenancy-informers", func(ctx context.Context) {
-			c.Informers.Start(ctx.Done())
-			c.Informers.WaitForCacheSync(ctx.Done())
-		}},
-		{"default-namespace", func(ctx context.Context) {
-			attempted, attempt := context.WithCancel(ctx)
-			go ensureNamespace(ctx, c.Client, metav1.NamespaceDefault, attempt)
-			<-attempted.Done()
-		}},
-	} {
+	for _, work := range works {
 		done := make(chan struct{})
 		err := server.AddPostStartHook("start-"+work.name, func(hook genericapiserver.PostStartHookContext) error {
 			go func() {

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
@@ -89,7 +88,7 @@ func (d limitedDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, i
 func withRequestLimits(next http.Handler, checker *requestlimits.Checker, maxBytes int64, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())
-		if !ok || info.APIGroup != tenancy.GroupName || info.Verb != "patch" {
+		if !ok || !info.IsResourceRequest || info.Verb != "patch" {
 			next.ServeHTTP(w, req)
 			return
 		}

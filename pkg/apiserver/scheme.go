@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 )
 
@@ -15,6 +16,7 @@ import (
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
+	kubernetes.Install(scheme)
 
 	// The library decodes options and encodes statuses in the version of the
 	// core group, also in a server that has no core group.

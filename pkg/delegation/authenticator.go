@@ -24,6 +24,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/borough-io/borough/pkg/await"
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // The ConfigMap in which kube-apiserver publishes how to authenticate it and its
@@ -212,13 +213,13 @@ func (a *Authenticator) Check(*http.Request) error {
 	return errors.New("the CA that authenticates kube-apiserver is not loaded yet")
 }
 
-// noteUnanswered notes for WithRetriableErrors when an authenticator fails because the
+// noteUnanswered notes for package retriable when an authenticator fails because the
 // cluster does not answer.
 func noteUnanswered(delegate authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
 		response, ok, err := delegate.AuthenticateRequest(req)
 		if err != nil && unanswered(err) {
-			noteError(req.Context(), newUnavailable("TokenReview"))
+			retriable.Note(req.Context(), newUnavailable("TokenReview"))
 		}
 		return response, ok, err
 	})

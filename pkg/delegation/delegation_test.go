@@ -34,6 +34,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // cluster answers SubjectAccessReviews in place of a kube-apiserver. The tests in
@@ -295,7 +297,7 @@ func TestTooManyReviews(t *testing.T) {
 }
 
 // What a client sees when a request cannot be authenticated or authorized.
-func TestWithRetriableErrors(t *testing.T) {
+func TestRetriableErrors(t *testing.T) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	codecs := serializer.NewCodecFactory(scheme)
@@ -327,7 +329,7 @@ func TestWithRetriableErrors(t *testing.T) {
 				return alice, tc.authn == nil, tc.authn
 			}))
 			handler = filters.WithAuthentication(handler, authn, filters.Unauthorized(codecs), nil, nil)
-			handler = WithRetriableErrors(handler, codecs)
+			handler = retriable.WithErrors(handler, codecs)
 			req := httptest.NewRequest(http.MethodGet, "/apis/g/v1/namespaces/a/pods/x", nil)
 			req = req.WithContext(request.WithRequestInfo(req.Context(), &request.RequestInfo{
 				IsResourceRequest: true, Verb: "get", APIGroup: "g", APIVersion: "v1", Resource: "pods", Namespace: "a", Name: "x",

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
-	"github.com/borough-io/borough/pkg/standalone"
+	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 )
 
 const (
@@ -224,7 +224,7 @@ func (x *examination) nodeDown(ctx context.Context, name string) (since time.Tim
 // for its Lease.
 func (x *examination) controllerRights() []right {
 	var rights []right
-	for _, rule := range standalone.ControllerRules() {
+	for _, rule := range bootstrap.ControllerRules() {
 		for _, group := range rule.APIGroups {
 			rights = append(rights, right{verbs: rule.Verbs, group: group, resources: rule.Resources})
 		}

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 	"github.com/borough-io/borough/pkg/certificates"
 )
 
@@ -20,8 +21,7 @@ const (
 	// system:masters, which may do everything.
 	AdminUser = "borough-admin"
 	// ControllerUser is the user name in the certificate of the controller.
-	// ControllerRules has its rights.
-	ControllerUser = "system:borough-controller-manager"
+	ControllerUser = bootstrap.ControllerUser
 
 	// lifetime is long, because it protects nothing: a user who can read the
 	// directory has all rights, and a server whose certificates expire stops.

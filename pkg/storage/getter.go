@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage"
@@ -32,6 +33,8 @@ type restOptionsGetter struct {
 	fence       *fence.Fence
 	content     *contentCaches
 	unreadable  *unreadable.Objects
+	awaitWrite  func(context.Context, schema.GroupResource, int64) error
+	wrapWatch   func(context.Context, watch.Interface) watch.Interface
 }
 
 var _ precondition.Checker = &restOptionsGetter{}
@@ -85,7 +88,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 			return nil, nil, fmt.Errorf("opening the storage of %s: %w", config.GroupResource, err)
 		}
 		if !cached {
-			return removingStore{interpretedStore{store}, remover}, destroy, nil
+			return removingStore{g.wrapWatches(interpretedStore{store}), remover}, destroy, nil
 		}
 		uncached := &progressRequestingStore{Interface: store}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
@@ -108,7 +111,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		}
 		g.content.add(config.GroupResource, contentCache{c, resourcePrefix, newListFunc})
 		delegator := cacher.NewCacheDelegator(c, uncached)
-		return removingStore{interpretedStore{delegator}, remover}, sync.OnceFunc(func() {
+		return removingStore{g.wrapWatches(interpretedStore{delegator}), remover}, sync.OnceFunc(func() {
 			delegator.Stop()
 			c.Stop()
 			destroy()

@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/options"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
@@ -160,6 +162,12 @@ type Config struct {
 	// Unreadable records the stored objects that cannot be read. If it is nil, they
 	// are only logged and counted.
 	Unreadable *unreadable.Objects
+	// AwaitWrite is called after each write, with the revision of etcd that it has
+	// made. The write is answered when it returns. It may be nil.
+	AwaitWrite func(ctx context.Context, resource schema.GroupResource, revision int64) error
+	// WrapWatch returns the watch that a client gets for one from storage. The context
+	// is that of the request. It may be nil.
+	WrapWatch func(ctx context.Context, watch watch.Interface) watch.Interface
 }
 
 // ApplyTo adds to the server config the RESTOptionsGetter, the health and readiness
@@ -212,6 +220,8 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		fence:       fence,
 		content:     content,
 		unreadable:  config.Unreadable,
+		awaitWrite:  config.AwaitWrite,
+		wrapWatch:   config.WrapWatch,
 	}
 	return nil
 }

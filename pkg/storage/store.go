@@ -80,6 +80,9 @@ func (g *restOptionsGetter) newStore(
 		Interface: g.fence.Wrap(config.GroupResource, client),
 		creates:   fenceResolver{g.fence, client.Client, compactor},
 	}
+	if g.awaitWrite != nil {
+		client.Kubernetes = awaitingClient{client.Kubernetes, config.GroupResource, g.awaitWrite}
+	}
 
 	versioner := storage.APIObjectVersioner{}
 	store, closeStore, err := unreadable.New(unreadable.Config{

@@ -21,12 +21,13 @@ func anonymous(t *testing.T, b *harness.Borough) harness.HTTP {
 func TestAnonymous(t *testing.T) {
 	t.Parallel()
 	client := anonymous(t, borough)
+	wantAnswer(t, client.Do(t, "GET", "/version", nil), 200)
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
 		answer := wantAnswer(t, client.Do(t, "GET", path, nil), 200)
 		wantEqual(t, path, string(answer.Body), "ok")
 	}
 	for _, path := range []string{
-		"/", "/api", "/apis", "/version", "/metrics", "/openapi/v2", "/openapi/v3", "/debug/pprof/", "/healthz/../apis",
+		"/", "/api", "/apis", "/metrics", "/openapi/v2", "/openapi/v3", "/debug/pprof/", "/healthz/../apis",
 		api, api + "/namespaces", api + "/namespaces/default", api + "/pods", "/nonsense",
 	} {
 		if answer := client.Do(t, "GET", path, nil); answer.Code != 403 {

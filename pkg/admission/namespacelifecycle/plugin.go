@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ const PluginName = "NamespaceLifecycle"
 
 // protected are the Namespaces that cannot be deleted.
 var protected = sets.New(metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic)
+
+var accessReviews = authorizationv1.Resource("localsubjectaccessreviews")
 
 // Register registers the plugin.
 func Register(plugins *admission.Plugins) {
@@ -102,6 +105,9 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	}
 	if a.GetOperation() == admission.Delete || a.GetResource().GroupResource() == tenancy.Resource("namespacepurges") {
 		return nil // the content of a terminating Namespace must be deletable
+	}
+	if a.GetResource().GroupResource() == accessReviews {
+		return nil // users may ask for their rights in any Namespace, as in Kubernetes
 	}
 	if err := boroughadmission.WaitForSync(ctx, a, p.synced); err != nil {
 		return err

@@ -9,33 +9,46 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 //
 // +k8s:deepcopy-gen=false
 type NamespacedKind struct {
-	// Kind is its name, Resource the plural in its paths.
-	Kind, Resource string
-	// PurgedFirst means that a purge deletes the other kinds only when no object of
-	// this one is left.
-	PurgedFirst bool
+	// Group is its API group, Kind its name, Resource the plural in its paths.
+	Group, Kind, Resource string
+	// PurgeStage orders a purge: it deletes objects of a stage only when no object of
+	// an earlier stage is left.
+	PurgeStage int
 }
 
-// GroupResource returns the resource with the group.
-func (k NamespacedKind) GroupResource() schema.GroupResource { return Resource(k.Resource) }
+// The stages of a purge.
+const (
+	// PurgeContainers deletes what runs. Containers run until their Pod is deleted, and
+	// may need the other content to shut down.
+	PurgeContainers = iota
+	// PurgeContent deletes all other content, except rights.
+	PurgeContent
+	// PurgeRights deletes rights in the Namespace, last: the user who has to finish a
+	// termination keeps the right to.
+	PurgeRights
+)
 
-// NamespacedKinds returns all namespaced kinds. Storage creates their objects only
-// in a Namespace that exists and is Active, and removes a Namespace only when there
-// are none; a purge deletes them in this order; the controller and the tenants have
-// rights on them.
+// GroupResource returns the resource with the group.
+func (k NamespacedKind) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
+}
+
+// NamespacedKinds returns all namespaced kinds of our group. Storage creates their
+// objects only in a Namespace that exists and is Active, and removes a Namespace only
+// when there are none; a purge deletes them in this order; the controller and the
+// tenants have rights on them. A standalone server has those of package kubernetes,
+// too.
 func NamespacedKinds() []NamespacedKind {
 	return []NamespacedKind{
-		// Containers run until their Pod is deleted, and may need the other content to
-		// shut down.
-		{Kind: "Pod", Resource: "pods", PurgedFirst: true},
-		{Kind: "LimitRange", Resource: "limitranges"},
+		{Group: GroupName, Kind: "Pod", Resource: "pods", PurgeStage: PurgeContainers},
+		{Group: GroupName, Kind: "LimitRange", Resource: "limitranges", PurgeStage: PurgeContent},
 	}
 }
 
-// NamespacedResources returns the resources of the namespaced kinds.
-func NamespacedResources() []schema.GroupResource {
+// GroupResources returns the resources of kinds.
+func GroupResources(kinds []NamespacedKind) []schema.GroupResource {
 	var resources []schema.GroupResource
-	for _, kind := range NamespacedKinds() {
+	for _, kind := range kinds {
 		resources = append(resources, kind.GroupResource())
 	}
 	return resources

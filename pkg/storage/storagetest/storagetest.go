@@ -110,7 +110,7 @@ func NewConfig(member *embedded.Server) storage.Config {
 		Scheme:     scheme,
 		Embedded:   member,
 		Namespaces: tenancy.Resource("namespaces"),
-		Namespaced: tenancy.NamespacedResources(),
+		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/standalone"
+	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 )
 
 // TestBindings checks that every binding refers to an existing role and one of
@@ -82,7 +82,7 @@ func TestEveryKind(t *testing.T) {
 			}
 		}
 		// Every user has the rights of discovery.
-		needed := slices.DeleteFunc(standalone.ControllerRules(), func(r rbacv1.PolicyRule) bool { return r.NonResourceURLs != nil })
+		needed := slices.DeleteFunc(bootstrap.ControllerRules(), func(r rbacv1.PolicyRule) bool { return r.NonResourceURLs != nil })
 		covers("borough-controller-manager", needed...)
 		for _, kind := range tenancy.NamespacedKinds() {
 			on := func(verbs ...string) rbacv1.PolicyRule {
@@ -114,7 +114,7 @@ func TestLeastPrivilege(t *testing.T) {
 		each(all, func(r *rbacv1.ClusterRole) { check(r.Name, r.Rules) })
 
 		controller := all[key("ClusterRole", "", "borough-controller-manager")].(*rbacv1.ClusterRole)
-		if ok, beyond := validation.Covers(standalone.ControllerRules(), controller.Rules); !ok {
+		if ok, beyond := validation.Covers(bootstrap.ControllerRules(), controller.Rules); !ok {
 			t.Errorf("the controller has more rights than it needs: %v", beyond)
 		}
 		for _, name := range []string{"borough-view", "borough-edit"} {

@@ -285,7 +285,7 @@ func (s *storm) compareServers(t *testing.T) {
 	slices.Sort(want)
 	for i := range s.servers {
 		var got []string
-		for _, gr := range append(tenancy.NamespacedResources(), tenancy.Resource("namespaces")) {
+		for _, gr := range append(tenancy.GroupResources(tenancy.NamespacedKinds()), tenancy.Resource("namespaces")) {
 			resource := gr.Resource
 			body, err := s.clients[i][0].Get().Resource(resource).Do(t.Context()).Raw()
 			if err != nil {

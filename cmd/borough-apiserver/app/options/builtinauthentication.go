@@ -66,14 +66,14 @@ func (o *BuiltInAuthenticationOptions) validateInCluster() (errs []error) {
 
 // applyBuiltInAuthentication makes the server authenticate by certificates of the CA,
 // and as the options say.
-func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.RecommendedConfig, clientCA dynamiccertificates.CAContentProvider) error {
+func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.RecommendedConfig, clientCA dynamiccertificates.CAContentProvider) (standalone.Authentication, error) {
 	flags := o.BuiltInAuthentication
 	anonymous := apiserverapi.AnonymousAuthConfig{Enabled: flags.Anonymous}
 	var tokens []authenticator.Token
 	if flags.TokenFile != "" {
 		file, err := authentication.ReadTokenFile(flags.TokenFile)
 		if err != nil {
-			return fmt.Errorf("--token-auth-file: %w", err)
+			return standalone.Authentication{}, fmt.Errorf("--token-auth-file: %w", err)
 		}
 		tokens = append(tokens, file)
 	}
@@ -84,20 +84,21 @@ func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.Recommend
 		}
 		file, err := authentication.ReadConfigFile(flags.ConfigFile, egress, generic.APIServerID)
 		if err != nil {
-			return fmt.Errorf("--authentication-config: %w", err)
+			return standalone.Authentication{}, fmt.Errorf("--authentication-config: %w", err)
 		}
 		if configured := file.Anonymous(); configured != nil {
 			if flags.anonymousSet {
-				return errors.New("--anonymous-auth and the field anonymous in the file of --authentication-config cannot be used together")
+				return standalone.Authentication{}, errors.New("--anonymous-auth and the field anonymous in the file of --authentication-config cannot be used together")
 			}
 			anonymous = *configured
 		}
 		err = generic.AddPostStartHook("authentication-config", func(hook genericapiserver.PostStartHookContext) error { return file.Start(hook) })
 		if err != nil {
-			return err
+			return standalone.Authentication{}, err
 		}
 		tokens = append(tokens, file)
 	}
-	generic.Authentication.Authenticator = standalone.NewAuthentication(clientCA, anonymous, tokens...).Request
-	return nil
+	users := standalone.NewAuthentication(clientCA, anonymous, tokens...)
+	generic.Authentication.Authenticator = users.Request
+	return users, nil
 }

@@ -47,7 +47,7 @@ func TestBuiltInAuthenticationFails(t *testing.T) {
 				Anonymous: true, anonymousSet: tc.anonymousSet, TokenFile: file("tokens", tc.tokens), ConfigFile: file("config", tc.config),
 			}
 			generic := genericapiserver.NewRecommendedConfig(o.codecs)
-			err := o.applyBuiltInAuthentication(generic, anyCA{})
+			_, err := o.applyBuiltInAuthentication(generic, anyCA{})
 			if tc.want == "" {
 				if err != nil || generic.Authentication.Authenticator == nil {
 					t.Errorf("got %v, want an authenticator", err)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/component-base/tracing"
 
 	"github.com/borough-io/borough/pkg/admission"
@@ -41,6 +42,18 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	generic.AuditBackend, generic.AuditPolicyRuleEvaluator = deps.auditBackend, deps.auditPolicy
 
 	unread := unreadable.NewObjects()
+	storageConfig := storage.Config{
+		Scheme:     o.scheme,
+		Embedded:   deps.etcd,
+		Namespaces: tenancy.Resource("namespaces"),
+		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
+		Unreadable: unread,
+	}
+	var standalone *apiserver.StandaloneConfig
+	if o.Standalone {
+		standalone = newStandaloneConfig()
+		addStandalone(&storageConfig, standalone)
+	}
 	for _, step := range []struct {
 		name  string
 		apply func() error
@@ -48,19 +61,11 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		{"server", func() error { return o.Server.ApplyTo(&generic.Config) }},
 		{"egress selector", func() error { return o.EgressSelector.ApplyTo(&generic.Config) }},
 		{"tracing", func() error { return o.Traces.ApplyTo(generic.EgressSelector, &generic.Config) }},
-		{"storage", func() error {
-			return o.Storage.ApplyTo(&generic.Config, storage.Config{
-				Scheme:     o.scheme,
-				Embedded:   deps.etcd,
-				Namespaces: tenancy.Resource("namespaces"),
-				Namespaced: tenancy.NamespacedResources(),
-				Unreadable: unread,
-			})
-		}},
+		{"storage", func() error { return o.Storage.ApplyTo(&generic.Config, storageConfig) }},
 		{"serving", func() error { return deps.applyServing(&generic.Config) }},
 		{"authentication and authorization", func() error {
 			if o.Standalone {
-				return o.applyStandalone(generic, deps.pki)
+				return o.applyStandalone(generic, deps.pki, standalone)
 			}
 			return o.applyInCluster(generic)
 		}},
@@ -77,6 +82,11 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the loopback client: %w", err)
 	}
+	if standalone != nil {
+		if standalone.Client, err = rbacclient.NewForConfig(generic.LoopbackClientConfig); err != nil {
+			return nil, fmt.Errorf("create the loopback client for RBAC: %w", err)
+		}
+	}
 	informers := externalversions.NewSharedInformerFactory(client, 0)
 	if err := o.applyAdmission(generic, client, informers, unread); err != nil {
 		return nil, err
@@ -87,7 +97,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		Extra: apiserver.ExtraConfig{
 			Scheme:            o.scheme,
 			Codecs:            o.codecs,
-			Standalone:        o.Standalone,
+			Standalone:        standalone,
 			ClusterNamespaces: o.Cluster.Namespaces,
 			Client:            client,
 			Informers:         informers,

@@ -4,17 +4,25 @@
 package options
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/watch"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
+	"github.com/borough-io/borough/pkg/apis/kubernetes"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apiserver"
+	"github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/authorization/revocation"
 	"github.com/borough-io/borough/pkg/standalone"
+	"github.com/borough-io/borough/pkg/storage"
 )
 
 // standaloneWatchGrace is how long the server waits for watches to close when it
@@ -49,8 +57,8 @@ func (o *Options) validateStandalone() []error {
 }
 
 // applyStandalone configures authentication by client certificates and
-// authorization by the built-in policy.
-func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, pki *standalone.PKI) error {
+// authorization by the policy.
+func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, pki *standalone.PKI, config *apiserver.StandaloneConfig) error {
 	clientCA, err := dynamiccertificates.NewDynamicCAContentFromFile("standalone-ca", pki.CAFile())
 	if err != nil {
 		return fmt.Errorf("read the CA: %w", err)
@@ -66,11 +74,30 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 	if err := generic.Authentication.ApplyClientCert(trusted, generic.SecureServing); err != nil {
 		return err
 	}
-	if err := o.applyBuiltInAuthentication(generic, trusted); err != nil {
+	users, err := o.applyBuiltInAuthentication(generic, trusted)
+	if err != nil {
 		return err
 	}
-	generic.Authorization.Authorizer, err = standalone.NewAuthorizer(o.Authorization.AlwaysAllowPaths)
+	config.Tokens = users.Tokens
+	generic.Authorization.Authorizer, err = standalone.NewAuthorizer(o.Authorization.AlwaysAllowPaths, config.Policy)
 	return err
+}
+
+// newStandaloneConfig returns what the server has instead of a cluster, except for
+// the client.
+func newStandaloneConfig() *apiserver.StandaloneConfig {
+	index := rbac.NewIndex()
+	return &apiserver.StandaloneConfig{Index: index, Policy: rbac.NewAuthorizer(index)}
+}
+
+// addStandalone makes the policy part of storage: it is content, a write to it is in
+// force when it is answered, and it ends watches.
+func addStandalone(config *storage.Config, s *apiserver.StandaloneConfig) {
+	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
+	config.AwaitWrite = s.Index.AwaitWrite
+	config.WrapWatch = func(ctx context.Context, w watch.Interface) watch.Interface {
+		return revocation.Watch(ctx, w, s.Policy)
+	}
 }
 
 // localHost returns the address of the server in the kubeconfigs.

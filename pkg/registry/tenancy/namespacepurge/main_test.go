@@ -71,11 +71,12 @@ func newPurger(t *testing.T, member *embedded.Server, change ...func(*storage.Op
 			{
 				Deleter:  deletecollection.Deleter{Store: p.Pods.Store, PageSize: 2},
 				Resource: v1.SchemeGroupVersion.WithResource("pods"), Kind: v1.SchemeGroupVersion.WithKind("Pod"),
-				First: true,
+				Stage: tenancy.PurgeContainers,
 			},
 			{
 				Deleter:  deletecollection.Deleter{Store: p.LimitRanges.Store, PageSize: 2},
 				Resource: v1.SchemeGroupVersion.WithResource("limitranges"), Kind: v1.SchemeGroupVersion.WithKind("LimitRange"),
+				Stage: tenancy.PurgeContent,
 			},
 		},
 	})

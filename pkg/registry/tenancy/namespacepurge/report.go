@@ -88,8 +88,6 @@ func (r *result) held(obj metav1.Object) {
 	r.purged.Objects = objects[:min(len(objects), maxObjects)]
 }
 
-func (r *result) anyHeld() bool { return r.get().Held > 0 }
-
 func (r *result) get() tenancy.PurgedResource {
 	r.mu.Lock()
 	defer r.mu.Unlock()

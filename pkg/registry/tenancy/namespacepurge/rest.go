@@ -48,9 +48,9 @@ type Content struct {
 	deletecollection.Deleter
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
-	// First means that an ordinary purge continues with the next resource only if
-	// no object of this one is left.
-	First bool
+	// Stage is when an ordinary purge deletes the objects: only when no object of an
+	// earlier stage is left. The content of a purge is in order of the stages.
+	Stage int
 }
 
 // Finalizer removes empty Namespaces.
@@ -204,12 +204,17 @@ func (r *REST) finalize(ctx context.Context, report *report, options *metav1.Cre
 }
 
 // purge deletes the content, resource by resource. A resource whose objects may
-// not all be deleted does not stop those that follow, unless it is first; the
-// error is returned at the end.
+// not all be deleted does not stop the others of its stage; the error is returned at
+// the end.
 func (r *REST) purge(ctx context.Context, report *report, options *metav1.CreateOptions) error {
 	var refused error
 	for i := range r.Content {
 		content := &r.Content[i]
+		if i > 0 && content.Stage > r.Content[i-1].Stage {
+			if _, held := report.total(); refused != nil || held > 0 && !report.force {
+				break
+			}
+		}
 		deleter := &deleter{
 			Content:      content,
 			namespaces:   r.Namespaces,
@@ -220,14 +225,11 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 			result:       report.add(content.Resource.GroupResource()),
 		}
 		err := deleter.run(ctx)
-		if err != nil && (content.First || !deletecollection.IsRefused(err)) {
+		if err != nil && !deletecollection.IsRefused(err) {
 			return err
 		}
 		if refused == nil {
 			refused = err
-		}
-		if content.First && !report.force && deleter.result.anyHeld() {
-			break
 		}
 	}
 	return refused

@@ -1,0 +1,93 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubernetes puts the API groups of Kubernetes that a standalone server
+// serves into a scheme, with the types of k8s.io/api: RBAC and the reviews of
+// authentication and authorization. In a cluster, kube-apiserver serves them.
+package kubernetes
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// Install registers the groups with their defaults. The types of v1 are the internal
+// types, too: each group has one version, so nothing has to be converted. It panics
+// when the scheme already holds something else under these names.
+func Install(scheme *runtime.Scheme) {
+	for _, group := range []struct {
+		version schema.GroupVersion
+		types   []runtime.Object
+	}{
+		{rbacv1.SchemeGroupVersion, []runtime.Object{
+			&rbacv1.Role{}, &rbacv1.RoleList{},
+			&rbacv1.RoleBinding{}, &rbacv1.RoleBindingList{},
+			&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleList{},
+			&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBindingList{},
+		}},
+		{authorizationv1.SchemeGroupVersion, []runtime.Object{
+			&authorizationv1.SelfSubjectRulesReview{},
+			&authorizationv1.SelfSubjectAccessReview{},
+			&authorizationv1.SubjectAccessReview{},
+			&authorizationv1.LocalSubjectAccessReview{},
+		}},
+		{authenticationv1.SchemeGroupVersion, []runtime.Object{
+			&authenticationv1.TokenReview{},
+			&authenticationv1.SelfSubjectReview{},
+		}},
+	} {
+		scheme.AddKnownTypes(group.version, group.types...)
+		scheme.AddKnownTypes(schema.GroupVersion{Group: group.version.Group, Version: runtime.APIVersionInternal}, group.types...)
+		metav1.AddToGroupVersion(scheme, group.version)
+		utilruntime.Must(scheme.SetVersionPriority(group.version))
+	}
+	addDefaults(scheme)
+}
+
+// addDefaults registers the defaults of pkg/apis/rbac/v1 in Kubernetes: the group of
+// a role reference, and that of a user or a group as a subject.
+func addDefaults(scheme *runtime.Scheme) {
+	scheme.AddTypeDefaultingFunc(&rbacv1.RoleBinding{}, func(obj any) {
+		setBindingDefaults(obj.(*rbacv1.RoleBinding))
+	})
+	scheme.AddTypeDefaultingFunc(&rbacv1.RoleBindingList{}, func(obj any) {
+		items := obj.(*rbacv1.RoleBindingList).Items
+		for i := range items {
+			setBindingDefaults(&items[i])
+		}
+	})
+	scheme.AddTypeDefaultingFunc(&rbacv1.ClusterRoleBinding{}, func(obj any) {
+		setClusterBindingDefaults(obj.(*rbacv1.ClusterRoleBinding))
+	})
+	scheme.AddTypeDefaultingFunc(&rbacv1.ClusterRoleBindingList{}, func(obj any) {
+		items := obj.(*rbacv1.ClusterRoleBindingList).Items
+		for i := range items {
+			setClusterBindingDefaults(&items[i])
+		}
+	})
+}
+
+func setBindingDefaults(binding *rbacv1.RoleBinding) {
+	setDefaults(&binding.RoleRef, binding.Subjects)
+}
+
+func setClusterBindingDefaults(binding *rbacv1.ClusterRoleBinding) {
+	setDefaults(&binding.RoleRef, binding.Subjects)
+}
+
+func setDefaults(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	if ref.APIGroup == "" {
+		ref.APIGroup = rbacv1.GroupName
+	}
+	for i := range subjects {
+		s := &subjects[i]
+		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
+			s.APIGroup = rbacv1.GroupName
+		}
+	}
+}

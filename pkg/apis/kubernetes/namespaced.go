@@ -1,0 +1,19 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// NamespacedKinds returns the namespaced kinds of the groups. What is true of
+// tenancy.NamespacedKinds is true of them on a standalone server.
+func NamespacedKinds() []tenancy.NamespacedKind {
+	return []tenancy.NamespacedKind{
+		{Group: rbacv1.GroupName, Kind: "RoleBinding", Resource: "rolebindings", PurgeStage: tenancy.PurgeRights},
+		{Group: rbacv1.GroupName, Kind: "Role", Resource: "roles", PurgeStage: tenancy.PurgeRights},
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package validation validates the objects of rbac.authorization.k8s.io by the rules,
+// and with the messages, of pkg/apis/rbac/validation in Kubernetes.
+package validation
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// validateName allows all names that can be part of a path.
+func validateName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+
+func validateMeta(meta *metav1.ObjectMeta, namespaced bool) field.ErrorList {
+	return apimachineryvalidation.ValidateObjectMeta(meta, namespaced, validateName, field.NewPath("metadata"))
+}
+
+func validateMetaUpdate(meta, old *metav1.ObjectMeta) field.ErrorList {
+	return apimachineryvalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
+}
+
+// ValidateRole validates a new Role.
+func ValidateRole(role *rbacv1.Role) field.ErrorList {
+	return append(validateMeta(&role.ObjectMeta, true), validateRules(role.Rules, true)...)
+}
+
+// ValidateRoleUpdate validates an update of a Role.
+func ValidateRoleUpdate(role, old *rbacv1.Role) field.ErrorList {
+	return append(ValidateRole(role), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...)
+}
+
+// ValidateClusterRole validates a new ClusterRole.
+func ValidateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
+	return validateClusterRole(role, metav1validation.LabelSelectorValidationOptions{})
+}
+
+// ValidateClusterRoleUpdate validates an update of a ClusterRole. Label selectors may
+// have values that are not valid if the old ones have such values.
+func ValidateClusterRoleUpdate(role, old *rbacv1.ClusterRole) field.ErrorList {
+	var options metav1validation.LabelSelectorValidationOptions
+	options.AllowInvalidLabelValueInSelector = len(validateAggregation(old.AggregationRule, options)) > 0
+	return append(validateClusterRole(role, options), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...)
+}
+
+func validateClusterRole(role *rbacv1.ClusterRole, options metav1validation.LabelSelectorValidationOptions) field.ErrorList {
+	errs := validateMeta(&role.ObjectMeta, false)
+	errs = append(errs, validateRules(role.Rules, false)...)
+	return append(errs, validateAggregation(role.AggregationRule, options)...)
+}
+
+func validateAggregation(rule *rbacv1.AggregationRule, options metav1validation.LabelSelectorValidationOptions) field.ErrorList {
+	if rule == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	path := field.NewPath("aggregationRule", "clusterRoleSelectors")
+	if len(rule.ClusterRoleSelectors) == 0 {
+		errs = append(errs, field.Required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+	}
+	for i := range rule.ClusterRoleSelectors {
+		selector := &rule.ClusterRoleSelectors[i]
+		errs = append(errs, metav1validation.ValidateLabelSelector(selector, options, path.Index(i))...)
+		if parsed, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+			errs = append(errs, field.Invalid(path.Index(i), parsed, "invalid label selector."))
+		}
+	}
+	return errs
+}
+
+func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
+	var errs field.ErrorList
+	for i := range rules {
+		errs = append(errs, validateRule(&rules[i], namespaced, field.NewPath("rules").Index(i))...)
+	}
+	return errs
+}
+
+func validateRule(rule *rbacv1.PolicyRule, namespaced bool, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(rule.Verbs) == 0 {
+		errs = append(errs, field.Required(path.Child("verbs"), "verbs must contain at least one value"))
+	}
+	if len(rule.NonResourceURLs) > 0 {
+		urls := path.Child("nonResourceURLs")
+		if namespaced {
+			errs = append(errs, field.Invalid(urls, rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+		}
+		if len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0 {
+			errs = append(errs, field.Invalid(urls, rule.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+		}
+		return errs
+	}
+	if len(rule.APIGroups) == 0 {
+		errs = append(errs, field.Required(path.Child("apiGroups"), "resource rules must supply at least one api group"))
+	}
+	if len(rule.Resources) == 0 {
+		errs = append(errs, field.Required(path.Child("resources"), "resource rules must supply at least one resource"))
+	}
+	return errs
+}

@@ -1,0 +1,74 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+
+	"github.com/borough-io/borough/pkg/authorization/bootstrap"
+	policy "github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/registry/authentication"
+	"github.com/borough-io/borough/pkg/registry/authorization"
+	"github.com/borough-io/borough/pkg/registry/rbac"
+)
+
+// StandaloneConfig is what a server serves that in a cluster kube-apiserver does:
+// rights, and reviews of them and of users.
+type StandaloneConfig struct {
+	// Index is the policy, which the server keeps up to date.
+	Index *policy.Index
+	// Policy decides by Index. It is one of the authorizers of the generic
+	// configuration.
+	Policy *policy.Authorizer
+	// Client is a client of this server with all rights.
+	Client rbacclient.RbacV1Interface
+
+	// Tokens authenticates the tokens of TokenReviews. It may be nil.
+	Tokens authenticator.Token
+	// APIAudiences are the audiences of TokenReviews that name none.
+	APIAudiences authenticator.Audiences
+}
+
+// install serves the groups of Kubernetes.
+func (s *StandaloneConfig) install(server *genericapiserver.GenericAPIServer, c *ExtraConfig, rights rbac.Storage) error {
+	for _, group := range []struct {
+		name      string
+		resources map[string]rest.Storage
+	}{
+		{rbacv1.GroupName, map[string]rest.Storage{
+			"roles":               rights.Roles,
+			"rolebindings":        rights.RoleBindings,
+			"clusterroles":        rights.ClusterRoles,
+			"clusterrolebindings": rights.ClusterRoleBindings,
+		}},
+		{authorizationv1.GroupName, authorization.NewStorage(server.Authorizer, s.Policy)},
+		{authenticationv1.GroupName, authentication.NewStorage(s.Tokens, s.APIAudiences)},
+	} {
+		if err := c.installGroup(server, group.name, group.resources); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *StandaloneConfig) work() []work {
+	return []work{
+		{"rbac-index", func(ctx context.Context) {
+			go s.Index.Run(ctx, s.Client)
+			_ = s.Index.AwaitSync(ctx)
+		}},
+		{"rbac-policy", func(ctx context.Context) {
+			awaitAttempt(ctx, func(attempted func()) { bootstrap.Reconcile(ctx, s.Client, attempted) })
+			awaitAttempt(ctx, func(attempted func()) { bootstrap.WriteAggregated(ctx, s.Index, s.Client, attempted) })
+		}},
+	}
+}

@@ -1,0 +1,80 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/component-helpers/auth/rbac/reconciliation"
+	"k8s.io/klog/v2"
+)
+
+// Reconcile creates the ClusterRoles and ClusterRoleBindings, and adds what those that
+// exist lack, unless their annotation rbac.authorization.kubernetes.io/autoupdate is
+// false. It retries until it succeeds or the context ends. It calls attempted after
+// the first attempt: an object that a user has left in the way must not keep a server
+// from becoming ready.
+func Reconcile(ctx context.Context, client rbacclient.RbacV1Interface, attempted func()) {
+	defer attempted()
+	delay := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 5 * time.Second}.DelayFunc()
+	_ = delay.Until(ctx, true, false, func(ctx context.Context) (bool, error) {
+		err := reconcile(ctx, client)
+		if err != nil {
+			klog.FromContext(ctx).Info("Failed to reconcile the policy, will retry", "reason", err)
+		}
+		attempted()
+		return err == nil, nil
+	})
+}
+
+func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
+	for _, role := range ClusterRoles() {
+		options := reconciliation.ReconcileRoleOptions{
+			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
+			Client:  reconciliation.ClusterRoleModifier{Client: client.ClusterRoles()},
+			Confirm: true,
+		}
+		err := retryRaces(func() error {
+			result, err := options.Run()
+			if err == nil && result.Operation != reconciliation.ReconcileNone {
+				klog.FromContext(ctx).V(2).Info("Reconciled a cluster role", "name", role.Name, "operation", result.Operation, "protected", result.Protected, "rules", result.MissingRules)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("reconcile the cluster role %s: %w", role.Name, err)
+		}
+	}
+	for _, binding := range ClusterRoleBindings() {
+		options := reconciliation.ReconcileRoleBindingOptions{
+			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding},
+			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.ClusterRoleBindings()},
+			Confirm:     true,
+		}
+		err := retryRaces(func() error {
+			result, err := options.Run()
+			if err == nil && result.Operation != reconciliation.ReconcileNone {
+				klog.FromContext(ctx).V(2).Info("Reconciled a cluster role binding", "name", binding.Name, "operation", result.Operation, "protected", result.Protected, "subjects", result.MissingSubjects)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("reconcile the cluster role binding %s: %w", binding.Name, err)
+		}
+	}
+	return nil
+}
+
+// retryRaces retries while another server reconciles the same objects.
+func retryRaces(f func() error) error {
+	return retry.OnError(retry.DefaultBackoff, func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	}, f)
+}

@@ -1,0 +1,61 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// ConfirmHeld returns nil if the user of the request holds all rights of the rules,
+// in the namespace of the request. Otherwise it returns an error with those that the
+// user lacks.
+func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule) error {
+	u, ok := request.UserFrom(ctx)
+	if !ok {
+		return errors.New("no user on context")
+	}
+	held, missingRoles, err := z.rulesFor(ctx, u, request.NamespaceValue(ctx))
+	if err != nil {
+		return err
+	}
+	covered, missing := validation.Covers(held, rules)
+	if covered {
+		return nil
+	}
+	var lines []string
+	for _, rule := range mergeVerbs(missing) {
+		lines = append(lines, describeRule(rule))
+	}
+	slices.Sort(lines)
+	message := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+		u.GetName(), u.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
+	if len(missingRoles) > 0 {
+		message += fmt.Sprintf("; resolution errors: [%v]", missingRoles.aggregate("s"))
+	}
+	return errors.New(message)
+}
+
+// ConfirmRoleHeld returns nil if the user of the request holds all rights of a role
+// that a binding in the namespace of the request refers to. It returns NotFound if
+// there is no such role.
+func (z *Authorizer) ConfirmRoleHeld(ctx context.Context, ref rbacv1.RoleRef) error {
+	if err := z.awaitSync(ctx); err != nil {
+		return err
+	}
+	z.index.mu.RLock()
+	rules, found := z.index.rules(ref, request.NamespaceValue(ctx))
+	z.index.mu.RUnlock()
+	if !found {
+		return newNoRole(ref, "s")
+	}
+	return z.ConfirmHeld(ctx, rules)
+}

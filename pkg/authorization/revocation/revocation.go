@@ -1,0 +1,173 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package revocation ends watches when the right to them is gone. A request is
+// authorized when it begins, and a watch continues until the client ends it.
+package revocation
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// interval is the shortest time between two decisions about the same watch, so that
+// many changes of the policy do not cost many decisions each.
+const interval = 100 * time.Millisecond
+
+// Policy is what decides about watches.
+type Policy interface {
+	authorizer.UnconditionalAuthorizer
+	// Changed returns a channel that is closed when decisions may have changed.
+	Changed() <-chan struct{}
+}
+
+type attributesKey struct{}
+
+// WithAttributes keeps the attributes by which a watch was authorized for Watch. It
+// has to be the first handler behind authorization, before the request is changed.
+func WithAttributes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, ok := request.RequestInfoFrom(req.Context())
+		if ok && info.IsResourceRequest && info.Verb == "watch" {
+			attributes, err := filters.GetAuthorizerAttributes(req.Context())
+			// Members of the privileged group have all rights, always.
+			if err == nil && attributes.GetUser() != nil && !slices.Contains(attributes.GetUser().GetGroups(), user.SystemPrivilegedGroup) {
+				req = req.WithContext(context.WithValue(req.Context(), attributesKey{}, attributes))
+			}
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// Watch returns the watch that a client gets: the same, until the policy no longer
+// allows it. Then it has an event of type ERROR with a Forbidden status, and ends. A
+// watch whose context has no attributes is returned as it is.
+func Watch(ctx context.Context, w watch.Interface, policy Policy) watch.Interface {
+	attributes, ok := ctx.Value(attributesKey{}).(authorizer.Attributes)
+	if !ok {
+		return w
+	}
+	r := &revocable{
+		inner:      w,
+		policy:     policy,
+		attributes: attributes,
+		events:     make(chan watch.Event),
+		stopped:    make(chan struct{}),
+	}
+	go r.run(ctx)
+	return r
+}
+
+// revocable is a watch that ends when the right to it is gone.
+type revocable struct {
+	inner      watch.Interface
+	policy     Policy
+	attributes authorizer.Attributes
+	events     chan watch.Event
+	stopped    chan struct{} // closed by Stop
+}
+
+// ResultChan implements watch.Interface.
+func (r *revocable) ResultChan() <-chan watch.Event { return r.events }
+
+// Stop implements watch.Interface. It may be called more than once, from one goroutine.
+func (r *revocable) Stop() {
+	select {
+	case <-r.stopped:
+	default:
+		close(r.stopped)
+	}
+}
+
+// run sends events until one of both sides ends the watch. No event is sent after a
+// change of the policy was seen and before it was decided upon.
+func (r *revocable) run(ctx context.Context) {
+	defer close(r.events)
+	defer r.inner.Stop()
+	// The policy may have changed between the authorization of the request and now.
+	var changed <-chan struct{} = closed
+	var next time.Time // when the policy may be asked again
+	var event watch.Event
+	var out chan<- watch.Event // nil while there is no event to send
+	for {
+		in := r.inner.ResultChan()
+		if out != nil {
+			in = nil
+		}
+		select {
+		case <-changed:
+			changed = r.policy.Changed()
+			if !r.pause(ctx, &next) {
+				return
+			}
+			if status := r.revoked(ctx); status != nil {
+				select {
+				case r.events <- watch.Event{Type: watch.Error, Object: status}:
+				case <-r.stopped:
+				case <-ctx.Done():
+				}
+				return
+			}
+			continue
+		default:
+		}
+		var ok bool
+		select {
+		case <-changed:
+		case event, ok = <-in:
+			if !ok {
+				return
+			}
+			out = r.events
+		case out <- event:
+			out = nil
+		case <-r.stopped:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// pause waits until the policy may be asked again, and reports whether the watch
+// continues.
+func (r *revocable) pause(ctx context.Context, next *time.Time) bool {
+	timer := time.NewTimer(time.Until(*next))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.stopped:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	*next = time.Now().Add(interval)
+	return true
+}
+
+// revoked returns the status of a request that the policy does not allow, or nil. A
+// policy that cannot decide revokes nothing.
+func (r *revocable) revoked(ctx context.Context) *metav1.Status {
+	decision, reason, err := r.policy.Authorize(ctx, r.attributes)
+	if decision == authorizer.DecisionAllow || err != nil {
+		return nil
+	}
+	status := responsewriters.ForbiddenStatusError(r.attributes, reason).Status()
+	return &status
+}
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

@@ -1,0 +1,168 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+)
+
+// Rights are what users hold.
+type Rights interface {
+	// ConfirmHeld returns an error that names the rights of the rules that the user
+	// of the request does not hold in the namespace of the request.
+	ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule) error
+	// ConfirmRoleHeld does the same for the rules of a role. It returns NotFound if
+	// there is no such role.
+	ConfirmRoleHeld(ctx context.Context, ref rbacv1.RoleRef) error
+}
+
+// escalation prevents users from granting rights that they do not hold, by the rules
+// of pkg/registry/rbac in Kubernetes. The verb escalate on a role and the verb bind on
+// the role of a binding lift that.
+type escalation struct {
+	authorizer authorizer.UnconditionalAuthorizer
+	rights     Rights
+}
+
+// fullAuthority is what it takes to aggregate rules, because they can be any.
+var fullAuthority = []rbacv1.PolicyRule{
+	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+}
+
+func (e escalation) confirmRole(ctx context.Context, obj, old runtime.Object) error {
+	role := obj.(*rbacv1.Role)
+	if isPrivileged(ctx) || e.mayEscalate(ctx) || changesForGarbageCollectionOnly(obj, old) {
+		return nil
+	}
+	if err := e.rights.ConfirmHeld(ctx, role.Rules); err != nil {
+		return apierrors.NewForbidden(resource("roles"), role.Name, err)
+	}
+	return nil
+}
+
+func (e escalation) confirmClusterRole(ctx context.Context, obj, old runtime.Object) error {
+	role := obj.(*rbacv1.ClusterRole)
+	if isPrivileged(ctx) || e.mayEscalate(ctx) || changesForGarbageCollectionOnly(obj, old) {
+		return nil
+	}
+	if err := e.rights.ConfirmHeld(ctx, role.Rules); err != nil {
+		return apierrors.NewForbidden(resource("clusterroles"), role.Name, err)
+	}
+	oldRole, _ := old.(*rbacv1.ClusterRole)
+	if aggregates(role) || aggregates(oldRole) {
+		if e.rights.ConfirmHeld(ctx, fullAuthority) != nil {
+			return apierrors.NewForbidden(resource("clusterroles"), role.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
+		}
+	}
+	return nil
+}
+
+func aggregates(role *rbacv1.ClusterRole) bool {
+	return role != nil && role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
+}
+
+func (e escalation) confirmRoleBinding(ctx context.Context, obj, old runtime.Object) error {
+	binding := obj.(*rbacv1.RoleBinding)
+	if isPrivileged(ctx) {
+		return nil
+	}
+	namespace, ok := request.NamespaceFrom(ctx)
+	if !ok {
+		return apierrors.NewBadRequest("namespace is required")
+	}
+	return e.confirmBinding(ctx, "rolebindings", binding.Name, namespace, binding.RoleRef, changesForGarbageCollectionOnly(obj, old))
+}
+
+func (e escalation) confirmClusterRoleBinding(ctx context.Context, obj, old runtime.Object) error {
+	binding := obj.(*rbacv1.ClusterRoleBinding)
+	if isPrivileged(ctx) {
+		return nil
+	}
+	return e.confirmBinding(ctx, "clusterrolebindings", binding.Name, "", binding.RoleRef, changesForGarbageCollectionOnly(obj, old))
+}
+
+func (e escalation) confirmBinding(ctx context.Context, kind, name, namespace string, ref rbacv1.RoleRef, harmless bool) error {
+	if harmless || e.mayBind(ctx, ref, namespace) {
+		return nil
+	}
+	err := e.rights.ConfirmRoleHeld(ctx, ref)
+	if err == nil || apierrors.ReasonForError(err) != "" {
+		return err
+	}
+	return apierrors.NewForbidden(resource(kind), name, err)
+}
+
+// isPrivileged reports whether the user may do everything, regardless of the policy.
+func isPrivileged(ctx context.Context) bool {
+	u, ok := request.UserFrom(ctx)
+	return ok && slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
+}
+
+// mayEscalate reports whether the user may escalate the role of the request.
+func (e escalation) mayEscalate(ctx context.Context) bool {
+	info, ok := request.RequestInfoFrom(ctx)
+	// A role can be written only by a request for it.
+	if !ok || !info.IsResourceRequest || info.APIGroup != rbacv1.GroupName || info.Resource != "roles" && info.Resource != "clusterroles" {
+		return false
+	}
+	return e.allowed(ctx, authorizer.AttributesRecord{
+		Verb: "escalate", APIGroup: info.APIGroup, Resource: info.Resource, Name: info.Name, Namespace: info.Namespace,
+	})
+}
+
+// mayBind reports whether the user may bind the role in the namespace, or everywhere if
+// there is none.
+func (e escalation) mayBind(ctx context.Context, ref rbacv1.RoleRef, namespace string) bool {
+	resource := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[ref.Kind]
+	return resource != "" && e.allowed(ctx, authorizer.AttributesRecord{
+		Verb: "bind", APIGroup: ref.APIGroup, Resource: resource, Name: ref.Name, Namespace: namespace,
+	})
+}
+
+func (e escalation) allowed(ctx context.Context, attributes authorizer.AttributesRecord) bool {
+	u, ok := request.UserFrom(ctx)
+	if !ok {
+		return false
+	}
+	attributes.User, attributes.APIVersion, attributes.ResourceRequest = u, "*", true
+	decision, _, err := e.authorizer.Authorize(ctx, attributes)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to authorize", "user", u.GetName(), "verb", attributes.Verb, "resource", attributes.Resource, "name", attributes.Name)
+	}
+	return decision == authorizer.DecisionAllow
+}
+
+// changesForGarbageCollectionOnly reports whether an update changes only finalizers and
+// owner references, with which a garbage collector deletes the object.
+func changesForGarbageCollectionOnly(obj, old runtime.Object) bool {
+	if old == nil {
+		return false
+	}
+	updated, err := meta.Accessor(obj.DeepCopyObject())
+	if err != nil {
+		return false
+	}
+	stored, err := meta.Accessor(old)
+	if err != nil {
+		return false
+	}
+	updated.SetOwnerReferences(stored.GetOwnerReferences())
+	updated.SetFinalizers(stored.GetFinalizers())
+	updated.SetSelfLink(stored.GetSelfLink())
+	updated.SetManagedFields(stored.GetManagedFields())
+	return equality.Semantic.DeepEqual(updated, stored)
+}

@@ -1,0 +1,132 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rbac serves the kinds of rbac.authorization.k8s.io. No user can grant rights
+// through them that the user does not hold.
+package rbac
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/borough-io/borough/pkg/apis/rbac/validation"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/errorlimit"
+	"github.com/borough-io/borough/pkg/registry/objectinfo"
+)
+
+// Storage serves the four kinds.
+type Storage struct {
+	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings *REST
+}
+
+// NewStorage returns the storage. It asks the authorizer who may escalate and bind,
+// and the holder which rights users have.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer, rights Rights) (_ Storage, err error) {
+	var s Storage
+	escalation := escalation{authz, rights}
+	for _, kind := range []struct {
+		storage            **REST
+		resource, singular string
+		object, list       func() runtime.Object
+		strategy           writeStrategy
+		tables             rest.TableConvertor
+		confirm            confirmFunc
+	}{
+		{
+			&s.Roles, "roles", "role",
+			func() runtime.Object { return &rbacv1.Role{} }, func() runtime.Object { return &rbacv1.RoleList{} },
+			strategy[*rbacv1.Role]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, true, validation.ValidateRole, validation.ValidateRoleUpdate},
+			rest.NewDefaultTableConvertor(resource("roles")),
+			escalation.confirmRole,
+		},
+		{
+			&s.RoleBindings, "rolebindings", "rolebinding",
+			func() runtime.Object { return &rbacv1.RoleBinding{} }, func() runtime.Object { return &rbacv1.RoleBindingList{} },
+			strategy[*rbacv1.RoleBinding]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, true, validation.ValidateRoleBinding, validation.ValidateRoleBindingUpdate},
+			newBindingTable(func(b *rbacv1.RoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
+			escalation.confirmRoleBinding,
+		},
+		{
+			&s.ClusterRoles, "clusterroles", "clusterrole",
+			func() runtime.Object { return &rbacv1.ClusterRole{} }, func() runtime.Object { return &rbacv1.ClusterRoleList{} },
+			strategy[*rbacv1.ClusterRole]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, false, validation.ValidateClusterRole, validation.ValidateClusterRoleUpdate},
+			rest.NewDefaultTableConvertor(resource("clusterroles")),
+			escalation.confirmClusterRole,
+		},
+		{
+			&s.ClusterRoleBindings, "clusterrolebindings", "clusterrolebinding",
+			func() runtime.Object { return &rbacv1.ClusterRoleBinding{} }, func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} },
+			strategy[*rbacv1.ClusterRoleBinding]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, false, validation.ValidateClusterRoleBinding, validation.ValidateClusterRoleBindingUpdate},
+			newBindingTable(func(b *rbacv1.ClusterRoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
+			escalation.confirmClusterRoleBinding,
+		},
+	} {
+		store := &genericregistry.Store{
+			NewFunc:                   kind.object,
+			NewListFunc:               kind.list,
+			DefaultQualifiedResource:  resource(kind.resource),
+			SingularQualifiedResource: resource(kind.singular),
+			CreateStrategy:            kind.strategy,
+			UpdateStrategy:            kind.strategy,
+			DeleteStrategy:            kind.strategy,
+			TableConvertor:            kind.tables,
+		}
+		if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
+			return Storage{}, fmt.Errorf("complete the store of %s: %w", kind.resource, err)
+		}
+		*kind.storage = &REST{Store: store, collection: deletecollection.Deleter{Store: store}, confirm: kind.confirm}
+	}
+	return s, nil
+}
+
+func resource(name string) schema.GroupResource {
+	return schema.GroupResource{Group: rbacv1.GroupName, Resource: name}
+}
+
+// REST serves one kind.
+type REST struct {
+	*genericregistry.Store
+	collection deletecollection.Deleter
+	confirm    confirmFunc
+}
+
+// confirmFunc returns an error unless the user of the request may write the object.
+// Without an old object it is created.
+type confirmFunc func(ctx context.Context, obj, old runtime.Object) error
+
+var _ rest.StandardStorage = &REST{}
+
+// Create creates an object. It returns Forbidden if it grants rights that the user
+// does not hold.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	if err := r.confirm(ctx, obj, nil); err != nil {
+		return nil, err
+	}
+	return r.Store.Create(ctx, obj, createValidation, options)
+}
+
+// Update changes an object, or creates it. It returns Forbidden if it grants rights
+// that the user does not hold.
+func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	confirmed := rest.WrapUpdatedObjectInfo(objectinfo.BadRequestOnInvalidPatch(objInfo), func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
+		return obj, r.confirm(ctx, obj, old)
+	})
+	return r.Store.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// DeleteCollection deletes the objects that the list options select.
+func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
+}
