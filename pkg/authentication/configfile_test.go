@@ -145,49 +145,48 @@ func TestConfigFileReload(t *testing.T) {
 // TestConfigFileIsReplaced changes the file in the ways in which editors and
 // Kubernetes do.
 func TestConfigFileIsReplaced(t *testing.T) {
-	for name, replace := range map[string]func(t *testing.T, path, content string){
-		"renamed": write,
-		"written in place": func(t *testing.T, path, content string) {
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	put := func(t *testing.T, path, content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, replace := range map[string]func(t *testing.T, file started, content string){
+		"renamed":          func(t *testing.T, file started, content string) { write(t, file.path, content) },
+		"written in place": func(t *testing.T, file started, content string) { put(t, file.path, content) },
+		"removed and created": func(t *testing.T, file started, content string) {
+			if err := os.Rename(file.path, file.path+"~"); err != nil {
 				t.Fatal(err)
 			}
+			file.awaitLog(t, failed, 1)
+			put(t, file.path, content)
 		},
-		"removed and created": func(t *testing.T, path, content string) {
-			if err := os.Rename(path, path+"~"); err != nil {
-				t.Fatal(err)
+		"a volume": func(t *testing.T, file started, content string) {
+			link := func(target, path string) {
+				t.Helper()
+				if err := os.Symlink(target, path+".new"); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(path+".new", path); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"a volume": func(t *testing.T, path, content string) {
-			dir := filepath.Dir(path)
-			for _, version := range []string{"..1", "..2"} {
+			dir, name := filepath.Split(file.path)
+			for version, content := range map[string]string{"..1": header, "..2": content} {
 				if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(dir, version, filepath.Base(path)), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				link := func(target, name string) {
-					if err := os.Symlink(target, name+".new"); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.Rename(name+".new", name); err != nil {
-						t.Fatal(err)
-					}
-				}
-				link(version, filepath.Join(dir, "..data"))
-				if version == "..1" {
-					link(filepath.Join("..data", filepath.Base(path)), path)
-				}
+				put(t, filepath.Join(dir, version, name), content)
 			}
+			link("..1", filepath.Join(dir, "..data"))
+			link(filepath.Join("..data", name), file.path)
+			link("..2", filepath.Join(dir, "..data"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first := tokenissuer.New(t)
 			file := start(t, header)
-			replace(t, file.path, of(first))
+			replace(t, file, of(first))
 			file.await(t, first.Token(t, nil), "alice")
 		})
 	}

@@ -33,12 +33,12 @@ type Authentication struct {
 func NewAuthentication(clientCA dynamiccertificates.CAContentProvider, anonymousAuth apiserverapi.AnonymousAuthConfig, tokens ...authenticator.Token) Authentication {
 	token := authenticator.WrapAudienceAgnosticToken(nil, tokenunion.New(tokens...))
 	token = group.NewTokenGroupAdder(token, []string{user.AllAuthenticated})
-	certificate := x509.NewDynamic(clientCA.VerifyOptions, x509.CommonNameUserConversion)
-	request := group.NewAuthenticatedGroupAdder(union.New(
+	certificate := group.NewAuthenticatedGroupAdder(x509.NewDynamic(clientCA.VerifyOptions, x509.CommonNameUserConversion))
+	request := union.New(
 		newCachingAuthenticator(certificate, clientCA, clock.RealClock{}),
 		bearertoken.New(token),
 		websocket.NewProtocolAuthenticator(token),
-	))
+	)
 	if anonymousAuth.Enabled {
 		request = union.NewFailOnError(request, anonymous.NewAuthenticator(anonymousAuth.Conditions))
 	}

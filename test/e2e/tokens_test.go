@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -145,6 +146,9 @@ func TestIssuers(t *testing.T) {
 		return ""
 	})
 	wantEqual(t, "failed reloads", reloads("failure"), "")
+
+	wantContains(t, string(b.HTTP(t).Do(t, "GET", "/metrics", nil).Body),
+		fmt.Sprintf(`,hash="sha256:%x"} 1`, sha256.Sum256([]byte(issuers(first, second)))))
 
 	replaceFile(t, file, issuers(first, second)+"surprise: true\n")
 	poll.Eventually(t, func() string {
