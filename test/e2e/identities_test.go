@@ -59,19 +59,26 @@ func kubectlFor(t *testing.T, kubeconfig string) *harness.Kubectl {
 func TestIssuedKubeconfig(t *testing.T) {
 	t.Parallel()
 	alice := kubectlFor(t, issue(t, borough, "--user=alice", "--group=team-a"))
-	wantContains(t, alice.Fails(t, "get", "--raw", api+"/namespaces"), "Forbidden", `User "alice" cannot list resource "namespaces"`)
+	wantContains(t, alice.Fails(t, "get", "ns"), "Forbidden", `User "alice" cannot list resource "namespaces"`)
 	wantEqual(t, "/readyz", alice.Run(t, "get", "--raw", "/readyz"), "ok")
+
+	ns := newNamespace(t, borough)
+	borough.Kubectl(t, "create", "rolebinding", "alice", "-n", ns, "--clusterrole=edit", "--user=alice")
+	wantContains(t, alice.RunWith(t, podManifest, "create", "-n", ns, "-f", "-"), "created")
 
 	root := kubectlFor(t, issue(t, borough, "--user=root", "--group=team-a", "--group=system:masters", "--allow-system-masters"))
 	wantContains(t, root.Run(t, "get", "--raw", api+"/namespaces/default"), `"kind":"Namespace"`)
 }
 
 // TestServiceAccountStandIn checks that a certificate can have the name and the groups
-// of a service account, as docs/authentication.md shows.
+// of a service account, as docs/authentication.md shows, and has its rights.
 func TestServiceAccountStandIn(t *testing.T) {
 	t.Parallel()
+	ns := newNamespace(t, borough)
 	builder := kubectlFor(t, issue(t, borough, documented(t, "program")...))
-	wantContains(t, builder.Fails(t, "get", "--raw", api+"/namespaces"), `User "system:serviceaccount:team-a:builder" cannot list resource`)
+	wantContains(t, builder.Fails(t, "get", "po", "-n", ns), `User "system:serviceaccount:team-a:builder" cannot list resource`)
+	borough.Kubectl(t, "create", "rolebinding", "builder", "-n", ns, "--clusterrole=view", "--serviceaccount=team-a:builder")
+	wantEqual(t, "Pods", builder.Run(t, "get", "po", "-n", ns, "-o", "name"), "")
 }
 
 // TestCertificateExpires checks that the server rejects a certificate that has expired,

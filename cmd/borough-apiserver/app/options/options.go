@@ -115,7 +115,7 @@ func New() *Options {
 func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs := sets.FlagSet("borough")
 	fs.BoolVar(&o.Standalone, "standalone", o.Standalone, ""+
-		"Run without a cluster: create certificates, authenticate users by client certificates and by tokens, authorize them by a built-in policy, "+
+		"Run without a cluster: create certificates, authenticate users by client certificates and by tokens, authorize them by RBAC, "+
 		"and write kubeconfigs for the admin and the controller into --data-dir.")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, ""+
 		"Directory for the files of the server: the embedded etcd, which runs unless --etcd-servers is set, "+
