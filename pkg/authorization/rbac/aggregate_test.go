@@ -1,0 +1,103 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// labelled sets labels, each "true".
+func labelled(role *rbacv1.ClusterRole, labels ...string) *rbacv1.ClusterRole {
+	role.Labels = map[string]string{}
+	for _, l := range labels {
+		role.Labels[l] = "true"
+	}
+	return role
+}
+
+// aggregating returns a role that aggregates the roles with the labels.
+func aggregating(name string, labels ...string) *rbacv1.ClusterRole {
+	role := newClusterRole(name)
+	role.UID = "uid"
+	role.AggregationRule = &rbacv1.AggregationRule{}
+	for _, l := range labels {
+		role.AggregationRule.ClusterRoleSelectors = append(role.AggregationRule.ClusterRoleSelectors, metav1.LabelSelector{MatchLabels: map[string]string{l: "true"}})
+	}
+	return role
+}
+
+// rulesOf returns the verbs of the rules of a ClusterRole.
+func rulesOf(x *Index, name string) string {
+	rules, _ := x.rules(rbacv1.RoleRef{Kind: "ClusterRole", Name: name}, "")
+	var verbs []string
+	for _, r := range rules {
+		verbs = append(verbs, strings.Join(r.Verbs, ","))
+	}
+	return strings.Join(verbs, " ")
+}
+
+func TestAggregation(t *testing.T) {
+	stale := aggregating("view", "to-view")
+	stale.Rules = []rbacv1.PolicyRule{rule("forgotten core pods")}
+	x := newIndex(t,
+		aggregating("admin", "to-admin"),
+		labelled(aggregating("edit", "to-edit"), "to-admin"),
+		labelled(stale, "to-edit"),
+		labelled(newClusterRole("v2", "get core pods", "list core pods"), "to-view"),
+		labelled(newClusterRole("v1", "list core pods"), "to-view"),
+		labelled(newClusterRole("e", "update core pods"), "to-edit"),
+		newClusterRole("other", "delete core pods"),
+		// A cycle, of which one role aggregates itself.
+		labelled(aggregating("x", "to-x", "to-all"), "to-y", "to-x"),
+		labelled(aggregating("y", "to-y"), "to-x"),
+		labelled(newClusterRole("leaf", "watch core pods"), "to-y"),
+		aggregating("empty", "to-empty"),
+	)
+	check := func(when string, want map[string]string) {
+		t.Helper()
+		for name, rules := range want {
+			if got := rulesOf(x, name); got != rules {
+				t.Errorf("%s: %s has the rules %q, want %q", when, name, got, rules)
+			}
+		}
+	}
+	check("at first", map[string]string{
+		"view": "list get", "edit": "update list get", "admin": "update list get", "x": "watch", "y": "watch", "empty": "",
+	})
+	outdated := map[string]bool{}
+	for _, role := range x.Outdated() {
+		outdated[role.Name] = true
+		if role.UID != "uid" {
+			t.Errorf("%s has the UID %q", role.Name, role.UID)
+		}
+	}
+	if fmt.Sprint(outdated) != "map[admin:true edit:true view:true x:true y:true]" {
+		t.Errorf("outdated: %v", outdated)
+	}
+
+	change(t, x, 2, labelled(newClusterRole("v2", "get core pods"), "to-view"), false)
+	change(t, x, 3, labelled(newClusterRole("other", "delete core pods"), "to-edit"), false)
+	check("after changes", map[string]string{"view": "list get", "edit": "update delete list get", "admin": "update delete list get"})
+	change(t, x, 4, newClusterRole("v1"), true)
+	change(t, x, 5, labelled(newClusterRole("leaf", "watch core pods")), false)
+	check("after a deletion", map[string]string{"view": "get", "admin": "update delete get", "x": "", "y": ""})
+	change(t, x, 6, aggregating("edit", "to-view"), false) // no longer aggregated itself
+	check("after another rule", map[string]string{"edit": "get", "admin": ""})
+	written := aggregating("edit", "to-view")
+	written.Rules = []rbacv1.PolicyRule{rule("get core pods")}
+	change(t, x, 7, written, false)
+	for _, role := range x.Outdated() {
+		if role.Name == "edit" {
+			t.Error("edit is outdated after its rules were written")
+		}
+	}
+	plain := newClusterRole("edit", "create core pods")
+	change(t, x, 8, plain, false)
+	check("without a rule", map[string]string{"edit": "create"})
+}

@@ -1,0 +1,305 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// newIndex returns an index that has read the objects.
+func newIndex(t testing.TB, objects ...any) *Index {
+	t.Helper()
+	var lists [resources][]any
+	for _, obj := range objects {
+		r := resourceOf(obj)
+		lists[r] = append(lists[r], obj)
+	}
+	x := NewIndex()
+	for r := range resources {
+		if err := (feed{x, r}).Replace(lists[r], "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return x
+}
+
+func resourceOf(obj any) resource {
+	switch obj.(type) {
+	case *rbacv1.Role:
+		return roles
+	case *rbacv1.RoleBinding:
+		return roleBindings
+	case *rbacv1.ClusterRole:
+		return clusterRoles
+	case *rbacv1.ClusterRoleBinding:
+		return clusterRoleBindings
+	}
+	panic(fmt.Sprintf("no resource for %T", obj))
+}
+
+// change makes the index follow an event at a revision.
+func change(t testing.TB, x *Index, revision int, obj metav1.Object, deleted bool) {
+	t.Helper()
+	obj.SetResourceVersion(fmt.Sprint(revision))
+	if err := (feed{x, resourceOf(obj)}).update(obj, deleted); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: "1"}
+}
+
+// rule parses "VERBS GROUPS RESOURCES [NAMES]", or "VERBS PATHS" for paths. Each is a
+// list with commas; the core group is "core".
+func rule(text string) rbacv1.PolicyRule {
+	var fields [][]string
+	for _, f := range strings.Fields(text) {
+		list := strings.Split(f, ",")
+		for i := range list {
+			list[i] = strings.TrimPrefix(list[i], "core")
+		}
+		fields = append(fields, list)
+	}
+	r := rbacv1.PolicyRule{Verbs: fields[0]}
+	if len(fields) == 2 {
+		r.NonResourceURLs = fields[1]
+		return r
+	}
+	r.APIGroups, r.Resources = fields[1], fields[2]
+	if len(fields) > 3 {
+		r.ResourceNames = fields[3]
+	}
+	return r
+}
+
+func newRole(namespace, name string, rules ...string) *rbacv1.Role {
+	role := &rbacv1.Role{ObjectMeta: named(namespace, name)}
+	for _, text := range rules {
+		role.Rules = append(role.Rules, rule(text))
+	}
+	return role
+}
+
+func newClusterRole(name string, rules ...string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: named("", name), Rules: newRole("", "", rules...).Rules}
+}
+
+// subjects parses KIND:NAME, and ServiceAccount:NAMESPACE/NAME.
+func subjects(texts ...string) []rbacv1.Subject {
+	var list []rbacv1.Subject
+	for _, text := range texts {
+		kind, name, _ := strings.Cut(text, ":")
+		s := rbacv1.Subject{Kind: kind, Name: name}
+		if namespace, name, ok := strings.Cut(name, "/"); ok && kind == rbacv1.ServiceAccountKind {
+			s.Namespace, s.Name = namespace, name
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func bind(namespace, name, kind, role string, to ...string) metav1.Object {
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
+	if namespace == "" {
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: named("", name), RoleRef: ref, Subjects: subjects(to...)}
+	}
+	return &rbacv1.RoleBinding{ObjectMeta: named(namespace, name), RoleRef: ref, Subjects: subjects(to...)}
+}
+
+// ask parses "USER[,GROUP...] VERB GROUP RESOURCE[/SUBRESOURCE] NAMESPACE NAME", with -
+// for none, or "USER VERB PATH".
+func ask(text string) authorizer.AttributesRecord {
+	f := strings.Fields(strings.ReplaceAll(text, " -", " "+"\x00"))
+	for i := range f {
+		f[i] = strings.TrimPrefix(f[i], "\x00")
+	}
+	names := strings.Split(f[0], ",")
+	a := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: names[0], Groups: names[1:]}, Verb: f[1]}
+	if len(f) == 3 {
+		a.Path = f[2]
+		return a
+	}
+	a.ResourceRequest = true
+	a.APIGroup = strings.TrimPrefix(f[2], "core")
+	a.Resource, a.Subresource, _ = strings.Cut(f[3], "/")
+	a.Namespace, a.Name = f[4], f[5]
+	return a
+}
+
+func TestAuthorize(t *testing.T) {
+	x := newIndex(t,
+		newRole("a", "pods", "get,list core pods", "update core pods/status one"),
+		newRole("b", "pods", "* core pods"),
+		newClusterRole("read", "get,list,watch * *", "get /metrics,/livez/*"),
+		newClusterRole("status", "get * */status"),
+		bind("a", "alice", "Role", "pods", "User:alice", "Group:team"),
+		bind("a", "robot", "ClusterRole", "read", "ServiceAccount:robot"),
+		bind("a", "far", "ClusterRole", "read", "ServiceAccount:c/robot"),
+		bind("a", "typo", "Role", "pod", "User:bob"),
+		bind("a", "typo2", "ClusterRole", "nothing", "User:bob"),
+		bind("", "auditors", "ClusterRole", "read", "Group:auditors", "User:eve"),
+		bind("", "status", "ClusterRole", "status", "User:carl", "User:carl"),
+		bind("", "account", "ClusterRole", "read", "ServiceAccount:robot"), // of no namespace
+	)
+	z := NewAuthorizer(x)
+	for question, want := range map[string]string{
+		"alice get core pods a p":                    `RBAC: allowed by RoleBinding "alice/a" of Role "pods" to User "alice"`,
+		"zoe,team list core pods a -":                `RBAC: allowed by RoleBinding "alice/a" of Role "pods" to Group "team"`,
+		"alice get core pods b p":                    "",
+		"alice get core pods - -":                    "",
+		"alice delete core pods a p":                 "",
+		"alice get apps pods a p":                    "",
+		"alice get core pods/log a p":                "",
+		"alice update core pods/status a one":        `RBAC: allowed by RoleBinding "alice/a" of Role "pods" to User "alice"`,
+		"alice update core pods/status a two":        "",
+		"alice update core pods/status a -":          "",
+		"team get core pods a p":                     "", // a user is not a group
+		"x,alice get core pods a p":                  "",
+		"system:serviceaccount:a:robot get x y a z":  `RBAC: allowed by RoleBinding "robot/a" of ClusterRole "read" to ServiceAccount "robot/a"`,
+		"system:serviceaccount:c:robot get x y a z":  `RBAC: allowed by RoleBinding "far/a" of ClusterRole "read" to ServiceAccount "robot/c"`,
+		"system:serviceaccount:b:robot get x y a z":  "",
+		"system:serviceaccount:a:robot get x y - z":  "",
+		"system:serviceaccount:a:robot get /metrics": "",
+		"eve get x y/z any n":                        `RBAC: allowed by ClusterRoleBinding "auditors" of ClusterRole "read" to User "eve"`,
+		"x,auditors get /metrics":                    `RBAC: allowed by ClusterRoleBinding "auditors" of ClusterRole "read" to Group "auditors"`,
+		"eve get /livez/ping":                        `RBAC: allowed by ClusterRoleBinding "auditors" of ClusterRole "read" to User "eve"`,
+		"eve get /livez":                             "",
+		"eve post /metrics":                          "",
+		"carl get core pods/status a p":              `RBAC: allowed by ClusterRoleBinding "status" of ClusterRole "status" to User "carl"`,
+		"carl get core pods a p":                     "",
+		"carl get core pods/other-status a p":        "",
+		"bob get core pods a p":                      `RBAC: [role.rbac.authorization.k8s.io "pod" not found, clusterrole.rbac.authorization.k8s.io "nothing" not found]`,
+		"bob get core pods b p":                      "",
+		"system:serviceaccount::robot get x y any n": "",
+		"system:anonymous,system:unauth get x y a z": "",
+	} {
+		decision, reason, err := z.Authorize(t.Context(), ask(question))
+		if err != nil || reason != want || (decision == authorizer.DecisionAllow) != strings.Contains(want, "allowed by") {
+			t.Errorf("%s: got %v, %q, %v; want %q", question, decision, reason, err, want)
+		}
+	}
+}
+
+func TestRulesFor(t *testing.T) {
+	x := newIndex(t,
+		newClusterRole("read", "get core pods", "get /metrics"),
+		newRole("a", "write", "update core pods"),
+		bind("", "z", "ClusterRole", "read", "User:alice"),
+		bind("a", "b", "Role", "write", "Group:team", "User:alice"),
+		bind("a", "a", "Role", "absent", "Group:team"),
+	)
+	resources, paths, incomplete, err := NewAuthorizer(x).RulesFor(t.Context(), &user.DefaultInfo{Name: "alice", Groups: []string{"team"}}, "a")
+	var got []string
+	for _, r := range resources {
+		got = append(got, fmt.Sprint(r.GetVerbs(), r.GetResources()))
+	}
+	for _, r := range paths {
+		got = append(got, fmt.Sprint(r.GetVerbs(), r.GetNonResourceURLs()))
+	}
+	if s := strings.Join(got, " "); s != "[get] [pods] [update] [pods] [get] [/metrics]" || incomplete {
+		t.Errorf("got %s, incomplete %v", s, incomplete)
+	}
+	if err == nil || err.Error() != `role.rbac.authorization.k8s.io "absent" not found` {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestConfirmHeld(t *testing.T) {
+	x := newIndex(t,
+		newRole("a", "pods", "get,list core pods"),
+		newRole("a", "both", "get,list,watch,delete core pods", "get core limits"),
+		bind("a", "alice", "Role", "pods", "User:alice"),
+		bind("a", "absent", "Role", "absent", "User:bob"),
+	)
+	z := NewAuthorizer(x)
+	as := func(name string) context.Context {
+		ctx := request.WithUser(request.WithNamespace(t.Context(), "a"), &user.DefaultInfo{Name: name, Groups: []string{"g"}})
+		return ctx
+	}
+	if err := z.ConfirmRoleHeld(as("alice"), rbacv1.RoleRef{Kind: "Role", Name: "pods"}); err != nil {
+		t.Errorf("a role that is held: %v", err)
+	}
+	const prefix = "user %q (groups=[\"g\"]) is attempting to grant RBAC permissions not currently held:\n"
+	for name, want := range map[string]string{
+		"alice": fmt.Sprintf(prefix, "alice") + `{APIGroups:[""], Resources:["limits"], Verbs:["get"]}` + "\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}`,
+		"bob": fmt.Sprintf(prefix, "bob") + `{APIGroups:[""], Resources:["limits"], Verbs:["get"]}` + "\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list" "watch" "delete"]}` +
+			`; resolution errors: [roles.rbac.authorization.k8s.io "absent" not found]`,
+	} {
+		if err := z.ConfirmRoleHeld(as(name), rbacv1.RoleRef{Kind: "Role", Name: "both"}); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v\nwant %s", name, err, want)
+		}
+	}
+	if err := z.ConfirmRoleHeld(as("alice"), rbacv1.RoleRef{Kind: "ClusterRole", Name: "x"}); !apierrors.IsNotFound(err) {
+		t.Errorf("a role that does not exist: %v", err)
+	}
+}
+
+// TestNotSynced checks that without a policy nothing is allowed and nothing denied.
+func TestNotSynced(t *testing.T) {
+	x := NewIndex()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	z := NewAuthorizer(x)
+	for r := range resources {
+		decision, _, err := z.Authorize(ctx, ask("alice get core pods a p"))
+		if decision != authorizer.DecisionNoOpinion || !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), r.groupResource().Resource) {
+			t.Errorf("before the %s are read: %v, %v", r.groupResource(), decision, err)
+		}
+		if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != retryAfter {
+			t.Errorf("the error has no Retry-After: %v", err)
+		}
+		if _, _, incomplete, err := z.RulesFor(ctx, &user.DefaultInfo{Name: "alice"}, "a"); err == nil || !incomplete {
+			t.Errorf("rules, before the %s are read: incomplete %v, %v", r.groupResource(), incomplete, err)
+		}
+		if err := (feed{x, r}).Replace(nil, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if decision, _, err := z.Authorize(ctx, ask("alice get core pods a p")); decision != authorizer.DecisionNoOpinion || err != nil {
+		t.Errorf("with the policy: %v, %v", decision, err)
+	}
+}
+
+// TestAwaitWrite checks that a write is in force only with the event of its revision.
+func TestAwaitWrite(t *testing.T) {
+	x := newIndex(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := x.AwaitWrite(ended, roles.groupResource(), 5); err == nil {
+		t.Error("a write that the index does not have is in force")
+	}
+	if err := x.AwaitWrite(ended, rbacv1.Resource("others"), 5); err != nil {
+		t.Errorf("a write to another resource: %v", err)
+	}
+	done := make(chan error)
+	go func() { done <- x.AwaitWrite(t.Context(), roles.groupResource(), 5) }()
+	change(t, x, 6, bind("a", "x", "Role", "r", "User:u"), false) // of another resource
+	change(t, x, 4, newRole("a", "r"), false)
+	select {
+	case err := <-done:
+		t.Fatalf("in force before its event: %v", err)
+	default:
+	}
+	change(t, x, 5, newRole("a", "r"), true)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := (feed{x, roles}).Bookmark("9"); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.AwaitWrite(ended, roles.groupResource(), 9); err != nil {
+		t.Errorf("after a bookmark: %v", err)
+	}
+}

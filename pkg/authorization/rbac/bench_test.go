@@ -1,0 +1,59 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// policy returns 100 ClusterRoles and one RoleBinding in each of some Namespaces.
+func policy(namespaces int) []any {
+	var objects []any
+	for i := range 100 {
+		objects = append(objects, newClusterRole(fmt.Sprintf("role-%d", i), "get,list,watch core pods,limitranges", "create,update,patch,delete core pods"))
+	}
+	for i := range namespaces {
+		objects = append(objects, bind(fmt.Sprintf("namespace-%d", i), "tenants", "ClusterRole", fmt.Sprintf("role-%d", i%100), fmt.Sprintf("User:user-%d", i), fmt.Sprintf("Group:team-%d", i)))
+	}
+	return objects
+}
+
+func BenchmarkAuthorize(b *testing.B) {
+	for _, namespaces := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("namespaces=%d", namespaces), func(b *testing.B) {
+			z := NewAuthorizer(newIndex(b, policy(namespaces)...))
+			a := authorizer.AttributesRecord{
+				User: &user.DefaultInfo{Name: "user-7", Groups: []string{"a", "b", "team-7", "system:authenticated"}},
+				Verb: "create", Resource: "pods", Namespace: "namespace-7", ResourceRequest: true,
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if decision, _, err := z.Authorize(b.Context(), a); decision != authorizer.DecisionAllow || err != nil {
+					b.Fatal(decision, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMemory reports the live heap of an index for each of 10,000 bindings.
+func BenchmarkMemory(b *testing.B) {
+	live := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	for b.Loop() {
+		before := live()
+		x := newIndex(b, policy(10_000)...)
+		b.ReportMetric(float64(live()-before)/10_000, "B/binding")
+		runtime.KeepAlive(x)
+	}
+}

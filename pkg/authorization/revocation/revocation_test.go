@@ -1,0 +1,168 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package revocation
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/borough-io/borough/test/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// policy allows everything until it is revoked.
+type policy struct {
+	mu       sync.Mutex
+	changed  chan struct{}
+	decision authorizer.Decision
+	err      error
+	asked    []authorizer.Attributes
+}
+
+func newPolicy() *policy {
+	return &policy{changed: make(chan struct{}), decision: authorizer.DecisionAllow}
+}
+
+func (p *policy) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, a)
+	return p.decision, "", p.err
+}
+
+func (p *policy) Changed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
+}
+
+func (p *policy) change(decision authorizer.Decision, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.decision, p.err = decision, err
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// start returns the watch that a user gets of a request, and that from storage.
+func start(ctx context.Context, p *policy, u user.Info, info *request.RequestInfo) (watch.Interface, *watch.FakeWatcher) {
+	inner := watch.NewFake()
+	var outer watch.Interface
+	handler := WithAttributes(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { outer = Watch(req.Context(), inner, p) }))
+	ctx = request.WithUser(request.WithRequestInfo(ctx, info), u)
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+	return outer, inner
+}
+
+var (
+	alice = &user.DefaultInfo{Name: "alice"}
+	pods  = &request.RequestInfo{IsResourceRequest: true, Verb: "watch", Resource: "pods", Namespace: "a"}
+)
+
+func TestRevoke(t *testing.T) {
+	p := newPolicy()
+	outer, inner := start(t.Context(), p, alice, pods)
+	defer outer.Stop()
+	inner.Add(&metav1.Status{Message: "1"})
+	if event := <-outer.ResultChan(); event.Type != watch.Added || event.Object.(*metav1.Status).Message != "1" {
+		t.Fatalf("got %v", event)
+	}
+	// Changes that do not concern the watch, and a policy that cannot decide.
+	p.change(authorizer.DecisionAllow, nil)
+	p.change(authorizer.DecisionNoOpinion, errors.New("not ready"))
+	inner.Add(&metav1.Status{Message: "2"})
+	if event := <-outer.ResultChan(); event.Type != watch.Added {
+		t.Fatalf("got %v", event)
+	}
+	p.change(authorizer.DecisionNoOpinion, nil)
+	event := <-outer.ResultChan()
+	status, ok := event.Object.(*metav1.Status)
+	if event.Type != watch.Error || !ok || status.Code != http.StatusForbidden || !strings.Contains(status.Message, `User "alice" cannot watch resource "pods"`) {
+		t.Fatalf("got %v", event)
+	}
+	if event, open := <-outer.ResultChan(); open {
+		t.Errorf("after the revocation: %v", event)
+	}
+	if a := p.asked[0]; a.GetVerb() != "watch" || a.GetNamespace() != "a" || a.GetUser() != alice {
+		t.Errorf("asked about %+v", a)
+	}
+}
+
+// TestNothingAfterRevocation revokes while an event waits for the client.
+func TestNothingAfterRevocation(t *testing.T) {
+	p := newPolicy()
+	outer, inner := start(t.Context(), p, alice, pods)
+	defer outer.Stop()
+	inner.Add(&metav1.Status{Message: "pending"}) // returns when it was taken
+	p.change(authorizer.DecisionNoOpinion, nil)
+	for event := range outer.ResultChan() {
+		if event.Type != watch.Error {
+			t.Errorf("got %v", event)
+		}
+	}
+}
+
+// TestRevokedBefore revokes between the authorization of the request and its watch.
+func TestRevokedBefore(t *testing.T) {
+	p := newPolicy()
+	p.change(authorizer.DecisionNoOpinion, nil)
+	outer, _ := start(t.Context(), p, alice, pods)
+	defer outer.Stop()
+	if event := <-outer.ResultChan(); event.Type != watch.Error {
+		t.Errorf("got %v", event)
+	}
+}
+
+func TestEnds(t *testing.T) {
+	for name, end := range map[string]func(cancel context.CancelFunc, outer watch.Interface, inner *watch.FakeWatcher){
+		"by the client":  func(_ context.CancelFunc, outer watch.Interface, _ *watch.FakeWatcher) { outer.Stop(); outer.Stop() },
+		"by the storage": func(_ context.CancelFunc, _ watch.Interface, inner *watch.FakeWatcher) { inner.Stop() },
+		"by the context": func(cancel context.CancelFunc, _ watch.Interface, _ *watch.FakeWatcher) { cancel() },
+		"with a slow client": func(_ context.CancelFunc, outer watch.Interface, inner *watch.FakeWatcher) {
+			inner.Add(&metav1.Status{})
+			outer.Stop()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			outer, inner := start(ctx, newPolicy(), alice, pods)
+			end(cancel, outer, inner)
+			for range outer.ResultChan() { // until it is closed
+			}
+			if !inner.IsStopped() {
+				t.Error("the watch of the storage continues")
+			}
+		})
+	}
+}
+
+func TestUnlimited(t *testing.T) {
+	for name, tc := range map[string]struct {
+		user user.Info
+		info *request.RequestInfo
+	}{
+		"system:masters": {&user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}, pods},
+		"not a watch":    {alice, &request.RequestInfo{IsResourceRequest: true, Verb: "list", Resource: "pods"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			outer, inner := start(t.Context(), newPolicy(), tc.user, tc.info)
+			if outer != watch.Interface(inner) {
+				t.Error("the watch is wrapped")
+			}
+		})
+	}
+}
