@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds the image of each binary and prints its name and digest, which is the same
-# for all builds of a commit. The image has the name of the binary and the tag $TAG
-# (default: latest). It is pushed to $REGISTRY if that is set, with the credentials of
-# `docker login`, and otherwise written to bin/images or the given directory, as an
-# archive for `docker load`. $ARCH is the architecture of the nodes (default: that of
-# this machine).
+# for all builds of a commit in complete clones, with the same release of Go. The image
+# has the name of the binary and the tag $TAG (default: latest). It is pushed to
+# $REGISTRY if that is set, with the credentials of `docker login`, and otherwise
+# written to bin/images or the given directory, as an archive for `docker load`. $ARCH
+# is the architecture of the nodes (default: that of this machine).
 set -o errexit -o nounset -o pipefail
 out=$(realpath -m "${1:-$(dirname "${BASH_SOURCE[0]}")/../bin/images}")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
