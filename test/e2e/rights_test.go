@@ -267,6 +267,39 @@ func TestRightsOfTerminatingNamespace(t *testing.T) {
 	}
 }
 
+// TestHeldRights checks that what waits for the finalizer of a RoleBinding is named,
+// and ends with it.
+func TestHeldRights(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	bindings, namespaces := rights(t, borough).RoleBindings(ns), borough.Client(t).TenancyV1().Namespaces()
+	held := newRoleBinding("held", "ClusterRole", "view", "alice")
+	held.Finalizers = []string{"example.com/audit"}
+	if _, err := bindings.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := namespaces.Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	named := func() string {
+		output := borough.Kubectl(t, "get", "ns", ns)
+		if !strings.Contains(output, "rolebindings.rbac.authorization.k8s.io/held (finalizer example.com/audit)") {
+			return output
+		}
+		return ""
+	}
+	poll.Eventually(t, named)
+	// Another pass, which knows what remains.
+	if _, err := namespaces.Patch(t.Context(), ns, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	poll.Eventually(t, named)
+	if _, err := bindings.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	poll.Eventually(t, harness.Gone(t, namespaces, ns))
+}
+
 // TestBootstrapPolicy damages the bootstrap policy, and restarts the server.
 func TestBootstrapPolicy(t *testing.T) {
 	t.Parallel()

@@ -67,10 +67,11 @@ func ControllerRules() []rbacv1.PolicyRule {
 }
 
 // standaloneControllerRules are the rights that the controller needs in addition where
-// rights are content of Namespaces.
+// rights are content of Namespaces. A purge deletes them; the controller only reports
+// those that remain.
 func standaloneControllerRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"list", "watch", "delete"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"list", "watch"}},
 	}
 }
 

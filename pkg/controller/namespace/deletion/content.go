@@ -51,6 +51,10 @@ type resourceState struct {
 	err error
 }
 
+func (r *resourceState) is(group, resource string) bool {
+	return r.Group == group && r.GroupVersionResource.Resource == resource
+}
+
 func (r *resourceState) gone() bool { return r.read && len(r.items) == 0 }
 
 // set sets the result of a list.
@@ -115,10 +119,11 @@ func haveWork(resources []*resourceState) bool {
 	return slices.ContainsFunc(resources, func(r *resourceState) bool { return r.err == nil && r.notDeleting > 0 })
 }
 
-// deleteContent deletes what can be deleted now, and returns what it found. With
-// skipList it purges our own resources without listing them first. With finalize it
-// also removes the Namespace in the same request, if there is no other content.
-func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.Time, skipList, finalize bool) (*findings, error) {
+// deleteContent deletes what can be deleted now, and returns what it found. Unless
+// something was reported to remain, it purges our own resources without listing them
+// first. With finalize it also removes the Namespace in the same request, if there is
+// no other content.
+func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.Time, reported []v1.RemainingResource, finalize bool) (*findings, error) {
 	found := &findings{Discovered: d.discover(ctx, since)}
 	var own, foreign []*resourceState
 	for _, r := range found.Resources {
@@ -130,6 +135,10 @@ func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.
 			foreign = append(foreign, state)
 		}
 	}
+	// What a server purges besides our own resources, only a purge shows.
+	skipList := !slices.ContainsFunc(reported, func(r v1.RemainingResource) bool {
+		return slices.ContainsFunc(found.resources, func(state *resourceState) bool { return state.is(r.Group, r.Resource) })
+	})
 	toList := found.resources
 	if skipList {
 		toList = foreign
@@ -141,13 +150,13 @@ func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.
 	finalize = finalize && allGone(foreign) && found.Failure == nil && found.ParseFailure == nil
 	ownPods, ownOthers := split(own)
 	if skipList || haveWork(ownPods) {
-		if err := d.purge(ctx, in, ownPods, ownOthers, finalize); err != nil {
+		if err := d.purge(ctx, in, found, ownPods, ownOthers, finalize); err != nil {
 			return nil, err
 		}
 	}
 	// Also if the last Pod was removed between the purge and the list.
 	if allGone(ownPods) && haveWork(ownOthers) {
-		if err := d.purge(ctx, in, ownPods, ownOthers, finalize); err != nil {
+		if err := d.purge(ctx, in, found, ownPods, ownOthers, finalize); err != nil {
 			return nil, err
 		}
 	}

@@ -111,7 +111,7 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time,
 	}
 	in := incarnation{name: ns.Name, uid: ns.UID}
 	finalize := slices.Equal(ns.Spec.Finalizers, []v1.FinalizerName{v1.FinalizerKubernetes}) && len(ns.Finalizers) == 0
-	found, err := d.deleteContent(ctx, in, since, !knownToRemain(ns), finalize)
+	found, err := d.deleteContent(ctx, in, since, reportedToRemain(ns), finalize)
 	if err != nil {
 		return ignoreGone(err)
 	}
@@ -134,10 +134,12 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time,
 	return found.err(found.finalizeErr, err)
 }
 
-// knownToRemain returns whether an earlier pass has reported content that
-// remains.
-func knownToRemain(ns *v1.Namespace) bool {
-	return ns.Status.Termination != nil && len(ns.Status.Termination.Remaining) > 0
+// reportedToRemain returns what an earlier pass has reported to remain.
+func reportedToRemain(ns *v1.Namespace) []v1.RemainingResource {
+	if ns.Status.Termination == nil {
+		return nil
+	}
+	return ns.Status.Termination.Remaining
 }
 
 // finalizeOrRemove finalizes a Namespace without content. It returns the

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -36,7 +37,7 @@ const (
 // the purge also removes the Namespace if nothing else holds it. It returns errGone
 // if the incarnation is gone then; other errors become those of the resources that
 // are to be deleted now, which are Pods as long as there are any.
-func (d *Deleter) purge(ctx context.Context, in incarnation, pods, others []*resourceState, finalize bool) error {
+func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, pods, others []*resourceState, finalize bool) error {
 	status, err := d.createPurge(ctx, in, finalize)
 	switch {
 	case errors.Is(err, errGone):
@@ -49,6 +50,7 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, pods, others []*res
 		apply := func(r *resourceState) { d.applyPurge(ctx, in, r, status) }
 		forEach(pods, apply)
 		forEach(others, apply)
+		d.addHeld(ctx, in, found, status)
 		return nil
 	case isRefused(err):
 		// The server, or its admission, refuses the purge or the deletion of an
@@ -98,9 +100,7 @@ func (d *Deleter) createPurge(ctx context.Context, in incarnation, finalize bool
 // countPurged counts the objects that a purge has removed.
 func (d *Deleter) countPurged(resources []*resourceState, status *v1.NamespacePurgeStatus) {
 	for _, p := range status.Purged {
-		i := slices.IndexFunc(resources, func(r *resourceState) bool {
-			return p.Group == r.Group && p.Resource == r.GroupVersionResource.Resource
-		})
+		i := slices.IndexFunc(resources, func(r *resourceState) bool { return r.is(p.Group, p.Resource) })
 		if i >= 0 && p.Removed > 0 {
 			d.purged(resources[i].GroupVersionResource, int(p.Removed))
 		}
@@ -109,9 +109,7 @@ func (d *Deleter) countPurged(resources []*resourceState, status *v1.NamespacePu
 
 // applyPurge updates a resource with the status of a purge.
 func (d *Deleter) applyPurge(ctx context.Context, in incarnation, r *resourceState, status *v1.NamespacePurgeStatus) {
-	i := slices.IndexFunc(status.Purged, func(p v1.PurgedResource) bool {
-		return p.Group == r.Group && p.Resource == r.GroupVersionResource.Resource
-	})
+	i := slices.IndexFunc(status.Purged, func(p v1.PurgedResource) bool { return r.is(p.Group, p.Resource) })
 	if i < 0 {
 		// Pods remain, or another server handled the purge and does not have this
 		// resource.
@@ -125,6 +123,22 @@ func (d *Deleter) applyPurge(ctx context.Context, in incarnation, r *resourceSta
 		return
 	}
 	d.listContent(ctx, in, r, true)
+}
+
+// addHeld adds what remains of resources that a purge has deleted and that the
+// controller does not discover: on a standalone server, rights are content, too. The
+// controller never deletes objects of these resources itself: behind a cluster they
+// would be those of the cluster.
+func (d *Deleter) addHeld(ctx context.Context, in incarnation, found *findings, status *v1.NamespacePurgeStatus) {
+	for _, p := range status.Purged {
+		if p.Held == 0 || slices.ContainsFunc(found.resources, func(r *resourceState) bool { return r.is(p.Group, p.Resource) }) {
+			continue
+		}
+		gvr := schema.GroupVersionResource{Group: p.Group, Version: v1.SchemeGroupVersion.Version, Resource: p.Resource}
+		state := &resourceState{Resource: Resource{GroupVersionResource: gvr, Watch: true}}
+		d.listContent(ctx, in, state, true)
+		found.resources = append(found.resources, state)
+	}
 }
 
 // deleteResources deletes the content of some resources concurrently and lists
