@@ -96,6 +96,22 @@ func TestEveryKind(t *testing.T) {
 	})
 }
 
+// TestTenantRights checks that tenants have the same rights in a cluster as on a
+// standalone server.
+func TestTenantRights(t *testing.T) {
+	forEachCase(t, func(t *testing.T, all objects) {
+		for name, want := range map[string][]rbacv1.PolicyRule{"borough-view": bootstrap.ViewRules(), "borough-edit": bootstrap.EditRules()} {
+			role := all[key("ClusterRole", "", name)].(*rbacv1.ClusterRole)
+			if ok, lacks := validation.Covers(role.Rules, want); !ok {
+				t.Errorf("%s lacks %v", name, lacks)
+			}
+			if ok, beyond := validation.Covers(want, role.Rules); !ok {
+				t.Errorf("standalone, tenants lack %v of %s", beyond, name)
+			}
+		}
+	})
+}
+
 // TestLeastPrivilege checks that no rule has a wildcard, that the controller has
 // no more rights in a cluster than standalone, and that the roles for tenants
 // grant rights for our kinds only.
