@@ -183,6 +183,11 @@ func TestExamples(t *testing.T) {
 		`{"limits":{"cpu":"500m","memory":"256Mi"},"requests":{"cpu":"100m","memory":"128Mi"}}`)
 	wantContains(t, borough.KubectlFails(t, "apply", "-f", example("4-pod-too-big.yaml")),
 		"(Forbidden)", `pods.tenancy.borough.io "too-big" is forbidden: maximum cpu usage per Container is 1, but limit is 2`)
+	borough.Kubectl(t, "create", "rolebinding", "alice", "--clusterrole=edit", "--user=alice", "-n", "team-a")
+	alice := kubectlFor(t, issue(t, borough, "--user=alice"))
+	wantContains(t, alice.Run(t, "get", "pods", "-n", "team-a"), "web ")
+	wantContains(t, alice.Fails(t, "get", "pods", "-n", "default"),
+		`Error from server (Forbidden): pods.tenancy.borough.io is forbidden: User "alice" cannot list resource "pods" in API group "tenancy.borough.io" in the namespace "default"`)
 	borough.Kubectl(t, "delete", "ns", "team-a")
 
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./examples/client")
