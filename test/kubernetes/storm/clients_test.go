@@ -13,11 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/borough-io/borough/test/poll"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/poll"
 )
 
 // backoff is the delay of a client after a failure, for example while the
@@ -111,7 +113,7 @@ func (s *storm) sendUntilDone(ctx context.Context, name, namespace string, r *ra
 		s.count(name, o)
 		switch {
 		case o == created || o == updated:
-			if err := s.acknowledged("namespaces", result); err != nil {
+			if err := s.acknowledged(namespaceResource, result); err != nil {
 				return fmt.Errorf("%s %s: %w", name, namespace, err)
 			}
 			return nil
@@ -156,7 +158,7 @@ func (s *storm) awaitRemoval(ctx context.Context, namespace string) error {
 }
 
 // acknowledged records the write in a successful response.
-func (s *storm) acknowledged(resource string, result rest.Result) error {
+func (s *storm) acknowledged(resource schema.GroupResource, result rest.Result) error {
 	body, err := result.Raw()
 	if err != nil {
 		return err
@@ -175,8 +177,8 @@ func (s *storm) acknowledged(resource string, result rest.Result) error {
 }
 
 // keyOf returns the key of an object in etcd.
-func keyOf(resource string, object metav1.PartialObjectMetadata) string {
-	key := prefix + resource + "/"
+func keyOf(resource schema.GroupResource, object metav1.PartialObjectMetadata) string {
+	key := prefix + resource.Group + "/" + resource.Resource + "/"
 	if object.Namespace != "" {
 		key += object.Namespace + "/"
 	}

@@ -11,21 +11,33 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/scheme"
 )
 
 const (
 	// prefix is the prefix of all keys.
-	prefix           = "/registry/tenancy.borough.io/"
-	namespacesPrefix = prefix + "namespaces/"
+	prefix           = "/registry/"
+	namespacesPrefix = prefix + tenancy.GroupName + "/namespaces/"
 	// markKey is a key of the test; it marks how far the history has been read.
 	markKey = prefix + "mark"
 )
+
+// codecs has the types of all stored objects.
+var codecs = func() serializer.CodecFactory {
+	stored := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(stored))
+	utilruntime.Must(rbacv1.AddToScheme(stored))
+	return serializer.NewCodecFactory(stored)
+}()
 
 // write is a write to a key. A resourceVersion is a revision of etcd.
 type write struct {
@@ -83,7 +95,7 @@ func newHistory(ctx context.Context, client *clientv3.Client) *history {
 
 // examine reads the history up to the present, compares it with all existing
 // keys, and checks that it has the acknowledged writes. It returns the number
-// of keys without those of Namespaces.
+// of keys in Namespaces.
 func (h *history) examine(ctx context.Context, acknowledged []write) (keys int, err error) {
 	mark, err := h.client.Put(ctx, markKey, "")
 	if err != nil {
@@ -129,6 +141,9 @@ func (h *history) readTo(ctx context.Context, end int64) error {
 
 func (h *history) apply(event *clientv3.Event) error {
 	key, revision := string(event.Kv.Key), event.Kv.ModRevision
+	if !isObject(key) {
+		return nil
+	}
 	h.writes[write{key, revision}] = struct{}{}
 	deleted := event.Type == clientv3.EventTypeDelete
 	if event.IsCreate() {
@@ -156,11 +171,14 @@ func (h *history) apply(event *clientv3.Event) error {
 	if err != nil {
 		return err
 	}
+	if namespace == "" {
+		return nil
+	}
 	content := h.content[namespace]
 	ns, exists := h.namespaces[namespace]
 	switch {
 	case deleted:
-		if exists && !ns.deleting && content[key] == ns.uid {
+		if exists && !ns.deleting && content[key] == ns.uid && !strings.HasPrefix(name, rightPrefix) {
 			h.violations = append(h.violations, fmt.Sprintf("%d: %s is deleted, but its Namespace is not terminating", revision, key))
 		}
 		delete(content, key)
@@ -185,7 +203,7 @@ func (h *history) apply(event *clientv3.Event) error {
 
 // create checks that an object was not created before.
 func (h *history) create(event *clientv3.Event) error {
-	obj, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), event.Kv.Value)
+	obj, err := runtime.Decode(codecs.UniversalDeserializer(), event.Kv.Value)
 	if err != nil {
 		return fmt.Errorf("%s at %d: decode a created object: %w", event.Kv.Key, event.Kv.ModRevision, err)
 	}
@@ -223,14 +241,17 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 	}
 	for _, kv := range all.Kvs {
 		key := string(kv.Key)
-		if key == markKey || strings.HasPrefix(key, namespacesPrefix) {
+		if !isObject(key) || strings.HasPrefix(key, namespacesPrefix) {
 			continue
 		}
-		keys++
 		namespace, _, err := splitKey(key)
 		if err != nil {
 			return 0, err
 		}
+		if namespace == "" {
+			continue
+		}
+		keys++
 		since, exists := created[namespace]
 		uid, known := h.content[namespace][key]
 		switch {
@@ -254,18 +275,25 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 	return keys, nil
 }
 
-// splitKey returns the Namespace and the name in the key of a namespaced
-// object.
+// isObject reports whether a key is that of an object, and not one that a server or
+// the test keeps for itself.
+func isObject(key string) bool { return strings.Contains(strings.TrimPrefix(key, prefix), "/") }
+
+// splitKey returns the Namespace, unless it is in none, and the name of the object
+// with a key.
 func splitKey(key string) (namespace, name string, err error) {
-	parts := strings.Split(strings.TrimPrefix(key, prefix), "/")
-	if len(parts) != 3 {
-		return "", "", fmt.Errorf("unknown key %s", key)
+	parts := strings.Split(strings.TrimPrefix(key, prefix), "/") // group, resource
+	switch len(parts) {
+	case 3:
+		return "", parts[2], nil
+	case 4:
+		return parts[2], parts[3], nil
 	}
-	return parts[1], parts[2], nil
+	return "", "", fmt.Errorf("unknown key %s", key)
 }
 
 func decode(value []byte) (*v1.Namespace, error) {
-	obj, err := runtime.Decode(scheme.Codecs.UniversalDeserializer(), value)
+	obj, err := runtime.Decode(codecs.UniversalDeserializer(), value)
 	if err != nil {
 		return nil, fmt.Errorf("decode a Namespace: %w", err)
 	}

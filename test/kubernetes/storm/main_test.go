@@ -5,7 +5,8 @@
 // two servers that share an etcd of three members, while its Namespaces are
 // deleted, created again and relabelled, and while the servers' caches are
 // stale. The result is read from etcd: all existing objects and the whole
-// history.
+// history. At the same time it grants and revokes rights, and checks the decisions
+// of both servers.
 package storm
 
 import (

@@ -6,9 +6,27 @@ package storm
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/pkg/apis/kubernetes"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// kinds are the namespaced kinds of a standalone server.
+var kinds = slices.Concat(tenancy.NamespacedKinds(), kubernetes.NamespacedKinds())
+
+// The resources of the requests.
+var (
+	namespaceResource = tenancy.Resource("namespaces")
+	pods              = tenancy.Resource("pods")
+	limitRanges       = tenancy.Resource("limitranges")
+	roles             = rbacv1.Resource("roles")
+	roleBindings      = rbacv1.Resource("rolebindings")
 )
 
 // absent is a name that is never created.
@@ -17,7 +35,7 @@ const absent = "absent"
 // path is a way to write.
 type path struct {
 	name     string
-	resource string
+	resource schema.GroupResource
 	creates  bool
 	request  func(client rest.Interface, at target) *rest.Request
 }
@@ -30,43 +48,55 @@ type target struct {
 
 // paths are the ways to write content, and to relabel a Namespace.
 var paths = []path{
-	{"POST Pod", "pods", true, func(client rest.Interface, at target) *rest.Request {
-		return post(client, at, "pods", pod(at, "name"))
+	{"POST Pod", pods, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, pods, pod(at, "name"))
 	}},
-	{"POST Pod, generateName", "pods", true, func(client rest.Interface, at target) *rest.Request {
-		return post(client, at, "pods", pod(at, "generateName"))
+	{"POST Pod, generateName", pods, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, pods, pod(at, "generateName"))
 	}},
-	{"apply Pod", "pods", true, func(client rest.Interface, at target) *rest.Request {
-		return apply(client, at, "pods", pod(at, "name"))
+	{"apply Pod", pods, true, func(client rest.Interface, at target) *rest.Request {
+		return apply(client, at, pods, pod(at, "name"))
 	}},
-	{"POST LimitRange", "limitranges", true, func(client rest.Interface, at target) *rest.Request {
-		return post(client, at, "limitranges", limitRange(at))
+	{"POST LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, limitRanges, limitRange(at))
 	}},
-	{"PUT LimitRange", "limitranges", true, func(client rest.Interface, at target) *rest.Request {
-		return withJSON(client.Put().Namespace(at.namespace).Resource("limitranges").Name(at.name), limitRange(at))
+	{"PUT LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
+		return put(client, at, limitRanges, limitRange(at))
 	}},
-	{"apply LimitRange", "limitranges", true, func(client rest.Interface, at target) *rest.Request {
-		return apply(client, at, "limitranges", limitRange(at))
+	{"apply LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
+		return apply(client, at, limitRanges, limitRange(at))
+	}},
+	{"POST Role", roles, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, roles, role(at, readContent))
+	}},
+	{"PUT Role", roles, true, func(client rest.Interface, at target) *rest.Request {
+		return put(client, at, roles, role(at, readContent))
+	}},
+	{"POST RoleBinding", roleBindings, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, roleBindings, roleBinding(at, "storm", "user"))
+	}},
+	{"apply RoleBinding", roleBindings, true, func(client rest.Interface, at target) *rest.Request {
+		return apply(client, at, roleBindings, roleBinding(at, "storm", "user"))
 	}},
 
-	{"POST Pod binding", "pods", false, func(client rest.Interface, at target) *rest.Request {
+	{"POST Pod binding", pods, false, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Binding", "name", at, `"target": {"kind": "Node", "name": "node"}`)
-		return withJSON(client.Post().Namespace(at.namespace).Resource("pods").Name(at.name).SubResource("binding"), body)
+		return withJSON(of(client.Post(), pods, at.namespace).Name(at.name).SubResource("binding"), body)
 	}},
-	{"apply Pod status", "pods", false, func(client rest.Interface, at target) *rest.Request {
+	{"apply Pod status", pods, false, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Pod", "name", at, fmt.Sprintf(`"status": {"message": %q}`, at.label))
-		return apply(client, at, "pods", body).SubResource("status")
+		return apply(client, at, pods, body).SubResource("status")
 	}},
-	{"apply Pod resize", "pods", false, func(client rest.Interface, at target) *rest.Request {
+	{"apply Pod resize", pods, false, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Pod", "name", at, `"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1m"}}}]}`)
-		return apply(client, at, "pods", body).SubResource("resize")
+		return apply(client, at, pods, body).SubResource("resize")
 	}},
-	{"apply Pod ephemeralcontainers", "pods", false, func(client rest.Interface, at target) *rest.Request {
+	{"apply Pod ephemeralcontainers", pods, false, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Pod", "name", at, `"spec": {"ephemeralContainers": [{"name": "e", "image": "image"}]}`)
-		return apply(client, at, "pods", body).SubResource("ephemeralcontainers")
+		return apply(client, at, pods, body).SubResource("ephemeralcontainers")
 	}},
 
-	{"relabel Namespace", "namespaces", false, func(client rest.Interface, at target) *rest.Request {
+	{"relabel Namespace", namespaceResource, false, func(client rest.Interface, at target) *rest.Request {
 		return client.Patch(types.MergePatchType).Resource("namespaces").Name(at.namespace).
 			Body(fmt.Appendf(nil, `{"metadata": {"labels": {"storm": %q}}}`, at.label))
 	}},
@@ -92,16 +122,25 @@ func choose(r *rand.Rand, namespaces []string) (path, target) {
 	return p, at
 }
 
-func post(client rest.Interface, at target, resource, body string) *rest.Request {
-	return withJSON(client.Post().Namespace(at.namespace).Resource(resource), body)
+// of addresses a request to a resource in a namespace, or in all.
+func of(request *rest.Request, resource schema.GroupResource, namespace string) *rest.Request {
+	return request.AbsPath("/apis", resource.Group, "v1").Namespace(namespace).Resource(resource.Resource)
+}
+
+func post(client rest.Interface, at target, resource schema.GroupResource, body string) *rest.Request {
+	return withJSON(of(client.Post(), resource, at.namespace), body)
+}
+
+func put(client rest.Interface, at target, resource schema.GroupResource, body string) *rest.Request {
+	return withJSON(of(client.Put(), resource, at.namespace).Name(at.name), body)
 }
 
 func withJSON(request *rest.Request, body string) *rest.Request {
 	return request.SetHeader("Content-Type", "application/json").Body([]byte(body))
 }
 
-func apply(client rest.Interface, at target, resource, body string) *rest.Request {
-	return client.Patch(types.ApplyYAMLPatchType).Namespace(at.namespace).Resource(resource).Name(at.name).
+func apply(client rest.Interface, at target, resource schema.GroupResource, body string) *rest.Request {
+	return of(client.Patch(types.ApplyYAMLPatchType), resource, at.namespace).Name(at.name).
 		Param("fieldManager", "storm").Param("force", "true").Body([]byte(body))
 }
 
@@ -117,7 +156,29 @@ func limitRange(at target) string {
 	return manifest("LimitRange", "name", at, `"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}`)
 }
 
+// readContent is a rule that allows to read LimitRanges.
+const readContent = `{"apiGroups": ["tenancy.borough.io"], "resources": ["limitranges"], "verbs": ["get"]}`
+
+// role returns a Role with rules, in JSON.
+func role(at target, rules string) string {
+	return manifestOf(rbacv1.GroupName, "Role", "name", at, fmt.Sprintf(`"rules": [%s]`, rules))
+}
+
+// roleBinding returns a RoleBinding of a Role to a user, or without subjects.
+func roleBinding(at target, role, user string) string {
+	subjects := ""
+	if user != "" {
+		subjects = fmt.Sprintf(`{"apiGroup": %q, "kind": "User", "name": %q}`, rbacv1.GroupName, user)
+	}
+	return manifestOf(rbacv1.GroupName, "RoleBinding", "name", at, fmt.Sprintf(`"subjects": [%s], "roleRef": {"apiGroup": %q, "kind": "Role", "name": %q}`,
+		subjects, rbacv1.GroupName, role))
+}
+
 func manifest(kind, nameField string, at target, rest string) string {
-	return fmt.Sprintf(`{"apiVersion": "tenancy.borough.io/v1", "kind": %q, "metadata": {%q: %q, "labels": {"storm": %q}}, %s}`,
-		kind, nameField, at.name, at.label, rest)
+	return manifestOf(tenancy.GroupName, kind, nameField, at, rest)
+}
+
+func manifestOf(group, kind, nameField string, at target, rest string) string {
+	return fmt.Sprintf(`{"apiVersion": "%s/v1", "kind": %q, "metadata": {%q: %q, "labels": {"storm": %q}}, %s}`,
+		group, kind, nameField, at.name, at.label, rest)
 }

@@ -107,6 +107,7 @@ type storm struct {
 	*site
 	history *history
 	clients [2][]rest.Interface
+	rights  []*right
 	// faulty means that requests may fail because of faults.
 	faulty bool
 	// written gets a signal when something was written in a Namespace, missed when
@@ -118,7 +119,7 @@ type storm struct {
 	// The fields below are for the current run.
 	*tally
 	rounds int
-	keys   int // number of keys, without those of Namespaces
+	keys   int // number of keys in Namespaces
 }
 
 func newStorm(t *testing.T) *storm {
@@ -134,14 +135,7 @@ func newStorm(t *testing.T) *storm {
 	s.history = newHistory(t.Context(), s.client)
 	for i := range s.servers {
 		for range clientsPerServer {
-			config := s.servers[i].Config(t, "admin")
-			config.Timeout = requestTimeout
-			config.Dial = (&net.Dialer{}).DialContext // a separate connection
-			client, err := versioned.NewForConfig(config)
-			if err != nil {
-				t.Fatalf("make a client: %v", err)
-			}
-			s.clients[i] = append(s.clients[i], client.TenancyV1().RESTClient())
+			s.clients[i] = append(s.clients[i], s.servers[i].newClient(t, ""))
 		}
 	}
 	for _, namespace := range namespaces {
@@ -150,7 +144,22 @@ func newStorm(t *testing.T) *storm {
 			t.Fatal(err)
 		}
 	}
+	s.makeRights(t)
 	return s
+}
+
+// newClient returns a client of the server with all rights, or of another user.
+func (s *server) newClient(t *testing.T, user string) rest.Interface {
+	t.Helper()
+	config := s.Config(t, "admin")
+	config.Timeout = requestTimeout
+	config.Impersonate.UserName = user
+	config.Dial = (&net.Dialer{}).DialContext // a separate connection
+	client, err := versioned.NewForConfig(config)
+	if err != nil {
+		t.Fatalf("make a client: %v", err)
+	}
+	return client.TenancyV1().RESTClient()
 }
 
 // random returns the random choices of a client in the current round.
@@ -179,6 +188,9 @@ func (s *storm) run(t *testing.T, next func() (more bool)) {
 			})
 		}
 	}
+	for i, right := range s.rights {
+		s.exercise(ctx, t, &writing, over, right, s.random(300+i))
+	}
 	for next() {
 		if t.Failed() {
 			t.FailNow()
@@ -191,6 +203,7 @@ func (s *storm) run(t *testing.T, next func() (more bool)) {
 	s.examine(ctx, t)
 	s.report(t)
 	s.compareServers(t)
+	s.compareDecisions(ctx, t)
 }
 
 // round deletes and creates again each of the recreated Namespaces, under load.
@@ -247,9 +260,9 @@ func (s *storm) examine(ctx context.Context, t *testing.T) {
 // report logs the counts.
 func (s *storm) report(t *testing.T) {
 	t.Helper()
-	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations\n%s",
+	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations, %s\n%s",
 		s.rounds, s.total(created), s.total(terminating)+s.total(noNamespace), s.total(terminating), s.total(noNamespace),
-		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.tally)
+		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.describeRights(), s.tally)
 }
 
 // verify fails the test if there are orphans or violations, or if the storm did
@@ -264,6 +277,7 @@ func (s *storm) verify(t *testing.T) {
 			t.Errorf("nothing was created by %s", p.name)
 		}
 	}
+	s.verifyRights(t)
 	for _, o := range []outcome{terminating, noNamespace} {
 		if s.total(o) == 0 {
 			t.Errorf("no request had the outcome %q", o)
@@ -285,9 +299,8 @@ func (s *storm) compareServers(t *testing.T) {
 	slices.Sort(want)
 	for i := range s.servers {
 		var got []string
-		for _, gr := range append(tenancy.GroupResources(tenancy.NamespacedKinds()), tenancy.Resource("namespaces")) {
-			resource := gr.Resource
-			body, err := s.clients[i][0].Get().Resource(resource).Do(t.Context()).Raw()
+		for _, resource := range append(tenancy.GroupResources(kinds), namespaceResource) {
+			body, err := of(s.clients[i][0].Get(), resource, "").Do(t.Context()).Raw()
 			if err != nil {
 				t.Fatalf("list %s: %v", resource, err)
 			}
