@@ -6,6 +6,7 @@ package rbac
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -243,6 +244,29 @@ func TestConfirmHeld(t *testing.T) {
 	}
 	if err := z.ConfirmRoleHeld(as("alice"), rbacv1.RoleRef{Kind: "ClusterRole", Name: "x"}); !apierrors.IsNotFound(err) {
 		t.Errorf("a role that does not exist: %v", err)
+	}
+}
+
+// TestCombinations checks that the cost of a comparison is bounded, before anything is
+// compared.
+func TestCombinations(t *testing.T) {
+	many := func(n int) []string { return slices.Repeat([]string{"x"}, n) }
+	x := newIndex(t, newClusterRole("all", "* * *"), bind("", "alice", "ClusterRole", "all", "User:alice"))
+	ctx := request.WithUser(t.Context(), &user.DefaultInfo{Name: "alice"})
+	for name, tc := range map[string]struct {
+		rules []rbacv1.PolicyRule
+		want  bool
+	}{
+		"none":        {nil, true},
+		"the maximum": {[]rbacv1.PolicyRule{{Verbs: many(10), APIGroups: many(10), Resources: many(10), ResourceNames: many(10)}}, true},
+		"one more":    {[]rbacv1.PolicyRule{{Verbs: many(10), APIGroups: many(10), Resources: many(10), ResourceNames: many(10)}, rule("get core pods")}, false},
+		"many rules":  {slices.Repeat([]rbacv1.PolicyRule{rule("get core pods")}, 10_001), false},
+		"an overflow": {[]rbacv1.PolicyRule{{Verbs: many(100_000), APIGroups: many(100_000), Resources: many(100_000), ResourceNames: many(100_000)}}, false},
+		"paths":       {[]rbacv1.PolicyRule{{Verbs: many(101), NonResourceURLs: many(100)}}, false},
+	} {
+		if err := NewAuthorizer(x).ConfirmHeld(ctx, tc.rules); (err == nil || !strings.Contains(err.Error(), "combinations")) != tc.want {
+			t.Errorf("%s: got %v, want it to be compared: %v", name, err, tc.want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,6 +15,24 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
+
+// maxCombinations bounds the cost of a comparison of rules.
+const maxCombinations = 10_000
+
+// combinations returns the number of rights that cannot be divided in the rules, or a
+// number above the maximum.
+func combinations(rules []rbacv1.PolicyRule) int {
+	total := 0
+	for i := range rules {
+		r := &rules[i]
+		n := len(r.Verbs)
+		for _, factor := range []int{len(r.APIGroups), len(r.Resources) + len(r.NonResourceURLs), len(r.ResourceNames)} {
+			n = min(n*max(factor, 1), math.MaxInt32)
+		}
+		total = min(total+n, math.MaxInt32)
+	}
+	return total
+}
 
 // ConfirmHeld returns nil if the user of the request holds all rights of the rules,
 // in the namespace of the request. Otherwise it returns an error with those that the
@@ -26,6 +45,11 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	held, missingRoles, err := z.rulesFor(ctx, u, request.NamespaceValue(ctx))
 	if err != nil {
 		return err
+	}
+	// Covers compares each combination of a verb, a group, a resource and a name with
+	// the rules that are held. Their number grows faster than the rules.
+	if n := combinations(rules); n > maxCombinations {
+		return fmt.Errorf("the rules have %d combinations of verbs, groups, resources and names, more than the %d that can be compared with the rights of the user", n, maxCombinations)
 	}
 	covered, missing := validation.Covers(held, rules)
 	if covered {

@@ -4,6 +4,7 @@
 package rbac
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -35,10 +36,7 @@ func scan(objects map[string]metav1.Object, a authorizer.AttributesRecord) bool 
 			case rbacv1.GroupKind:
 				return slices.Contains(a.User.GetGroups(), s.Name)
 			}
-			if s.Namespace != "" {
-				namespace = s.Namespace
-			}
-			return a.User.GetName() == "system:serviceaccount:"+namespace+":"+s.Name
+			return a.User.GetName() == "system:serviceaccount:"+cmp.Or(s.Namespace, namespace)+":"+s.Name
 		})
 	}
 	for _, obj := range objects {
