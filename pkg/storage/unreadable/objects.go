@@ -17,6 +17,7 @@ package unreadable
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -188,14 +189,18 @@ func (o *Objects) put(logger klog.Logger, object Object) {
 	}
 }
 
-// remove removes the record of an object that can be read, or no longer exists.
-func (o *Objects) remove(logger klog.Logger, gr schema.GroupResource, namespace, name string) {
+// latest is the revision of what was just read.
+const latest = math.MaxInt64
+
+// remove removes the record of an object that can be read, or no longer exists, at the
+// revision, unless it is the record of a later one.
+func (o *Objects) remove(logger klog.Logger, gr schema.GroupResource, namespace, name string, revision int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.resources[gr]
 	byName := r.byNamespace[namespace]
 	object, ok := byName[name]
-	if !ok {
+	if !ok || object.revision > revision {
 		return
 	}
 	if delete(byName, name); len(byName) == 0 {

@@ -243,5 +243,5 @@ func (s *Store) note(ctx context.Context, key string, revision int64, err error)
 // forget records that the object with the key can be read, or no longer exists.
 func (s *Store) forget(ctx context.Context, key string) {
 	namespace, name := s.split(key)
-	s.config.Objects.remove(klog.FromContext(ctx), s.config.Resource, namespace, name)
+	s.config.Objects.remove(klog.FromContext(ctx), s.config.Resource, namespace, name, latest)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -134,6 +135,21 @@ func FuzzLabel(f *testing.F) {
 	})
 }
 
+// TestLateWatch lets a watch show an object before the revision at which a list has
+// found it unreadable.
+func TestLateWatch(t *testing.T) {
+	gr := tenancy.Resource("pods")
+	o := NewObjects()
+	o.add(gr)
+	o.put(klog.Background(), Object{Resource: gr, Namespace: "town", Name: "p", revision: 7})
+	if o.remove(klog.Background(), gr, "town", "p", 6); !o.any(gr) {
+		t.Error("an older revision has removed the record")
+	}
+	if o.remove(klog.Background(), gr, "town", "p", 8); o.any(gr) {
+		t.Error("a later revision has not removed the record")
+	}
+}
+
 func TestObjects(t *testing.T) {
 	gr := tenancy.Resource("pods")
 	var log strings.Builder
@@ -160,8 +176,8 @@ func TestObjects(t *testing.T) {
 		t.Errorf("counts: %v", got)
 	}
 	for _, name := range o.In(gr, "town") {
-		o.remove(logger, gr, "town", name)
-		o.remove(logger, gr, "town", name)
+		o.remove(logger, gr, "town", name, latest)
+		o.remove(logger, gr, "town", name, latest)
 	}
 	if o.any(gr) || len(o.Counts()) > 0 || len(o.resources[gr].byNamespace) > 0 {
 		t.Errorf("in the end: %v", o.Counts())

@@ -143,7 +143,9 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	case !ok:
 		if event.Type != watch.Error && event.Type != watch.Bookmark && s.config.Objects.any(s.config.Resource) {
 			if read, err := meta.Accessor(obj); err == nil {
-				s.config.Objects.remove(w.logger, s.config.Resource, read.GetNamespace(), read.GetName())
+				// The watch may be behind a list that has found the object unreadable.
+				revision, _ := s.config.Versioner.ObjectResourceVersion(obj)
+				s.config.Objects.remove(w.logger, s.config.Resource, read.GetNamespace(), read.GetName(), int64(revision))
 			}
 		}
 		return event, true
