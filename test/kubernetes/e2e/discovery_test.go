@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -53,6 +54,23 @@ func TestDiscovery(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s discovery differs (-want +got):\n%s", tc.form, diff)
+		}
+	}
+}
+
+// TestServedGroups checks that in a cluster our server serves its own group only: RBAC
+// and the reviews are the cluster's.
+func TestServedGroups(t *testing.T) {
+	t.Parallel()
+	admin := newDirect(t, cluster.AdminConfig())
+	var groups metav1.APIGroupList
+	admin.Do(t, http.MethodGet, "/apis", nil).JSON(t, &groups)
+	if len(groups.Groups) != 1 || groups.Groups[0].Name != "tenancy.borough.io" {
+		t.Errorf("got %+v", groups.Groups)
+	}
+	for _, path := range []string{"rbac.authorization.k8s.io/v1/clusterroles", "authorization.k8s.io/v1/selfsubjectaccessreviews", "authentication.k8s.io/v1/selfsubjectreviews"} {
+		if answer := admin.Do(t, http.MethodGet, "/apis/"+path, nil); answer.Code != http.StatusNotFound {
+			t.Errorf("%s: got %v", path, answer)
 		}
 	}
 }
