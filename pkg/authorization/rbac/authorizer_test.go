@@ -270,6 +270,26 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
+// TestComparisons checks that a user cannot make comparisons expensive by what the user
+// holds.
+func TestComparisons(t *testing.T) {
+	different := newClusterRole("different")
+	for i := range 5000 {
+		different.Rules = append(different.Rules, rule(fmt.Sprintf("get core r%d", i)))
+	}
+	same := newClusterRole("same")
+	same.Rules = slices.Repeat([]rbacv1.PolicyRule{rule("get core pods")}, 5000)
+	x := newIndex(t, different, same, bind("", "alice", "ClusterRole", "different", "User:alice"), bind("", "bob", "ClusterRole", "same", "User:bob"))
+	wanted := []rbacv1.PolicyRule{rule("get core pods")}
+	wanted[0].ResourceNames = slices.Repeat([]string{"x"}, 1000)
+	for name, refused := range map[string]bool{"alice": true, "bob": false} {
+		err := NewAuthorizer(x).ConfirmHeld(request.WithUser(t.Context(), &user.DefaultInfo{Name: name}), wanted)
+		if got := err != nil && strings.Contains(err.Error(), "too many to compare"); got != refused {
+			t.Errorf("%s: got %v, want it to be refused: %v", name, err, refused)
+		}
+	}
+}
+
 // TestNotSynced checks that without a policy nothing is allowed and nothing denied.
 func TestNotSynced(t *testing.T) {
 	x := NewIndex()

@@ -16,8 +16,22 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// maxCombinations bounds the cost of a comparison of rules.
-const maxCombinations = 10_000
+// The bounds of the cost of a comparison of rules.
+const (
+	maxCombinations = 10_000
+	maxComparisons  = 2_000_000 // about a second
+)
+
+// unique returns the rules, each once.
+func unique(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	seen := make(map[string]struct{}, len(rules))
+	return slices.DeleteFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		text := describeRule(rule)
+		_, twice := seen[text]
+		seen[text] = struct{}{}
+		return twice
+	})
+}
 
 // combinations returns the number of rights that cannot be divided in the rules, or a
 // number above the maximum.
@@ -47,9 +61,14 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 		return err
 	}
 	// Covers compares each combination of a verb, a group, a resource and a name with
-	// the rules that are held. Their number grows faster than the rules.
-	if n := combinations(rules); n > maxCombinations {
+	// each rule that is held. The numbers grow faster than the objects.
+	n := combinations(rules)
+	if n > maxCombinations {
 		return fmt.Errorf("the rules have %d combinations of verbs, groups, resources and names, more than the %d that can be compared with the rights of the user", n, maxCombinations)
+	}
+	held = unique(held)
+	if n*len(held) > maxComparisons {
+		return fmt.Errorf("the user holds %d rules, too many to compare them with %d combinations of verbs, groups, resources and names", len(held), n)
 	}
 	covered, missing := validation.Covers(held, rules)
 	if covered {
