@@ -18,4 +18,5 @@ go -C test/kubernetes build -o "$PWD/.cache/tools/bench" ./bench
 # build flags as the control plane, so most of it is in the build cache.
 go build -o .cache/tools/limitranger-borough ./test/limitranger
 CGO_ENABLED=0 go -C test/kubernetes/kube build -trimpath -o "$PWD/.cache/tools/limitranger-kubernetes" ./limitranger
+go test -c -o .cache/tools/rbac.test ./pkg/authorization/rbac
 exec .cache/tools/bench "$@"

@@ -23,6 +23,8 @@ type size struct {
 	together   int // Namespaces deleted at once
 	others     []int
 	limited    int // Namespaces with LimitRanges
+	bindings   int // Namespaces with a RoleBinding
+	grants     int // RoleBindings that are created one by one
 	keys       int // of the raw etcd
 	idle       time.Duration
 }
@@ -30,11 +32,11 @@ type size struct {
 var (
 	full = size{
 		create: 1000, gets: 3000, lists: 20, watched: 200, fill: 2000, many: 10000, empties: 20, together: 300,
-		others: []int{1000, 10000, 50000}, limited: 50000, keys: 30000, idle: 10 * time.Second,
+		others: []int{1000, 10000, 50000}, limited: 50000, bindings: 10000, grants: 300, keys: 30000, idle: 10 * time.Second,
 	}
 	small = size{
 		create: 300, gets: 1000, lists: 5, watched: 100, fill: 500, many: 2000, empties: 5, together: 50,
-		others: []int{100, 1000}, limited: 1000, keys: 10000, idle: 5 * time.Second,
+		others: []int{100, 1000}, limited: 1000, bindings: 1000, grants: 100, keys: 10000, idle: 5 * time.Second,
 	}
 )
 
@@ -57,6 +59,8 @@ type benchCase struct {
 var cases = []benchCase{
 	{name: "start", about: "start to ready, on new and on existing state", before: true, together: (*bench).measureStarts},
 	{name: "limitranger", about: "what LimitRanger costs a Pod, by itself", before: true, together: (*bench).measureLimitRanger},
+	{name: "decision", about: "what a decision and a RoleBinding cost, by themselves", before: true, together: (*bench).measureDecisions},
+	{name: "elsewhere", about: "grant a right and use it on another server", rounds: 1, before: true, together: (*bench).grantElsewhere},
 	{name: "idle", about: "resident memory and CPU with nothing to do", rounds: 1, together: (*bench).measureIdle},
 	{name: "namespaces", about: "create Namespaces", run: createNamespaces},
 	{name: "limitranges", about: "create LimitRanges", run: createLimitRanges},
@@ -69,6 +73,9 @@ var cases = []benchCase{
 	{name: "many", about: "delete a Namespace with 10,000 Pods", rounds: 1, run: deleteMany},
 	{name: "together", about: "delete 300 Namespaces at once", rounds: 2, run: deleteTogether},
 	{name: "end", about: "resident memory and CPU after the cases before this", rounds: 1, together: (*bench).measureEnd},
+	{name: "reviews", about: "SubjectAccessReviews with 10,000 RoleBindings, also for the next two", run: reviewAccess},
+	{name: "user", about: "create Pods as a user with a RoleBinding", run: createAsUser},
+	{name: "grant", about: "grant a right and use it", run: grantHere},
 	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
 	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteAmongOthers},
 }

@@ -18,11 +18,12 @@ import (
 type unit int
 
 const (
-	seconds   unit = iota // lower is better
-	perSecond             // higher is better
-	bytesUnit             // lower is better
-	counted               // lower is better
-	share                 // of a whole; lower is better
+	seconds    unit = iota // lower is better
+	perSecond              // higher is better
+	bytesUnit              // lower is better
+	counted                // lower is better
+	share                  // of a whole; lower is better
+	proportion             // of one figure to another; higher is better
 )
 
 // figure is one measurement.
@@ -33,8 +34,8 @@ type figure struct {
 }
 
 // aim is the ratio to Kubernetes that Borough aims for in a row, or the value
-// that its figure aims to stay below.
-type aim struct{ times, below float64 }
+// that its figure aims to stay below or to reach.
+type aim struct{ times, below, reach float64 }
 
 const shareRow = "LimitRanger's share of creating a Pod"
 
@@ -46,6 +47,11 @@ var aims = map[string]aim{
 	"Delete an empty Namespace, p50":     {times: 250},
 	"Delete a Namespace with 2,000 Pods": {times: 40},
 	"Delete 300 Namespaces at once":      {times: 60},
+	fewDecisionRow:                       {below: 5e-6},
+	decisionRow:                          {below: 5e-6},
+	bindingMemoryRow:                     {below: 1 << 10},
+	userShareRow:                         {reach: 0.95},
+	otherGrantRow + ", p99":              {below: 0.05},
 }
 
 // limitRangerAims are the aims for the plugin by itself.
@@ -100,12 +106,12 @@ func (r *report) String() string {
 	for _, row := range r.rows {
 		for _, side := range []string{borough, alone} {
 			if row.sides[kube] == nil && row.sides[side] != nil {
-				fmt.Fprintf(&single, "| %s | %s |\n", row.name, row.median(side))
+				fmt.Fprintf(&single, "| %s | %s | %s |\n", row.name, row.median(side), r.aims[row.name].judge(row))
 			}
 		}
 	}
 	if single.Len() > 0 {
-		fmt.Fprintf(&b, "\nBy itself:\n\n| | |\n|---|---:|\n%s", single.String())
+		fmt.Fprintf(&b, "\nBy itself:\n\n| | | aim |\n|---|---:|---|\n%s", single.String())
 	}
 	return b.String()
 }
@@ -119,6 +125,8 @@ func (a aim) judge(r *row) string {
 		text, met = fmt.Sprintf("%g", a.times), r.ratio() >= a.times
 	case a.below > 0:
 		text, met = "below "+r.format(a.below), middle(r.sides[borough]) < a.below
+	case a.reach > 0:
+		text, met = r.format(a.reach), middle(r.sides[borough]) >= a.reach
 	default:
 		return ""
 	}
@@ -130,7 +138,7 @@ func (a aim) judge(r *row) string {
 
 func (r *row) ratio() float64 {
 	theirs, ours := middle(r.sides[kube]), middle(r.sides[borough])
-	if r.unit == perSecond {
+	if r.unit == perSecond || r.unit == proportion {
 		theirs, ours = ours, theirs
 	}
 	return theirs / ours
@@ -148,6 +156,8 @@ func (r *row) format(value float64) string {
 		return number(int(value/(1<<20)+0.5)) + " MiB"
 	case r.unit == counted:
 		return number(int(value + 0.5))
+	case r.unit == proportion:
+		return fmt.Sprintf("%.2f", value)
 	case r.unit == share:
 		return fmt.Sprintf("%.2g%%", 100*value)
 	case value < 1e-4:

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
@@ -29,12 +31,14 @@ type side struct {
 	apiVersion string
 	prefix     string // of the API paths
 	config     *rest.Config
+	userConfig func(ctx context.Context, user string, groups ...string) (*rest.Config, error)
 	pids       func() []int
 	restart    func(context.Context) error // all processes, with their state
 	stop       func() error
 
-	clients []*client
-	names   atomic.Int64
+	clients   []*client
+	names     atomic.Int64
+	hasPolicy bool
 }
 
 // starters start a side with new state and return when it is ready.
@@ -52,6 +56,9 @@ func startKube(ctx context.Context) (*side, error) {
 	etcd := cluster.Etcd.Members[0]
 	return &side{
 		name: kube, apiVersion: "v1", prefix: "/api/v1", config: cluster.AdminConfig(),
+		userConfig: func(_ context.Context, user string, groups ...string) (*rest.Config, error) {
+			return cluster.UserConfig(user, groups...)
+		},
 		pids: func() []int {
 			return []int{etcd.Process.PID(), cluster.APIServer.PID(), cluster.ControllerManager.PID()}
 		},
@@ -75,21 +82,51 @@ func startBorough(ctx context.Context) (*side, error) {
 	if err := b.Start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start Borough: %w", err), stop())
 	}
-	config, err := b.LoadConfig("admin")
+	s, err := newBoroughSide(b)
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
+	s.pids = func() []int { return []int{b.Server.PID(), b.Controller.PID()} }
+	s.restart = func(ctx context.Context) error {
+		b.Controller.Kill()
+		b.Server.Kill()
+		return inOrder(ctx, func(ctx context.Context) error { return b.StartServer(ctx) },
+			func(ctx context.Context) error { return b.StartController(ctx) })
+	}
+	s.stop = stop
+	return s, nil
+}
+
+// newBoroughSide returns a server that runs, without its processes.
+func newBoroughSide(b *harness.Borough) (*side, error) {
+	config, err := b.LoadConfig("admin")
+	if err != nil {
+		return nil, err
+	}
 	return &side{
 		name: borough, apiVersion: "tenancy.borough.io/v1", prefix: "/apis/tenancy.borough.io/v1", config: config,
-		pids: func() []int { return []int{b.Server.PID(), b.Controller.PID()} },
-		restart: func(ctx context.Context) error {
-			b.Controller.Kill()
-			b.Server.Kill()
-			return inOrder(ctx, func(ctx context.Context) error { return b.StartServer(ctx) },
-				func(ctx context.Context) error { return b.StartController(ctx) })
+		userConfig: func(ctx context.Context, user string, groups ...string) (*rest.Config, error) {
+			return boroughUser(ctx, b, user, groups...)
 		},
-		stop: stop,
 	}, nil
+}
+
+// boroughUser returns the configuration of a client that authenticates as the user
+// with a client certificate.
+func boroughUser(ctx context.Context, b *harness.Borough, user string, groups ...string) (*rest.Config, error) {
+	program, err := harness.Binary("borough-apiserver")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"kubeconfig", "--data-dir=" + b.Dir, "--user=" + user}
+	for _, group := range groups {
+		args = append(args, "--group="+group)
+	}
+	kubeconfig, err := exec.CommandContext(ctx, program, args...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("run %s kubeconfig: %w", program, err)
+	}
+	return clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 }
 
 func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
