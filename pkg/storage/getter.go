@@ -88,7 +88,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 			return nil, nil, fmt.Errorf("opening the storage of %s: %w", config.GroupResource, err)
 		}
 		if !cached {
-			return removingStore{g.wrapWatches(interpretedStore{store}), remover}, destroy, nil
+			return removingStore{g.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
 		}
 		uncached := &progressRequestingStore{Interface: store}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
@@ -111,7 +111,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		}
 		g.content.add(config.GroupResource, contentCache{c, resourcePrefix, newListFunc})
 		delegator := cacher.NewCacheDelegator(c, uncached)
-		return removingStore{g.wrapWatches(interpretedStore{delegator}), remover}, sync.OnceFunc(func() {
+		return removingStore{g.withHooks(interpretedStore{delegator}, config.GroupResource), remover}, sync.OnceFunc(func() {
 			delegator.Stop()
 			c.Stop()
 			destroy()

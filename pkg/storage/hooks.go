@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
@@ -19,11 +20,25 @@ import (
 // awaitTimeout bounds how long a write waits after it was carried out.
 const awaitTimeout = 10 * time.Second
 
-// awaitingClient is a client that calls Config.AwaitWrite after each write.
-type awaitingClient struct {
-	kubernetes.Interface
+// awaiter calls Config.AwaitWrite for one resource.
+type awaiter struct {
 	resource schema.GroupResource
 	await    func(context.Context, schema.GroupResource, int64) error
+}
+
+func (a awaiter) wait(ctx context.Context, revision int64) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	defer cancel()
+	if err := a.await(ctx, a.resource, revision); err != nil {
+		return apierrors.NewTimeoutError(fmt.Sprintf("%s were written, but this server does not follow the change yet: %v", a.resource, err), 0)
+	}
+	return nil
+}
+
+// awaitingClient is a client that waits after each write.
+type awaitingClient struct {
+	kubernetes.Interface
+	awaiter
 }
 
 // OptimisticPut puts a value and waits.
@@ -44,13 +59,24 @@ func (c awaitingClient) OptimisticDelete(ctx context.Context, key string, expect
 	return response, err
 }
 
-func (c awaitingClient) wait(ctx context.Context, revision int64) error {
-	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
-	defer cancel()
-	if err := c.await(ctx, c.resource, revision); err != nil {
-		return apierrors.NewTimeoutError(fmt.Sprintf("%s were written, but this server does not follow the change yet: %v", c.resource, err), 0)
+// awaitingStore is a store that also waits after an update that changes nothing,
+// because another server has written the same before.
+type awaitingStore struct {
+	storage.Interface
+	awaiter
+}
+
+// GuaranteedUpdate updates an object and waits.
+func (s awaitingStore) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cachedExistingObject runtime.Object) error {
+	if err := s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, tryUpdate, cachedExistingObject); err != nil {
+		return err
 	}
-	return nil
+	revision, err := s.Versioner().ObjectResourceVersion(destination)
+	if err != nil {
+		return fmt.Errorf("read the resourceVersion of an updated object of %s: %w", s.resource, err)
+	}
+	return s.wait(ctx, int64(revision))
 }
 
 // watchWrappingStore is a store whose watches are those of Config.WrapWatch.
@@ -59,11 +85,15 @@ type watchWrappingStore struct {
 	wrap func(context.Context, watch.Interface) watch.Interface
 }
 
-func (g *restOptionsGetter) wrapWatches(store storage.Interface) storage.Interface {
-	if g.wrapWatch == nil {
-		return store
+// withHooks returns the store with the functions of Config.
+func (g *restOptionsGetter) withHooks(store storage.Interface, resource schema.GroupResource) storage.Interface {
+	if g.awaitWrite != nil {
+		store = awaitingStore{store, awaiter{resource, g.awaitWrite}}
 	}
-	return watchWrappingStore{store, g.wrapWatch}
+	if g.wrapWatch != nil {
+		store = watchWrappingStore{store, g.wrapWatch}
+	}
+	return store
 }
 
 // Watch watches the objects that the options select.

@@ -163,7 +163,8 @@ type Config struct {
 	// are only logged and counted.
 	Unreadable *unreadable.Objects
 	// AwaitWrite is called after each write, with the revision of etcd that it has
-	// made. The write is answered when it returns. It may be nil.
+	// made, and after an update that changes nothing, with the revision that has made
+	// the object what it is. The write is answered when it returns. It may be nil.
 	AwaitWrite func(ctx context.Context, resource schema.GroupResource, revision int64) error
 	// WrapWatch returns the watch that a client gets for one from storage. The context
 	// is that of the request. It may be nil.

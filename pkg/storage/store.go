@@ -81,7 +81,7 @@ func (g *restOptionsGetter) newStore(
 		creates:   fenceResolver{g.fence, client.Client, compactor},
 	}
 	if g.awaitWrite != nil {
-		client.Kubernetes = awaitingClient{client.Kubernetes, config.GroupResource, g.awaitWrite}
+		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, g.awaitWrite}}
 	}
 
 	versioner := storage.APIObjectVersioner{}

@@ -35,6 +35,8 @@ const (
 var ways = []struct {
 	name          string
 	grant, revoke func(client rest.Interface, at target) *rest.Request
+	// repeatable is whether the same request can be sent again.
+	repeatable bool
 }{
 	{
 		"create and delete a RoleBinding",
@@ -44,6 +46,7 @@ var ways = []struct {
 		func(client rest.Interface, at target) *rest.Request {
 			return of(client.Delete(), roleBindings, at.namespace).Name(at.name)
 		},
+		false,
 	},
 	{
 		"change the subjects of a RoleBinding",
@@ -53,6 +56,7 @@ var ways = []struct {
 		func(client rest.Interface, at target) *rest.Request {
 			return apply(client, at, roleBindings, roleBinding(at, at.name, ""))
 		},
+		true,
 	},
 	{
 		"change the rules of a Role",
@@ -62,6 +66,7 @@ var ways = []struct {
 		func(client rest.Interface, at target) *rest.Request {
 			return put(client, at, roles, role(at, ""))
 		},
+		true,
 	},
 	{
 		"create a Role and delete a collection of Roles",
@@ -71,6 +76,7 @@ var ways = []struct {
 		func(client rest.Interface, at target) *rest.Request {
 			return of(client.Delete(), roles, at.namespace).Param("fieldSelector", "metadata.name="+at.name)
 		},
+		false,
 	},
 }
 
@@ -145,32 +151,22 @@ func (s *storm) exercise(ctx context.Context, t *testing.T, running *sync.WaitGr
 	}
 }
 
-// grantAndRevoke revokes a right and grants it until the round is over.
+// grantAndRevoke revokes a right and grants it until the round is over. Some writes
+// are repeated through the other server, where they change nothing.
 func (s *storm) grantAndRevoke(ctx context.Context, over <-chan struct{}, right *right, r *rand.Rand) error {
-	way := ways[right.way]
 	for !isOver(ctx, over) {
 		server := r.IntN(len(s.servers))
 		at := target{namespace: steady, name: right.user, label: fmt.Sprint(r.Uint32())}
-		request := way.revoke
 		granting := right.send()
-		if granting {
-			request = way.grant
+		acknowledged, err := s.writeRight(ctx, right, server, at, granting)
+		if err == nil && acknowledged && ways[right.way].repeatable && r.IntN(2) > 0 {
+			server = 1 - server
+			acknowledged, err = s.writeRight(ctx, right, server, at, granting)
 		}
-		o, result, err := send(ctx, request(s.clients[server][0], at))
-		if ctx.Err() != nil {
-			return nil // the test has ended
+		if err != nil {
+			return err
 		}
-		s.count(way.name, o)
-		switch {
-		case err != nil && !s.toleratesError(err):
-			return fmt.Errorf("%s, for %s: %w", way.name, right.user, err)
-		case o != created && o != updated || isEmptyList(result):
-			// The write before this one was not acknowledged either, or this one failed.
-			_ = poll.Sleep(ctx, backoff) // returns early when the test ends
-			continue
-		}
-		right.acknowledge(server)
-		for checks := 0; checks < checksPerWrite && !isOver(ctx, over); {
+		for checks := 0; acknowledged && checks < checksPerWrite && !isOver(ctx, over); {
 			known, err := s.use(ctx, right, server)
 			if err != nil {
 				return err
@@ -183,6 +179,31 @@ func (s *storm) grantAndRevoke(ctx context.Context, over <-chan struct{}, right 
 		}
 	}
 	return nil
+}
+
+// writeRight grants or revokes a right through a server, and returns whether the
+// server has acknowledged that.
+func (s *storm) writeRight(ctx context.Context, right *right, server int, at target, granting bool) (acknowledged bool, err error) {
+	way := ways[right.way]
+	request := way.revoke
+	if granting {
+		request = way.grant
+	}
+	o, result, err := send(ctx, request(s.clients[server][0], at))
+	if ctx.Err() != nil {
+		return false, nil // the test has ended
+	}
+	s.count(way.name, o)
+	switch {
+	case err != nil && !s.toleratesError(err):
+		return false, fmt.Errorf("%s, for %s: %w", way.name, right.user, err)
+	case o != created && o != updated || isEmptyList(result):
+		// The write before this one was not acknowledged either, or this one failed.
+		_ = poll.Sleep(ctx, backoff) // returns early when the test ends
+		return false, nil
+	}
+	right.acknowledge(server)
+	return true, nil
 }
 
 // use sends a request that needs the right to a server. The decision is known if the
