@@ -70,18 +70,28 @@ func createAsUser(ctx context.Context, s *side, size size) ([]figure, error) {
 	}
 	const turns = 20
 	var rates, proportions []float64
+	var cpu [2]float64
 	for turn := range turns {
 		var took [2]time.Duration
 		for i := range took {
 			who := (i + turn) % len(took)
 			prefix := s.newName("as")
+			before, err := s.usage()
+			if err != nil {
+				return nil, err
+			}
 			o, err := []*side{s, user}[who].load(ctx, manyClients, size.create/4, func(ctx context.Context, c *client, i int) error {
 				return c.create(ctx, s.namespaced(policyNamespace(tenant), "pods"), s.podBody(fmt.Sprintf("%s-%d", prefix, i)))
 			})
 			if err != nil {
 				return nil, err
 			}
+			after, err := s.usage()
+			if err != nil {
+				return nil, err
+			}
 			took[who] = o.elapsed
+			cpu[who] += after.cpu - before.cpu
 		}
 		rates = append(rates, float64(size.create/4)/took[1].Seconds())
 		proportions = append(proportions, took[0].Seconds()/took[1].Seconds())
@@ -89,6 +99,7 @@ func createAsUser(ctx context.Context, s *side, size size) ([]figure, error) {
 	return []figure{
 		{row: "Create Pods as a user, " + clientsLabel(manyClients), unit: perSecond, value: middle(rates)},
 		{row: userShareRow, unit: proportion, value: middle(proportions)},
+		{row: userShareRow + ": by the CPU time of the server", unit: proportion, value: cpu[0] / cpu[1]},
 	}, nil
 }
 
