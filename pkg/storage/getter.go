@@ -53,6 +53,7 @@ func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, exampl
 	if err != nil {
 		return generic.RESTOptions{}, err
 	}
+	o.StorageConfig.Codec = untypedCodec{o.StorageConfig.Codec}
 	o.Decorator = g.decorator(cached)
 	return o, nil
 }

@@ -5,10 +5,13 @@ package bootstrap
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/klog/v2"
@@ -57,9 +60,29 @@ func apply(ctx context.Context, client rbacclient.RbacV1Interface, role rbac.Agg
 			WithResourceNames(rule.ResourceNames...).
 			WithNonResourceURLs(rule.NonResourceURLs...))
 	}
-	_, err := client.ClusterRoles().Apply(ctx, config, metav1.ApplyOptions{FieldManager: aggregationManager, Force: true})
+	applied, err := client.ClusterRoles().Apply(ctx, config, metav1.ApplyOptions{FieldManager: aggregationManager, Force: true})
+	if err == nil && len(role.Rules) == 0 && len(applied.Rules) > 0 {
+		return removeRules(ctx, client, role)
+	}
+	return ignoreDeleted(err)
+}
+
+// removeRules removes the rules of other field managers, which an apply of no rules
+// leaves.
+func removeRules(ctx context.Context, client rbacclient.RbacV1Interface, role rbac.Aggregated) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": role.UID}, "rules": nil})
+	if err != nil {
+		return fmt.Errorf("encode a patch: %w", err)
+	}
+	_, err = client.ClusterRoles().Patch(ctx, role.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: aggregationManager})
+	return ignoreDeleted(err)
+}
+
+// ignoreDeleted ignores the errors of a write to a role that was deleted, also if
+// another has its name. The index follows.
+func ignoreDeleted(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // it was deleted, and the index follows
+		return nil
 	}
 	return err
 }

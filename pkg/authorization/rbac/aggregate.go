@@ -20,7 +20,8 @@ import (
 // Kubernetes has a controller write these rules, and decides by what it has written.
 // Here decisions follow the roles that are aggregated at once; what is written to the
 // rules is for readers only (see Outdated). The result is that of the controller
-// when it has finished.
+// when it has finished, except that a role that aggregates no rules has none:
+// the controller leaves those that users wrote.
 func (x *Index) aggregate() {
 	if len(x.aggregating) == 0 {
 		return

@@ -76,7 +76,7 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	case reason != "":
 		return authorizer.DecisionAllow, reason, nil
 	case len(missing) > 0:
-		return authorizer.DecisionNoOpinion, fmt.Sprintf("RBAC: %v", missing.aggregate("")), nil
+		return authorizer.DecisionNoOpinion, fmt.Sprintf("RBAC: %v", missing.aggregate(roleOf)), nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
 }
@@ -129,7 +129,7 @@ func (z *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string
 			nonResources = append(nonResources, &authorizer.DefaultNonResourceRuleInfo{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
 		}
 	}
-	return resources, nonResources, false, missing.aggregate("")
+	return resources, nonResources, false, missing.aggregate(roleOf)
 }
 
 // rulesFor returns the rules of a user in a namespace, or without a namespace the
@@ -193,9 +193,12 @@ func (x *Index) applying(u user.Info, namespace string) []*binding {
 // rules returns the rules of the role that a binding in a namespace refers to, and
 // whether there is such a role. The lock is held.
 func (x *Index) rules(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
-	key := objectKey{namespace, ref.Name}
-	if ref.Kind == "ClusterRole" {
-		key.namespace = ""
+	key := objectKey{name: ref.Name}
+	if ref.Kind != "ClusterRole" {
+		if namespace == "" {
+			return nil, false // a Role is in a namespace
+		}
+		key.namespace = namespace
 	}
 	r := x.roles[key]
 	if r == nil {
@@ -204,21 +207,25 @@ func (x *Index) rules(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule
 	return r.rules, true
 }
 
-// missingRoles are references to roles that do not exist. Kubernetes names their
-// resource in the singular where it decides, and in the plural where it writes.
+// missingRoles are references to roles that do not exist.
 type missingRoles []rbacv1.RoleRef
 
-func (m missingRoles) aggregate(suffix string) error {
+// aggregate returns the errors. In Kubernetes their resource depends on who reads the
+// roles: it is that of the role where it decides, and that of the request where it
+// writes.
+func (m missingRoles) aggregate(resource func(rbacv1.RoleRef) string) error {
 	var errs []error
 	for _, ref := range m {
-		errs = append(errs, newNoRole(ref, suffix))
+		errs = append(errs, newNoRole(ref, resource))
 	}
 	return utilerrors.NewAggregate(errs)
 }
 
-func newNoRole(ref rbacv1.RoleRef, suffix string) error {
-	return apierrors.NewNotFound(rbacv1.Resource(strings.ToLower(ref.Kind)+suffix), ref.Name)
+func newNoRole(ref rbacv1.RoleRef, resource func(rbacv1.RoleRef) string) error {
+	return apierrors.NewNotFound(rbacv1.Resource(resource(ref)), ref.Name)
 }
+
+func roleOf(ref rbacv1.RoleRef) string { return strings.ToLower(ref.Kind) }
 
 // describe describes the binding and its first subject that the user is, as Kubernetes
 // does.

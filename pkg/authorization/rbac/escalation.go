@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
@@ -82,23 +83,39 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	message := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
 		u.GetName(), u.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
 	if len(missingRoles) > 0 {
-		message += fmt.Sprintf("; resolution errors: [%v]", missingRoles.aggregate("s"))
+		message += fmt.Sprintf("; resolution errors: [%v]", missingRoles.aggregate(requested(ctx)))
 	}
 	return errors.New(message)
 }
 
 // ConfirmRoleHeld returns nil if the user of the request holds all rights of a role
 // that a binding in the namespace of the request refers to. It returns NotFound if
-// there is no such role.
+// there is no such role, and BadRequest if it can be none.
 func (z *Authorizer) ConfirmRoleHeld(ctx context.Context, ref rbacv1.RoleRef) error {
 	if err := z.awaitSync(ctx); err != nil {
 		return err
+	}
+	switch {
+	case ref.Kind != "Role" && ref.Kind != "ClusterRole":
+		return apierrors.NewBadRequest(fmt.Sprintf("unsupported role reference kind: %q", ref.Kind))
+	case ref.Kind == "Role" && request.NamespaceValue(ctx) == "":
+		return apierrors.NewBadRequest("Namespace parameter required.")
 	}
 	z.index.mu.RLock()
 	rules, found := z.index.rules(ref, request.NamespaceValue(ctx))
 	z.index.mu.RUnlock()
 	if !found {
-		return newNoRole(ref, "s")
+		return newNoRole(ref, requested(ctx))
 	}
 	return z.ConfirmHeld(ctx, rules)
+}
+
+// requested returns the resource of the request.
+func requested(ctx context.Context) func(rbacv1.RoleRef) string {
+	return func(ref rbacv1.RoleRef) string {
+		if info, ok := request.RequestInfoFrom(ctx); ok {
+			return info.Resource
+		}
+		return roleOf(ref)
+	}
 }

@@ -114,6 +114,9 @@ func reviewToken(ctx context.Context, review *authenticationv1.TokenReview, toke
 	}
 	response, ok, err := tokens.AuthenticateToken(ctx, review.Spec.Token)
 	review.Status.Authenticated = ok
+	if !ok && err == nil {
+		err = errToken
+	}
 	if err != nil {
 		review.Status.Error = err.Error()
 	}
@@ -126,6 +129,9 @@ func reviewToken(ctx context.Context, review *authenticationv1.TokenReview, toke
 	review.Status.User, review.Status.Audiences = userInfo(response.User), response.Audiences
 	return nil
 }
+
+// errToken is the error of Kubernetes for a token that no authenticator knows.
+var errToken = errors.New("invalid bearer token")
 
 var errAudiences = errors.New("the authenticator returned a token for other audiences")
 

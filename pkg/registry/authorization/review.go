@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -30,7 +31,7 @@ func NewStorage(authz authorizer.UnconditionalAuthorizer, resolver authorizer.Ru
 			review: func(_ context.Context, obj runtime.Object) (review, error) {
 				r := obj.(*authorizationv1.SubjectAccessReview)
 				errs := append(validateSpec(r.Spec), validateMeta(r.ObjectMeta)...)
-				return review{kind: r.Kind, errs: errs, status: &r.Status, attributes: func() authorizer.AttributesRecord { return attributesOf(r.Spec) }}, nil
+				return review{errs: errs, status: &r.Status, attributes: func() authorizer.AttributesRecord { return attributesOf(r.Spec) }}, nil
 			},
 		},
 		"localsubjectaccessreviews": &ReviewREST{
@@ -48,7 +49,6 @@ func NewStorage(authz authorizer.UnconditionalAuthorizer, resolver authorizer.Ru
 
 // review is a review of any kind.
 type review struct {
-	kind       string
 	errs       field.ErrorList
 	status     *authorizationv1.SubjectAccessReviewStatus
 	attributes func() authorizer.AttributesRecord // if there are no errors
@@ -60,7 +60,7 @@ func reviewLocal(ctx context.Context, obj runtime.Object) (review, error) {
 	if namespace := request.NamespaceValue(ctx); len(errs) == 0 && namespace != r.Namespace {
 		return review{}, apierrors.NewBadRequest(fmt.Sprintf("spec.resourceAttributes.namespace must match namespace: %v", namespace))
 	}
-	return review{kind: r.Kind, errs: errs, status: &r.Status, attributes: func() authorizer.AttributesRecord { return attributesOf(r.Spec) }}, nil
+	return review{errs: errs, status: &r.Status, attributes: func() authorizer.AttributesRecord { return attributesOf(r.Spec) }}, nil
 }
 
 func reviewSelf(ctx context.Context, obj runtime.Object) (review, error) {
@@ -70,7 +70,7 @@ func reviewSelf(ctx context.Context, obj runtime.Object) (review, error) {
 		return review{}, apierrors.NewBadRequest("no user present on request")
 	}
 	errs := append(validateAttributes(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes), validateMeta(r.ObjectMeta)...)
-	return review{kind: r.Kind, errs: errs, status: &r.Status, attributes: func() authorizer.AttributesRecord {
+	return review{errs: errs, status: &r.Status, attributes: func() authorizer.AttributesRecord {
 		return attributes(u, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
 	}}, nil
 }
@@ -111,7 +111,8 @@ func (r *ReviewREST) Create(ctx context.Context, obj runtime.Object, createValid
 		return nil, err
 	}
 	if len(review.errs) > 0 {
-		return nil, apierrors.NewInvalid(authorizationv1.SchemeGroupVersion.WithKind(review.kind).GroupKind(), "", review.errs)
+		// Without a kind, as in Kubernetes.
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", review.errs)
 	}
 	if createValidation != nil {
 		if err := createValidation(ctx, obj.DeepCopyObject()); err != nil {

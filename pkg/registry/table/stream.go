@@ -104,11 +104,14 @@ func (s *stream) CacheEncode(_ runtime.Identifier, _ func(runtime.Object, io.Wri
 		_, err := w.Write(head)
 		return err
 	}
-	head, ok := bytes.CutSuffix(head, []byte("null}\n"))
+	prefix, ok := bytes.CutSuffix(head, []byte("[]}\n"))
+	if !ok {
+		prefix, ok = bytes.CutSuffix(head, []byte("null}\n")) // of the library's convertor
+	}
 	if !ok {
 		return fmt.Errorf("encode a table: %q does not end in rows", head)
 	}
-	buffer := bytes.NewBuffer(append(head, '['))
+	buffer := bytes.NewBuffer(append(prefix, '['))
 	encoder := json.NewEncoder(buffer)
 	err = meta.EachListItem(s.list, func(obj runtime.Object) error {
 		rows, err := s.rows(obj)

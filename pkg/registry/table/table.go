@@ -32,7 +32,7 @@ func NewConvertor[T runtime.Object](columns []metav1.TableColumnDefinition, row 
 }
 
 func (c convertor[T]) ConvertToTable(_ context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
-	table := &metav1.Table{}
+	table := &metav1.Table{Rows: []metav1.TableRow{}} // also without rows, an empty list
 	add := func(item runtime.Object) error {
 		obj, ok := item.(T)
 		if !ok {

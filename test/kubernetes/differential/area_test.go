@@ -119,9 +119,13 @@ func keepScenario(t *testing.T, s scenario) {
 // generate returns the number of scenarios that the flag cases sets. The name of
 // each has what reproduces it.
 func generate(t *testing.T, make func(*rand.Rand) scenario) []scenario {
+	return generateN(t, *cases, make)
+}
+
+func generateN(t *testing.T, n int, make func(*rand.Rand) scenario) []scenario {
 	r := newRand(t)
 	scenarios := []scenario{}
-	for i := range *cases {
+	for i := range n {
 		s := make(r)
 		s.Name = fmt.Sprintf("%s %d of seed %d", strings.TrimPrefix(t.Name(), "Test"), i, *seed)
 		scenarios = append(scenarios, s)

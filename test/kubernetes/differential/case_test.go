@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -22,10 +25,15 @@ type scenario struct {
 
 // step is a request.
 type step struct {
-	// Do is the method and the path. A path that starts with pods or limitranges
-	// is relative to the scenario's Namespace, which is created first. A scenario
-	// with paths that start with namespaces creates its Namespace itself.
+	// Do is the method and the path. A path that starts with a namespaced resource,
+	// such as pods, is relative to the scenario's Namespace, which is created first. A
+	// scenario whose first path starts with namespaces creates its Namespace itself. A
+	// path that starts with a slash is absolute.
 	Do string `json:"do"`
+	// User is the user that makes the request. It is the admin by default.
+	User *identity `json:"user,omitempty"`
+	// Accept is the format of the response, by default JSON.
+	Accept string `json:"accept,omitempty"`
 	// As is the type of a PATCH: json, merge, strategic or apply.
 	As string `json:"as,omitempty"`
 	// Body is an object. If it has no kind or apiVersion, the kind and v1 are
@@ -37,6 +45,17 @@ type step struct {
 	// Until is a status code. The request is repeated until it gets this status,
 	// because the caches of Kubernetes' admission lag behind.
 	Until int `json:"until,omitempty"`
+	// Settle repeats the request until the responses are equal, because controllers
+	// write what it reads.
+	Settle bool `json:"settle,omitempty"`
+}
+
+// identity is a user, whom the admin impersonates.
+type identity struct {
+	Name   string              `json:"name"`
+	UID    string              `json:"uid,omitempty"`
+	Groups []string            `json:"groups,omitempty"`
+	Extra  map[string][]string `json:"extra,omitempty"`
 }
 
 // patchTypes are the content types of a PATCH.
@@ -47,16 +66,22 @@ var patchTypes = map[string]string{
 	"apply":     "application/apply-patch+yaml",
 }
 
-// method and path return those of the request. The path is relative to the
-// prefix of the API.
 func (s step) method() string { method, _, _ := strings.Cut(s.Do, " "); return method }
 
-func (s step) path() string {
+// path returns the path of the request. Kinds without a group are at the prefix.
+func (s step) path(prefix string) string {
 	_, path, _ := strings.Cut(s.Do, " ")
-	if strings.HasPrefix(path, "namespaces") {
-		return "/" + path
+	if strings.HasPrefix(path, "/") {
+		return path
 	}
-	return "/namespaces/$ns/" + path
+	kind := kinds[s.resource()]
+	if kind.group != "" {
+		prefix = "/apis/" + kind.group + "/v1"
+	}
+	if !kind.cluster {
+		path = "namespaces/$ns/" + path
+	}
+	return prefix + "/" + path
 }
 
 func (s step) contentType() string {
@@ -66,8 +91,7 @@ func (s step) contentType() string {
 	return "application/json"
 }
 
-// resource returns the resource of the request: pods, limitranges or
-// namespaces.
+// resource returns the resource of a path that is not absolute.
 func (s step) resource() string {
 	_, path, _ := strings.Cut(s.Do, " ")
 	resource, _, _ := strings.Cut(path, "?")
@@ -80,7 +104,30 @@ func (s scenario) ownsNamespace() bool {
 	return len(s.Steps) > 0 && s.Steps[0].resource() == "namespaces"
 }
 
-var kinds = map[string]string{"pods": "Pod", "limitranges": "LimitRange", "namespaces": "Namespace"}
+// kind is the kind of a resource. Without a group it is one of ours, in core at
+// Kubernetes.
+type kind struct {
+	group, name string
+	cluster     bool // not in Namespaces
+}
+
+var kinds = map[string]kind{
+	"pods":        {"", "Pod", false},
+	"limitranges": {"", "LimitRange", false},
+	"namespaces":  {"", "Namespace", true},
+
+	"roles":               {rbacv1.GroupName, "Role", false},
+	"rolebindings":        {rbacv1.GroupName, "RoleBinding", false},
+	"clusterroles":        {rbacv1.GroupName, "ClusterRole", true},
+	"clusterrolebindings": {rbacv1.GroupName, "ClusterRoleBinding", true},
+
+	"subjectaccessreviews":      {authorizationv1.GroupName, "SubjectAccessReview", true},
+	"localsubjectaccessreviews": {authorizationv1.GroupName, "LocalSubjectAccessReview", false},
+	"selfsubjectaccessreviews":  {authorizationv1.GroupName, "SelfSubjectAccessReview", true},
+	"selfsubjectrulesreviews":   {authorizationv1.GroupName, "SelfSubjectRulesReview", true},
+	"selfsubjectreviews":        {authenticationv1.GroupName, "SelfSubjectReview", true},
+	"tokenreviews":              {authenticationv1.GroupName, "TokenReview", true},
+}
 
 // object returns the body before variables are replaced.
 func (s step) object() any {
@@ -93,9 +140,9 @@ func (s step) object() any {
 	}
 	kind := kinds[s.resource()]
 	if strings.Contains(s.Do, "/binding") {
-		kind = "Binding"
+		kind.name = "Binding"
 	}
-	typed := map[string]any{"apiVersion": "v1", "kind": kind}
+	typed := map[string]any{"apiVersion": strings.TrimPrefix(kind.group+"/v1", "/"), "kind": kind.name}
 	for key, value := range body {
 		typed[key] = value
 	}

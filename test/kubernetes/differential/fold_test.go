@@ -25,6 +25,7 @@ var (
 		v1.SchemeGroupVersion.String(), "v1",
 		"."+v1.GroupName, "",
 		"(tenancy.", "(core.", // Go's name of the internal type
+		"/registry/rbac.authorization.k8s.io/", "/registry/", // keys in etcd
 	)
 	uids             = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	resourceVersions = regexp.MustCompile(`(ResourceVersion in (?:precondition: |object meta: |the precondition \(|record \()|resourceVersion(?:\\?":\\?"|:))\d+`)
@@ -45,6 +46,8 @@ func (v *visit) fold(a answer) answer {
 	for _, item := range items {
 		foldMetadata(item)
 	}
+	v.foldBootstrapRules(&a)
+	foldTable(&a)
 	if details, ok := a.field("details").(map[string]any); ok && details["group"] == v1.GroupName {
 		delete(details, "group")
 	}

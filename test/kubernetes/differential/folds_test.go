@@ -36,7 +36,7 @@ func foldMessages(change func(string) string) func(*exchange) {
 
 // goTypes matches Go's names for the types of the API, in the package of the
 // internal types or of a version.
-var goTypes = regexp.MustCompile(`\b(?:core|tenancy|v1)\.([A-Z][A-Za-z]*)`)
+var goTypes = regexp.MustCompile(`\b(?:core|tenancy|rbac|v1)\.([A-Z][A-Za-z]*)`)
 
 // foldValues removes the objects and lists in messages: Kubernetes shows them
 // in the internal form, Borough in the form of the API.
@@ -189,8 +189,16 @@ func foldClientErrors(x *exchange) {
 // foldNewerLibraries removes differences between the releases of the libraries;
 // Kubernetes uses the older one. They differ in errors about owner references,
 // managed fields and YAML, in whether an apply that creates an object can set
-// its deletion time, and in the ownership of one list in the status of a Pod.
+// its deletion time, in the ownership of one list in the status of a Pod, in the
+// reasons of denials, and in descriptions.
 func foldNewerLibraries(x *exchange) {
+	foldAuthorizerName(x.borough)
+	for _, a := range []*answer{x.kube, x.borough} {
+		columns, _ := a.field("columnDefinitions").([]any)
+		for _, column := range columns {
+			delete(column.(map[string]any), "description")
+		}
+	}
 	for _, a := range []*answer{x.kube, x.borough} {
 		managed, _ := metadataOf(a.Body)["managedFields"].([]any)
 		for _, entry := range managed {
@@ -218,6 +226,21 @@ func foldNewerLibraries(x *exchange) {
 	for _, a := range []*answer{x.kube, x.borough} {
 		a.setCauses(slices.DeleteFunc(a.causes(), reworded))
 		a.Body.(map[string]any)["message"] = "the causes"
+	}
+}
+
+// foldAuthorizerName removes the name of the authorizer before the reason of a denial.
+func foldAuthorizerName(a *answer) {
+	rename := func(fields map[string]any, name string) {
+		if text, ok := fields[name].(string); ok {
+			fields[name] = strings.Replace(text, "rbac: RBAC: ", "RBAC: ", 1)
+		}
+	}
+	if status, ok := a.field("status").(map[string]any); ok {
+		rename(status, "reason")
+	}
+	if a.field("kind") == "Status" {
+		rename(a.Body.(map[string]any), "message")
 	}
 }
 
@@ -263,6 +286,54 @@ func foldRepeated(x *exchange) {
 	}
 }
 
+// refusesRights reports whether the message lists rights that a user can't grant.
+func refusesRights(message string) bool {
+	return strings.Contains(message, "is attempting to grant RBAC permissions not currently held")
+}
+
+// sortParts sorts the parts of a message that is a list.
+func sortParts(message string) string {
+	parts := strings.Split(strings.NewReplacer("[", ", ", "]", ", ").Replace(message), ", ")
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// foldReview sorts the rules in a review, and the roles that do not exist. They are
+// in the order of the bindings.
+func foldReview(a *answer) {
+	status, ok := a.field("status").(map[string]any)
+	if !ok || !strings.HasSuffix(fmt.Sprint(a.field("kind")), "Review") {
+		return
+	}
+	for _, name := range []string{"resourceRules", "nonResourceRules"} {
+		if rules, ok := status[name].([]any); ok {
+			slices.SortFunc(rules, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+	}
+	for _, name := range []string{"reason", "evaluationError"} {
+		if text, ok := status[name].(string); ok && strings.HasSuffix(text, "]") {
+			status[name] = sortParts(text)
+		}
+	}
+}
+
+var allowedBy = regexp.MustCompile(`^RBAC: allowed by (ClusterRoleBinding|RoleBinding) `)
+
+// allowedByOthers reports whether both sites allow a request, by different bindings of
+// the same kind.
+func allowedByOthers(x *exchange) bool {
+	var kinds [2]string
+	for i, a := range []*answer{x.kube, x.borough} {
+		status, _ := a.field("status").(map[string]any)
+		match := allowedBy.FindStringSubmatch(fmt.Sprint(status["reason"]))
+		if match == nil || status["allowed"] != true {
+			return false
+		}
+		kinds[i] = match[1]
+	}
+	return kinds[0] == kinds[1]
+}
+
 // foldOrder sorts causes, and the finalizers of a Namespace after a delete.
 // Kubernetes iterates over maps in random order.
 func foldOrder(x *exchange) {
@@ -273,10 +344,13 @@ func foldOrder(x *exchange) {
 		causes := a.causes()
 		slices.SortFunc(causes, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		a.setCauses(causes)
+		foldReview(a)
 		if message, ok := a.field("message").(string); ok && a.field("kind") == "Status" {
-			parts := strings.Split(strings.NewReplacer("[", ", ", "]", ", ").Replace(message), ", ")
-			slices.Sort(parts)
-			a.Body.(map[string]any)["message"] = strings.Join(parts, ", ")
+			held := ""
+			if refusesRights(message) { // the rights are in order, and only the errors are not
+				held, message, _ = strings.Cut(message, "; resolution errors: ")
+			}
+			a.Body.(map[string]any)["message"] = held + sortParts(message)
 		}
 	}
 }

@@ -49,6 +49,9 @@ var knownDifferences = []*difference{
 	{id: "cost-of-limitranges"},
 	{id: "request-limits"},
 
+	{id: "authentication", fold: foldAudiences},
+	{id: "open-paths", fold: foldOpenPaths},
+	{id: "aggregated-rules", fold: foldAggregatedRules},
 	{id: "finalizers-first", fold: foldFinalizersFirst},
 	{id: "collections-go-on", fold: foldCollection},
 	{id: "unchanged-by-resize", fold: foldUnchangedByResize},
@@ -56,6 +59,9 @@ var knownDifferences = []*difference{
 	{id: "qos-class", fold: foldQOSClass},
 	{id: "newer-fields", fold: foldNewerFields},
 	{id: "diffs-in-messages", fold: foldMessages(func(message string) string {
+		if refusesRights(message) {
+			return message
+		}
 		head, _, _ := strings.Cut(message, "\n")
 		return head
 	})},

@@ -40,7 +40,8 @@ var (
 func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
-	if pair, err = sites.Start(context.Background()); err != nil {
+	ctx := context.Background()
+	if pair, err = sites.Start(ctx); err != nil {
 		return 0, err
 	}
 	defer func() {
@@ -49,7 +50,7 @@ func run(m *testing.M) (code int, err error) {
 		}
 		err = errors.Join(err, pair.Stop())
 	}()
-	if both, err = newRunner(pair); err != nil {
+	if both, err = newRunner(ctx, pair); err != nil {
 		return 0, err
 	}
 	code = m.Run()

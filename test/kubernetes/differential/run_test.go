@@ -4,11 +4,13 @@
 package differential
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/borough-io/borough/test/kubernetes/differential/sites"
 )
@@ -21,13 +23,21 @@ type runner struct {
 	accepted      atomic.Int64 // number of those that succeeded
 }
 
-func newRunner(pair *sites.Pair) (*runner, error) {
+func newRunner(ctx context.Context, pair *sites.Pair) (*runner, error) {
 	kube, err := newSender(&pair.Kubernetes)
 	if err != nil {
 		return nil, err
 	}
 	borough, err := newSender(&pair.Borough)
-	return &runner{kube: kube, borough: borough}, err
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range []*sender{kube, borough} {
+		if err := s.readBootstrapRules(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return &runner{kube: kube, borough: borough}, nil
 }
 
 // makeNamespace is the request before the first step of most scenarios.
@@ -49,20 +59,11 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 	}
 	for i, step := range steps {
 		r.requests.Add(1)
-		var kubeAnswer, boroughAnswer answer
-		var kubeErr, boroughErr error
-		var asking sync.WaitGroup
-		asking.Go(func() { kubeAnswer, kubeErr = kube.do(ctx, step) })
-		asking.Go(func() { boroughAnswer, boroughErr = borough.do(ctx, step) })
-		asking.Wait()
-		if kubeErr != nil {
-			return nil, kubeErr
+		x, found, err := ask(ctx, kube, borough, step, last)
+		if err != nil {
+			return nil, err
 		}
-		if boroughErr != nil {
-			return nil, boroughErr
-		}
-		x := &exchange{step: step, after: last, kube: new(kube.fold(kubeAnswer)), borough: new(borough.fold(boroughAnswer))}
-		if found := compare(x); found != nil {
+		if found != nil {
 			found.step = i - first
 			return found, nil
 		}
@@ -75,6 +76,41 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 		}
 	}
 	return nil, nil
+}
+
+const (
+	// settleTime bounds how long a request is repeated until the responses are equal.
+	settleTime = 10 * time.Second
+	// otherBindings bounds how often a review is repeated because Kubernetes named
+	// another binding. It iterates over them in random order.
+	otherBindings = 1000
+)
+
+// ask sends the request of a step to both sites and compares the responses.
+func ask(ctx context.Context, kube, borough *visit, s step, last *exchange) (*exchange, *mismatch, error) {
+	settled := time.Now().Add(settleTime)
+	for attempt := 0; ; attempt++ {
+		var kubeAnswer, boroughAnswer answer
+		var kubeErr, boroughErr error
+		var asking sync.WaitGroup
+		asking.Go(func() { kubeAnswer, kubeErr = kube.do(ctx, s) })
+		asking.Go(func() { boroughAnswer, boroughErr = borough.do(ctx, s) })
+		asking.Wait()
+		if err := cmp.Or(kubeErr, boroughErr); err != nil {
+			return nil, nil, err
+		}
+		x := &exchange{step: s, after: last, kube: new(kube.fold(kubeAnswer)), borough: new(borough.fold(boroughAnswer))}
+		found := compare(x)
+		switch {
+		case found == nil:
+			return x, nil, nil
+		case allowedByOthers(x) && attempt < otherBindings:
+		case s.Settle && time.Now().Before(settled):
+			time.Sleep(10 * time.Millisecond)
+		default:
+			return x, found, nil
+		}
+	}
 }
 
 // clone returns a copy of decoded JSON.

@@ -5,6 +5,7 @@ package differential
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/borough-io/borough/test/kubernetes/differential/sites"
 )
@@ -51,6 +53,8 @@ func (a *answer) setCauses(causes []any) {
 type sender struct {
 	site   *sites.Site
 	client *http.Client
+	// bootstrapRules are the rules that the site gives all users.
+	bootstrapRules map[string][]any
 }
 
 func newSender(site *sites.Site) (*sender, error) {
@@ -58,7 +62,7 @@ func newSender(site *sites.Site) (*sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", site.Name, err)
 	}
-	return &sender{site, client}, nil
+	return &sender{site: site, client: client}, nil
 }
 
 // visit is the run of a scenario on a site.
@@ -101,14 +105,17 @@ func (v *visit) request(ctx context.Context, s step) (answer, error) {
 		}
 		body = bytes.NewReader(data)
 	}
-	url := v.site.Config.Host + v.site.Prefix + v.expand(s.path(), false).(string)
+	url := v.site.Config.Host + v.expand(s.path(v.site.Prefix), false).(string)
 	request, err := http.NewRequestWithContext(ctx, s.method(), url, body)
 	if err != nil {
 		return answer{}, err
 	}
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", cmp.Or(s.Accept, "application/json"))
 	request.Header.Set("Content-Type", s.contentType())
 	request.Header.Set("User-Agent", "differential")
+	if s.User != nil {
+		v.impersonate(request.Header, s.User)
+	}
 	response, err := v.client.Do(request)
 	if err != nil {
 		return answer{}, fmt.Errorf("%s: %s: %w", v.site.Name, s.Do, err)
@@ -124,6 +131,22 @@ func (v *visit) request(ctx context.Context, s step) (answer, error) {
 	}
 	v.remember(s, a)
 	return a, nil
+}
+
+func (v *visit) impersonate(header http.Header, user *identity) {
+	expand := func(s string) string { return v.expand(s, false).(string) }
+	header.Set(transport.ImpersonateUserHeader, expand(user.Name))
+	if user.UID != "" {
+		header.Set(transport.ImpersonateUIDHeader, expand(user.UID))
+	}
+	for _, group := range user.Groups {
+		header.Add(transport.ImpersonateGroupHeader, expand(group))
+	}
+	for key, values := range user.Extra {
+		for _, value := range values {
+			header.Add(transport.ImpersonateUserExtraHeaderPrefix+key, expand(value))
+		}
+	}
 }
 
 // remember records what later requests refer to, and generated names.

@@ -6,10 +6,14 @@ package differential
 import (
 	"context"
 	"slices"
+	"time"
 )
 
-// shrinkRuns bounds the runs of a scenario that reduce it.
-const shrinkRuns = 400
+// shrinkRuns and shrinkTime bound the runs of a scenario that reduce it.
+const (
+	shrinkRuns = 400
+	shrinkTime = time.Minute
+)
 
 // shrink returns the smallest scenario found for which the responses to the
 // same request still differ, and the mismatch.
@@ -19,10 +23,10 @@ func (r *runner) shrink(ctx context.Context, s scenario, m *mismatch) (scenario,
 		return s, m
 	}
 	s.Steps = s.Steps[:m.step+1]
-	runs := 0
+	runs, end := 0, time.Now().Add(shrinkTime)
 	// stillDiffers reports whether the changed scenario still shows the mismatch.
 	stillDiffers := func() bool {
-		if runs >= shrinkRuns {
+		if runs >= shrinkRuns || time.Now().After(end) {
 			return false
 		}
 		runs++

@@ -26,6 +26,8 @@ type Options struct {
 	// Controllers are the controllers that kube-controller-manager runs in
 	// addition to the DefaultControllers; "*" adds all that it runs by default.
 	Controllers []string
+	// OnlyControllers replace all other controllers.
+	OnlyControllers []string
 	// NoControllerManager leaves out kube-controller-manager, so that no
 	// controller changes or waits for anything.
 	NoControllerManager bool
@@ -104,6 +106,9 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	}
 	if err := c.StartControllerManager(ctx); err != nil {
 		return nil, err
+	}
+	if options.OnlyControllers != nil {
+		return c, nil
 	}
 	return c, c.awaitSystem(ctx)
 }

@@ -98,6 +98,10 @@ func (c *Cluster) StartControllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	controllers := slices.Concat(DefaultControllers, c.options.Controllers)
+	if c.options.OnlyControllers != nil {
+		controllers = c.options.OnlyControllers
+	}
 	args := []string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
@@ -111,7 +115,7 @@ func (c *Cluster) StartControllerManager(ctx context.Context) error {
 		"--service-account-private-key-file=" + c.pki.file("service-accounts.key"),
 		// Controllers use their service accounts, as in most real clusters.
 		"--use-service-account-credentials=" + strconv.FormatBool(!c.options.AdminControllerManager),
-		"--controllers=" + strings.Join(slices.Concat(DefaultControllers, c.options.Controllers), ","),
+		"--controllers=" + strings.Join(controllers, ","),
 		// There is only one, and after a restart it does not wait for a Lease.
 		"--leader-elect=false",
 	}

@@ -8,21 +8,22 @@ package validation
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	apimachineryvalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
 )
 
 // validateName allows all names that can be part of a path.
 func validateName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 
 func validateMeta(meta *metav1.ObjectMeta, namespaced bool) field.ErrorList {
-	return apimachineryvalidation.ValidateObjectMeta(meta, namespaced, validateName, field.NewPath("metadata"))
+	return corevalidation.ValidateObjectMeta(meta, namespaced, validateName, field.NewPath("metadata"))
 }
 
 func validateMetaUpdate(meta, old *metav1.ObjectMeta) field.ErrorList {
-	return apimachineryvalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
+	return corevalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
 }
 
 // ValidateRole validates a new Role.

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sites starts a kube-apiserver and a standalone Borough with equal
-// settings, to send the same requests to both and compare the responses. No
-// controllers run on either: only requests change objects.
+// settings, to send the same requests to both and compare the responses. The only
+// controller is that of aggregated ClusterRoles: otherwise only requests change
+// objects.
 package sites
 
 import (
@@ -35,6 +36,11 @@ var Absent = []string{
 	"ServiceAccount",
 }
 
+// tokenFile has the tokens that both sites accept.
+const tokenFile = `token-of-carol,carol,uid-of-carol,"team-a,team-b"
+token-of-dave,dave,uid-of-dave
+`
+
 // Site is one of the two systems.
 type Site struct {
 	Name string
@@ -54,6 +60,7 @@ func (s *Site) APIVersion() string { return strings.TrimPrefix(s.Group+"/v1", "/
 type Pair struct {
 	Kubernetes, Borough Site
 
+	dir     string
 	cluster *testcluster.Cluster
 	borough *harness.Borough
 }
@@ -65,28 +72,37 @@ func Start(ctx context.Context) (_ *Pair, err error) {
 		return nil, err
 	}
 	p := &Pair{}
+	if p.dir, err = os.MkdirTemp("", "borough-differential-"); err != nil {
+		return nil, fmt.Errorf("make a directory: %w", err)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Stop())
 		}
 	}()
-	if err := p.startKubernetes(ctx); err != nil {
+	tokens := filepath.Join(p.dir, "tokens.csv")
+	if err := os.WriteFile(tokens, []byte(tokenFile), 0o600); err != nil {
+		return nil, fmt.Errorf("write a token file: %w", err)
+	}
+	if err := p.startKubernetes(ctx, "--token-auth-file="+tokens); err != nil {
 		return nil, fmt.Errorf("start Kubernetes: %w", err)
 	}
-	if err := p.startBorough(ctx); err != nil {
+	if err := p.startBorough(ctx, "--token-auth-file="+tokens); err != nil {
 		return nil, fmt.Errorf("start Borough: %w", err)
 	}
 	return p, nil
 }
 
-func (p *Pair) startKubernetes(ctx context.Context) (err error) {
+func (p *Pair) startKubernetes(ctx context.Context, flags ...string) (err error) {
 	p.cluster, err = testcluster.Start(ctx, testcluster.Options{
-		Etcd:                testcluster.EtcdOptions{Unsafe: true},
-		NoControllerManager: true,
-		APIServerFlags: []string{
-			"--disable-admission-plugins=" + strings.Join(Absent, ","),
+		Etcd:            testcluster.EtcdOptions{Unsafe: true},
+		OnlyControllers: []string{"clusterrole-aggregation-controller"},
+		// The default rate is below that of the tests.
+		ControllerManagerFlags: []string{"--kube-api-qps=1000", "--kube-api-burst=1000"},
+		APIServerFlags: append(flags,
+			"--disable-admission-plugins="+strings.Join(Absent, ","),
 			"--allow-privileged", // as in every cluster
-		},
+		),
 	})
 	if err != nil {
 		return err
@@ -97,14 +113,11 @@ func (p *Pair) startKubernetes(ctx context.Context) (err error) {
 	return err
 }
 
-func (p *Pair) startBorough(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "borough-differential-")
-	if err != nil {
-		return fmt.Errorf("make a directory: %w", err)
-	}
+func (p *Pair) startBorough(ctx context.Context, flags ...string) error {
+	dir := filepath.Join(p.dir, "borough")
 	p.borough = &harness.Borough{Dir: dir}
 	// As in kube-apiserver. In a standalone server it is off by default.
-	if err := p.borough.StartServer(ctx, "--enable-garbage-collector"); err != nil {
+	if err := p.borough.StartServer(ctx, append(flags, "--enable-garbage-collector")...); err != nil {
 		return err
 	}
 	config, err := p.borough.LoadConfig("admin")
@@ -123,12 +136,12 @@ func (p *Pair) startBorough(ctx context.Context) error {
 func (p *Pair) Stop() error {
 	var errs []error
 	if p.borough != nil {
-		errs = append(errs, p.borough.Stop(), os.RemoveAll(p.borough.Dir))
+		errs = append(errs, p.borough.Stop())
 	}
 	if p.cluster != nil {
 		errs = append(errs, p.cluster.Stop())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, os.RemoveAll(p.dir))...)
 }
 
 // Logs returns the end of each process's log.
