@@ -152,7 +152,10 @@ func changesForGarbageCollectionOnly(obj, old runtime.Object) bool {
 	if old == nil {
 		return false
 	}
-	updated, err := meta.Accessor(obj.DeepCopyObject())
+	obj = obj.DeepCopyObject()
+	// What was read from a request has its kind, what was read from etcd has none.
+	obj.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
+	updated, err := meta.Accessor(obj)
 	if err != nil {
 		return false
 	}
