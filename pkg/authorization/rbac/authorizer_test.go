@@ -226,8 +226,8 @@ func TestConfirmHeld(t *testing.T) {
 	)
 	z := NewAuthorizer(x)
 	as := func(name string) context.Context {
-		ctx := request.WithUser(request.WithNamespace(t.Context(), "a"), &user.DefaultInfo{Name: name, Groups: []string{"g"}})
-		return ctx
+		ctx := request.WithRequestInfo(request.WithNamespace(t.Context(), "a"), &request.RequestInfo{Resource: "rolebindings"})
+		return request.WithUser(ctx, &user.DefaultInfo{Name: name, Groups: []string{"g"}})
 	}
 	if err := z.ConfirmRoleHeld(as("alice"), rbacv1.RoleRef{Kind: "Role", Name: "pods"}); err != nil {
 		t.Errorf("a role that is held: %v", err)
@@ -236,7 +236,7 @@ func TestConfirmHeld(t *testing.T) {
 	for name, want := range map[string]string{
 		"alice": fmt.Sprintf(prefix, "alice") + `{APIGroups:[""], Resources:["limits"], Verbs:["get"]}` + "\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["watch" "delete"]}`,
 		"bob": fmt.Sprintf(prefix, "bob") + `{APIGroups:[""], Resources:["limits"], Verbs:["get"]}` + "\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list" "watch" "delete"]}` +
-			`; resolution errors: [roles.rbac.authorization.k8s.io "absent" not found]`,
+			`; resolution errors: [rolebindings.rbac.authorization.k8s.io "absent" not found]`,
 	} {
 		if err := z.ConfirmRoleHeld(as(name), rbacv1.RoleRef{Kind: "Role", Name: "both"}); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v\nwant %s", name, err, want)
