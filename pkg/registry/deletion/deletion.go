@@ -30,6 +30,7 @@ import (
 // object deleted without seeing it marked. For an object that waits for a finalizer
 // or a grace period, it returns the error that etcd is full.
 func Delete(ctx context.Context, store *genericregistry.Store, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	ctx = withGracePeriod(ctx, options)
 	again := options.DeepCopy() // the strategy changes them
 	obj, removed, err := store.Delete(ctx, name, validate, options)
 	if !tenancyerrors.IsStorageFull(err) {
@@ -39,6 +40,33 @@ func Delete(ctx context.Context, store *genericregistry.Store, name string, vali
 		again = metav1.NewDeleteOptions(0) // the store's default
 	}
 	return removeUnmarked(ctx, store, name, validate, again, err)
+}
+
+type gracePeriodKey struct{}
+
+func withGracePeriod(ctx context.Context, options *metav1.DeleteOptions) context.Context {
+	if options == nil {
+		return ctx
+	}
+	requested := options.GracePeriodSeconds
+	if requested != nil && *requested < 0 {
+		requested = ptr.To[int64](1) // as the library does
+	}
+	return context.WithValue(ctx, gracePeriodKey{}, requested)
+}
+
+// GracePeriodSeconds returns the grace period that the request of the context asks
+// for, or nil; outside of Delete it is that of the options.
+//
+// The library asks the strategy about several versions of an object, the first of which
+// may be outdated, and the strategy writes its answer to the options. The next answer
+// must not depend on it: the grace period of a Pod without a node is 0, and the Pod may
+// have been assigned to a node since.
+func GracePeriodSeconds(ctx context.Context, options *metav1.DeleteOptions) *int64 {
+	if requested, ok := ctx.Value(gracePeriodKey{}).(*int64); ok {
+		return requested
+	}
+	return options.GracePeriodSeconds
 }
 
 // removeUnmarked removes an object in one write. It returns the error full if the

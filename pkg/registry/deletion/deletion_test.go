@@ -153,6 +153,37 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// TestOutdated deletes a Pod that was just assigned to a node, while the cache still has
+// it without a node: the Pod gets its grace period.
+func TestOutdated(t *testing.T) {
+	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	outdated := r.CreatePod(t, "p")
+	r.Update(t, "p", contenttest.OnNode)
+	r.Pods.Storage.Storage = &outdatedStore{r.Pods.Storage.Storage, outdated}
+	_, removed, err := r.Pods.Delete(r.Context, "p", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+	if err != nil || removed {
+		t.Fatalf("removed %v, %v", removed, err)
+	}
+	if p := r.GetPod(t, "p"); p == nil || p.DeletionGracePeriodSeconds == nil || *p.DeletionGracePeriodSeconds != 30 {
+		t.Errorf("it is %+v, want it marked with a grace period of 30 s", p)
+	}
+}
+
+// outdatedStore is a store whose cache is behind: it tries an update on an outdated
+// object first.
+type outdatedStore struct {
+	apistorage.Interface
+	outdated runtime.Object
+}
+
+func (s *outdatedStore) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool,
+	preconditions *apistorage.Preconditions, update apistorage.UpdateFunc, cached runtime.Object) error {
+	if _, _, err := update(s.outdated.DeepCopyObject(), apistorage.ResponseMeta{}); err != nil {
+		return err
+	}
+	return s.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, update, cached)
+}
+
 // fullStore is a store on an etcd that is full until it is no longer.
 type fullStore struct {
 	apistorage.Interface

@@ -21,6 +21,7 @@ import (
 	"github.com/borough-io/borough/pkg/corepod/prepare"
 	"github.com/borough-io/borough/pkg/corepod/validation"
 	"github.com/borough-io/borough/pkg/corepod/warnings"
+	"github.com/borough-io/borough/pkg/registry/deletion"
 	"github.com/borough-io/borough/pkg/registry/errorlimit"
 )
 
@@ -132,11 +133,11 @@ func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 }
 
 // CheckGracefulDelete settles how many seconds the Pod has to end.
-func (Strategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
+func (Strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options == nil {
 		return false
 	}
-	period := prepare.GracePeriodSeconds(core(obj), options.GracePeriodSeconds)
+	period := prepare.GracePeriodSeconds(core(obj), deletion.GracePeriodSeconds(ctx, options))
 	options.GracePeriodSeconds = &period
 	return true
 }
