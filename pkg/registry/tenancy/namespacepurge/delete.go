@@ -39,6 +39,7 @@ type deleter struct {
 	namespaces   rest.Getter
 	namespaceUID types.UID
 	force        bool
+	first        bool // of the resources of the purge
 	dryRun       []string
 	validate     rest.ValidateObjectFunc
 	result       *result
@@ -51,6 +52,9 @@ func (d *deleter) run(ctx context.Context) error {
 		// this Namespace, or to an earlier one and are gone; deletes carry their
 		// UIDs.
 		if err := d.checkNamespace(ctx); err != nil {
+			if len(page) == 0 && !d.first && apierrors.IsNotFound(err) {
+				return nil // the purge has removed the last object, and another client the Namespace
+			}
 			return err
 		}
 		if d.force {

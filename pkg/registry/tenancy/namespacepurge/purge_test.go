@@ -252,6 +252,33 @@ func TestIncarnation(t *testing.T) {
 	})
 }
 
+// TestNamespaceGoes removes the Namespace when the last object is gone, while the purge
+// continues with the other resources.
+func TestNamespaceGoes(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
+		p := newPurger(t, member)
+		p.CreatePods(t, 1)
+		uid := p.Terminate(t)
+		var once sync.Once
+		p.admit = func(string) error {
+			once.Do(func() {
+				if _, _, err := p.Pods.Delete(p.Context, "p00", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
+					t.Error(err)
+				}
+				p.RemoveNamespace(t)
+			})
+			return nil
+		}
+		if _, err := p.purge(spec(uid)); err != nil {
+			t.Errorf("got %v", err)
+		}
+		if _, err := p.purge(spec(uid)); !apierrors.IsNotFound(err) {
+			t.Errorf("a purge without a Namespace: got %v", err)
+		}
+	})
+}
+
 // TestErrors shows which errors stop a purge.
 func TestErrors(t *testing.T) {
 	member := storagetest.StartEmbedded(t)

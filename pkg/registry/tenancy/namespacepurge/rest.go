@@ -220,6 +220,7 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 			namespaces:   r.Namespaces,
 			namespaceUID: report.namespaceUID,
 			force:        report.force,
+			first:        i == 0,
 			dryRun:       options.DryRun,
 			validate:     r.validateDelete(ctx, content, options, report.force),
 			result:       report.add(content.Resource.GroupResource()),
