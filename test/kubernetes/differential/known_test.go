@@ -47,6 +47,7 @@ var knownDifferences = []*difference{
 	{id: "garbage-collection"},
 	// The tests send nothing large enough for these.
 	{id: "cost-of-limitranges"},
+	{id: "rule-combinations"},
 	{id: "request-limits"},
 
 	{id: "authentication", fold: foldAudiences},
