@@ -32,10 +32,8 @@ type StandaloneConfig struct {
 	// Client is a client of this server with all rights.
 	Client rbacclient.RbacV1Interface
 
-	// Tokens authenticates the tokens of TokenReviews. It may be nil.
+	// Tokens authenticates the tokens of TokenReviews.
 	Tokens authenticator.Token
-	// APIAudiences are the audiences of TokenReviews that name none.
-	APIAudiences authenticator.Audiences
 }
 
 // install serves the groups of Kubernetes.
@@ -51,7 +49,7 @@ func (s *StandaloneConfig) install(server *genericapiserver.GenericAPIServer, c 
 			"clusterrolebindings": rights.ClusterRoleBindings,
 		}},
 		{authorizationv1.GroupName, authorization.NewStorage(server.Authorizer, s.Policy)},
-		{authenticationv1.GroupName, authentication.NewStorage(s.Tokens, s.APIAudiences)},
+		{authenticationv1.GroupName, authentication.NewStorage(s.Tokens)},
 	} {
 		if err := c.installGroup(server, group.name, group.resources); err != nil {
 			return err

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package authentication serves the reviews of authentication.k8s.io: who the user of
-// the request is, and whose a token is. Nothing is stored.
+// the request is, and whose a token is.
 package authentication
 
 import (
@@ -19,96 +19,46 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/registry/review"
 )
 
-// NewStorage returns the storage of the reviews. Without tokens (nil), no token is
-// authenticated. A review that names no audiences is for those of the API.
-func NewStorage(tokens authenticator.Token, apiAudiences authenticator.Audiences) map[string]rest.Storage {
+// NewStorage returns the storage of the reviews.
+func NewStorage(tokens authenticator.Token) map[string]rest.Storage {
 	return map[string]rest.Storage{
-		"selfsubjectreviews": &REST{
-			singular: "selfsubjectreview",
-			newFunc:  func() runtime.Object { return &authenticationv1.SelfSubjectReview{} },
-			review:   reviewSelf,
+		"selfsubjectreviews": &review.REST{
+			Singular: "selfsubjectreview",
+			NewFunc:  func() runtime.Object { return &authenticationv1.SelfSubjectReview{} },
+			Validate: func(context.Context, runtime.Object) (review.AnswerFunc, error) { return reviewSelf, nil },
 		},
-		"tokenreviews": &REST{
-			singular: "tokenreview",
-			newFunc:  func() runtime.Object { return &authenticationv1.TokenReview{} },
-			review: func(ctx context.Context, obj runtime.Object) error {
-				return reviewToken(ctx, obj.(*authenticationv1.TokenReview), tokens, apiAudiences)
-			},
-			validate: func(obj runtime.Object) error {
-				if obj.(*authenticationv1.TokenReview).Spec.Token == "" {
-					return apierrors.NewBadRequest("token is required for TokenReview in authentication")
+		"tokenreviews": &review.REST{
+			Singular: "tokenreview",
+			NewFunc:  func() runtime.Object { return &authenticationv1.TokenReview{} },
+			Validate: func(_ context.Context, obj runtime.Object) (review.AnswerFunc, error) {
+				r := obj.(*authenticationv1.TokenReview)
+				if r.Spec.Token == "" {
+					return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
 				}
-				return nil
+				return func(ctx context.Context) (runtime.Object, error) { return r, reviewToken(ctx, r, tokens) }, nil
 			},
 		},
 	}
 }
 
-// REST serves one kind of review.
-type REST struct {
-	singular string
-	newFunc  func() runtime.Object
-	validate func(obj runtime.Object) error // may be nil
-	// review sets the status.
-	review func(ctx context.Context, obj runtime.Object) error
-}
-
-var (
-	_ rest.Creater              = &REST{}
-	_ rest.Scoper               = &REST{}
-	_ rest.SingularNameProvider = &REST{}
-)
-
-// New implements rest.Storage.
-func (r *REST) New() runtime.Object { return r.newFunc() }
-
-// Destroy implements rest.Storage. Nothing is stored.
-func (r *REST) Destroy() {}
-
-// NamespaceScoped implements rest.Scoper.
-func (r *REST) NamespaceScoped() bool { return false }
-
-// GetSingularName implements rest.SingularNameProvider.
-func (r *REST) GetSingularName() string { return r.singular }
-
-// Create returns the review with its status.
-func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	if r.validate != nil {
-		if err := r.validate(obj); err != nil {
-			return nil, err
-		}
-	}
-	if createValidation != nil {
-		if err := createValidation(ctx, obj.DeepCopyObject()); err != nil {
-			return nil, err
-		}
-	}
-	return obj, r.review(ctx, obj)
-}
-
-func reviewSelf(ctx context.Context, obj runtime.Object) error {
+func reviewSelf(ctx context.Context) (runtime.Object, error) {
 	u, ok := request.UserFrom(ctx)
 	if !ok {
-		return apierrors.NewBadRequest("no user present on request")
+		return nil, apierrors.NewBadRequest("no user present on request")
 	}
-	*obj.(*authenticationv1.SelfSubjectReview) = authenticationv1.SelfSubjectReview{
+	return &authenticationv1.SelfSubjectReview{
 		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Now())},
 		Status:     authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(u)},
-	}
-	return nil
+	}, nil
 }
 
-func reviewToken(ctx context.Context, review *authenticationv1.TokenReview, tokens authenticator.Token, apiAudiences authenticator.Audiences) error {
+func reviewToken(ctx context.Context, review *authenticationv1.TokenReview, tokens authenticator.Token) error {
 	review.Status = authenticationv1.TokenReviewStatus{}
-	if tokens == nil {
-		return nil
-	}
 	audiences := authenticator.Audiences(review.Spec.Audiences)
-	if len(audiences) == 0 {
-		audiences = apiAudiences
-	}
 	if len(audiences) > 0 {
 		ctx = authenticator.WithAudiences(ctx, audiences)
 	}
