@@ -50,23 +50,15 @@ func (x *Index) aggregate() {
 // aggregated returns the rules of the roles that the role selects: by selector, then by
 // name, each rule once.
 func (x *Index) aggregated(name objectKey, all []objectKey) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{}
-	seen := map[string]struct{}{}
+	var rules []rbacv1.PolicyRule
 	for _, selector := range x.roles[name].selectors {
 		for _, other := range all {
-			if other == name || !selector.Matches(x.roles[other].labels) {
-				continue
-			}
-			for _, rule := range x.roles[other].rules {
-				text := describeRule(rule)
-				if _, twice := seen[text]; !twice {
-					seen[text] = struct{}{}
-					rules = append(rules, rule)
-				}
+			if other != name && selector.Matches(x.roles[other].labels) {
+				rules = append(rules, x.roles[other].rules...)
 			}
 		}
 	}
-	return rules
+	return unique(rules)
 }
 
 func compareKeys(a, b objectKey) int {

@@ -10,6 +10,7 @@
 package rbac
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -246,11 +247,7 @@ func (b *binding) describe(u user.Info) string {
 		subject = b.subjects[i]
 	}
 	if subject.Kind == rbacv1.ServiceAccountKind {
-		namespace := subject.Namespace
-		if namespace == "" {
-			namespace = b.namespace
-		}
-		subject.Name += "/" + namespace
+		subject.Name += "/" + cmp.Or(subject.Namespace, b.namespace)
 	}
 	return fmt.Sprintf("%s %q of %s %q to %s %q", kind, name, b.ref.Kind, b.ref.Name, subject.Kind, subject.Name)
 }

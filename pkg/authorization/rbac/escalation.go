@@ -23,17 +23,6 @@ const (
 	maxComparisons  = 2_000_000 // about a second
 )
 
-// unique returns the rules, each once.
-func unique(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	seen := make(map[string]struct{}, len(rules))
-	return slices.DeleteFunc(rules, func(rule rbacv1.PolicyRule) bool {
-		text := describeRule(rule)
-		_, twice := seen[text]
-		seen[text] = struct{}{}
-		return twice
-	})
-}
-
 // combinations returns the number of rights that cannot be divided in the rules, or a
 // number above the maximum.
 func combinations(rules []rbacv1.PolicyRule) int {

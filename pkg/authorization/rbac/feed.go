@@ -56,7 +56,7 @@ func listWatch[L runtime.Object](client interface {
 
 func (r resource) groupResource() schema.GroupResource {
 	name := [resources]string{"roles", "rolebindings", "clusterroles", "clusterrolebindings"}[r]
-	return schema.GroupResource{Group: rbacv1.GroupName, Resource: name}
+	return rbacv1.Resource(name)
 }
 
 // feed is the store of the reflector of one resource. It writes to the index.
@@ -87,9 +87,9 @@ func (f feed) update(obj any, deleted bool) error {
 	if err != nil {
 		return fmt.Errorf("read an object of %s: %w", f.resource.groupResource(), err)
 	}
-	revision, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	revision, err := f.revision(object.GetResourceVersion())
 	if err != nil {
-		return fmt.Errorf("read the resourceVersion of %s %q: %w", f.resource.groupResource(), object.GetName(), err)
+		return err
 	}
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -106,9 +106,9 @@ func (f feed) update(obj any, deleted bool) error {
 
 // Replace implements cache.ReflectorStore.
 func (f feed) Replace(list []any, resourceVersion string) error {
-	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	revision, err := f.revision(resourceVersion)
 	if err != nil {
-		return fmt.Errorf("read the resourceVersion of the list of %s: %w", f.resource.groupResource(), err)
+		return err
 	}
 	listed := make(map[objectKey]any, len(list))
 	for _, obj := range list {
@@ -136,14 +136,23 @@ func (f feed) Replace(list []any, resourceVersion string) error {
 
 // Bookmark implements cache.ReflectorBookmarkStore.
 func (f feed) Bookmark(resourceVersion string) error {
-	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	revision, err := f.revision(resourceVersion)
 	if err != nil {
-		return fmt.Errorf("read the resourceVersion of a bookmark of %s: %w", f.resource.groupResource(), err)
+		return err
 	}
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
 	f.index.advance(f.resource, revision)
 	return nil
+}
+
+// revision returns the revision of etcd in a resourceVersion.
+func (f feed) revision(resourceVersion string) (uint64, error) {
+	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read a resourceVersion of %s: %w", f.resource.groupResource(), err)
+	}
+	return revision, nil
 }
 
 // keys returns the keys of the objects of the resource. The lock is held.

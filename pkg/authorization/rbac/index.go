@@ -4,6 +4,7 @@
 package rbac
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -163,10 +164,7 @@ func (b *binding) subjectKey(subject *rbacv1.Subject) (subjectKey, bool) {
 	case rbacv1.GroupKind:
 		key.group = true
 	case rbacv1.ServiceAccountKind:
-		namespace := subject.Namespace
-		if namespace == "" {
-			namespace = b.namespace
-		}
+		namespace := cmp.Or(subject.Namespace, b.namespace)
 		if namespace == "" {
 			return subjectKey{}, false
 		}

@@ -111,3 +111,14 @@ func mergeVerbs(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	}
 	return merged
 }
+
+// unique removes from the rules those that stand before.
+func unique(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	seen := make(map[string]struct{}, len(rules))
+	return slices.DeleteFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		text := describeRule(rule)
+		_, twice := seen[text]
+		seen[text] = struct{}{}
+		return twice
+	})
+}

@@ -43,29 +43,29 @@ var fullAuthority = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 }
 
-func (e escalation) confirmRole(ctx context.Context, obj, old runtime.Object) error {
+func (e escalation) confirmRole(ctx context.Context, obj, _ runtime.Object) error {
 	role := obj.(*rbacv1.Role)
-	if isPrivileged(ctx) || e.mayEscalate(ctx) || changesForGarbageCollectionOnly(obj, old) {
+	if e.mayEscalate(ctx) {
 		return nil
 	}
 	if err := e.rights.ConfirmHeld(ctx, role.Rules); err != nil {
-		return apierrors.NewForbidden(resource("roles"), role.Name, err)
+		return apierrors.NewForbidden(rbacv1.Resource("roles"), role.Name, err)
 	}
 	return nil
 }
 
 func (e escalation) confirmClusterRole(ctx context.Context, obj, old runtime.Object) error {
 	role := obj.(*rbacv1.ClusterRole)
-	if isPrivileged(ctx) || e.mayEscalate(ctx) || changesForGarbageCollectionOnly(obj, old) {
+	if e.mayEscalate(ctx) {
 		return nil
 	}
 	if err := e.rights.ConfirmHeld(ctx, role.Rules); err != nil {
-		return apierrors.NewForbidden(resource("clusterroles"), role.Name, err)
+		return apierrors.NewForbidden(rbacv1.Resource("clusterroles"), role.Name, err)
 	}
 	oldRole, _ := old.(*rbacv1.ClusterRole)
 	if aggregates(role) || aggregates(oldRole) {
 		if e.rights.ConfirmHeld(ctx, fullAuthority) != nil {
-			return apierrors.NewForbidden(resource("clusterroles"), role.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
+			return apierrors.NewForbidden(rbacv1.Resource("clusterroles"), role.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
 		}
 	}
 	return nil
@@ -75,35 +75,29 @@ func aggregates(role *rbacv1.ClusterRole) bool {
 	return role != nil && role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-func (e escalation) confirmRoleBinding(ctx context.Context, obj, old runtime.Object) error {
+func (e escalation) confirmRoleBinding(ctx context.Context, obj, _ runtime.Object) error {
 	binding := obj.(*rbacv1.RoleBinding)
-	if isPrivileged(ctx) {
-		return nil
-	}
 	namespace, ok := request.NamespaceFrom(ctx)
 	if !ok {
 		return apierrors.NewBadRequest("namespace is required")
 	}
-	return e.confirmBinding(ctx, "rolebindings", binding.Name, namespace, binding.RoleRef, changesForGarbageCollectionOnly(obj, old))
+	return e.confirmBinding(ctx, "rolebindings", binding.Name, namespace, binding.RoleRef)
 }
 
-func (e escalation) confirmClusterRoleBinding(ctx context.Context, obj, old runtime.Object) error {
+func (e escalation) confirmClusterRoleBinding(ctx context.Context, obj, _ runtime.Object) error {
 	binding := obj.(*rbacv1.ClusterRoleBinding)
-	if isPrivileged(ctx) {
-		return nil
-	}
-	return e.confirmBinding(ctx, "clusterrolebindings", binding.Name, "", binding.RoleRef, changesForGarbageCollectionOnly(obj, old))
+	return e.confirmBinding(ctx, "clusterrolebindings", binding.Name, "", binding.RoleRef)
 }
 
-func (e escalation) confirmBinding(ctx context.Context, kind, name, namespace string, ref rbacv1.RoleRef, harmless bool) error {
-	if harmless || e.mayBind(ctx, ref, namespace) {
+func (e escalation) confirmBinding(ctx context.Context, resource, name, namespace string, ref rbacv1.RoleRef) error {
+	if e.mayBind(ctx, ref, namespace) {
 		return nil
 	}
 	err := e.rights.ConfirmRoleHeld(ctx, ref)
 	if err == nil || apierrors.ReasonForError(err) != "" {
 		return err
 	}
-	return apierrors.NewForbidden(resource(kind), name, err)
+	return apierrors.NewForbidden(rbacv1.Resource(resource), name, err)
 }
 
 // isPrivileged reports whether the user may do everything, regardless of the policy.

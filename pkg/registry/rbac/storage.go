@@ -13,7 +13,6 @@ import (
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -31,8 +30,7 @@ type Storage struct {
 	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings *REST
 }
 
-// NewStorage returns the storage. It asks the authorizer who may escalate and bind,
-// and the holder which rights users have.
+// NewStorage returns the storage. It asks the authorizer who may escalate and bind.
 func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer, rights Rights) (_ Storage, err error) {
 	var s Storage
 	escalation := escalation{authz, rights}
@@ -48,7 +46,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 			&s.Roles, "roles", "role",
 			func() runtime.Object { return &rbacv1.Role{} }, func() runtime.Object { return &rbacv1.RoleList{} },
 			strategy[*rbacv1.Role]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, true, validation.ValidateRole, validation.ValidateRoleUpdate},
-			rest.NewDefaultTableConvertor(resource("roles")),
+			rest.NewDefaultTableConvertor(rbacv1.Resource("roles")),
 			escalation.confirmRole,
 		},
 		{
@@ -62,7 +60,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 			&s.ClusterRoles, "clusterroles", "clusterrole",
 			func() runtime.Object { return &rbacv1.ClusterRole{} }, func() runtime.Object { return &rbacv1.ClusterRoleList{} },
 			strategy[*rbacv1.ClusterRole]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, false, validation.ValidateClusterRole, validation.ValidateClusterRoleUpdate},
-			rest.NewDefaultTableConvertor(resource("clusterroles")),
+			rest.NewDefaultTableConvertor(rbacv1.Resource("clusterroles")),
 			escalation.confirmClusterRole,
 		},
 		{
@@ -76,8 +74,8 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		store := &genericregistry.Store{
 			NewFunc:                   kind.object,
 			NewListFunc:               kind.list,
-			DefaultQualifiedResource:  resource(kind.resource),
-			SingularQualifiedResource: resource(kind.singular),
+			DefaultQualifiedResource:  rbacv1.Resource(kind.resource),
+			SingularQualifiedResource: rbacv1.Resource(kind.singular),
 			CreateStrategy:            kind.strategy,
 			UpdateStrategy:            kind.strategy,
 			DeleteStrategy:            kind.strategy,
@@ -91,10 +89,6 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 	return s, nil
 }
 
-func resource(name string) schema.GroupResource {
-	return schema.GroupResource{Group: rbacv1.GroupName, Resource: name}
-}
-
 // REST serves one kind.
 type REST struct {
 	*genericregistry.Store
@@ -106,12 +100,20 @@ type REST struct {
 // Without an old object it is created.
 type confirmFunc func(ctx context.Context, obj, old runtime.Object) error
 
+// mayWrite returns an error unless the user of the request may write the object.
+func (r *REST) mayWrite(ctx context.Context, obj, old runtime.Object) error {
+	if isPrivileged(ctx) || changesForGarbageCollectionOnly(obj, old) {
+		return nil
+	}
+	return r.confirm(ctx, obj, old)
+}
+
 var _ rest.StandardStorage = &REST{}
 
 // Create creates an object. It returns Forbidden if it grants rights that the user
 // does not hold.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	if err := r.confirm(ctx, obj, nil); err != nil {
+	if err := r.mayWrite(ctx, obj, nil); err != nil {
 		return nil, err
 	}
 	return r.Store.Create(ctx, obj, createValidation, options)
@@ -121,7 +123,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 // that the user does not hold.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	confirmed := rest.WrapUpdatedObjectInfo(objectinfo.BadRequestOnInvalidPatch(objInfo), func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
-		return obj, r.confirm(ctx, obj, old)
+		return obj, r.mayWrite(ctx, obj, old)
 	})
 	return r.Store.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
 }
