@@ -67,6 +67,8 @@ type ExtraConfig struct {
 
 	// preconditions is the storage.
 	preconditions precondition.Checker
+	// limits checks the bodies of requests.
+	limits *requestlimits.Checker
 }
 
 // connectionGrace bounds how long a shutdown waits for connections to close after
@@ -89,6 +91,7 @@ type CompletedConfig struct {
 // Complete sets fields that can be derived. It changes the receiver.
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.BuildHandlerChainFunc = c.Extra.handlerChain
+	c.Extra.limits = requestlimits.NewChecker(c.Extra.Scheme)
 	c.Extra.preconditions, _ = c.Generic.RESTOptionsGetter.(precondition.Checker)
 	return CompletedConfig{&completedConfig{c.Generic.Complete(), &c.Extra}}
 }
@@ -114,34 +117,39 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.extra.installGroup(server, tenancy.GroupName, resources); err != nil {
-		return nil, err
-	}
-	work := c.extra.work()
+	groups, work := []apiGroup{{tenancy.GroupName, resources}}, c.extra.work()
 	if s := c.extra.Standalone; s != nil {
 		installEmptyCore(server, c.generic.DiscoveryAddresses, c.extra.Codecs)
-		if err := s.install(server, c.extra, rights); err != nil {
+		groups, work = append(groups, s.groups(server.Authorizer, rights)...), append(s.work(), work...)
+	}
+	for _, group := range groups {
+		if err := c.extra.install(server, group); err != nil {
 			return nil, err
 		}
-		work = append(s.work(), work...)
 	}
 
-	if err := addHooks(server, resources, work); err != nil {
+	if err := addHooks(server, groups, work); err != nil {
 		return nil, err
 	}
 	return server, nil
 }
 
-// installGroup serves version v1 of an API group.
-func (c *ExtraConfig) installGroup(server *genericapiserver.GenericAPIServer, name string, resources map[string]rest.Storage) error {
-	if err := c.checkNamespaced(name, resources); err != nil {
+// apiGroup is version v1 of an API group.
+type apiGroup struct {
+	name      string
+	resources map[string]rest.Storage
+}
+
+// install serves a group.
+func (c *ExtraConfig) install(server *genericapiserver.GenericAPIServer, group apiGroup) error {
+	if err := c.checkNamespaced(group.name, group.resources); err != nil {
 		return err
 	}
-	group := genericapiserver.NewDefaultAPIGroupInfo(name, c.Scheme, metav1.ParameterCodec, c.Codecs)
-	group.NegotiatedSerializer = limitedSerializer{group.NegotiatedSerializer, requestlimits.NewChecker(c.Scheme)}
-	group.VersionedResourcesStorageMap[version] = resources
-	if err := server.InstallAPIGroup(&group); err != nil {
-		return fmt.Errorf("install the group %s: %w", name, err)
+	info := genericapiserver.NewDefaultAPIGroupInfo(group.name, c.Scheme, metav1.ParameterCodec, c.Codecs)
+	info.NegotiatedSerializer = limitedSerializer{info.NegotiatedSerializer, c.limits}
+	info.VersionedResourcesStorageMap[version] = group.resources
+	if err := server.InstallAPIGroup(&info); err != nil {
+		return fmt.Errorf("install the group %s: %w", group.name, err)
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/authorization/revocation"
 	"github.com/borough-io/borough/pkg/retriable"
@@ -37,12 +36,16 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 func (c *ExtraConfig) innerHandlers(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
 	handler := withStreamedTables(apiHandler, c.Scheme, generic.Serializer)
 	handler = withAttempts(handler, c.preconditions, generic.Serializer)
-	handler = withRequestLimits(handler, requestlimits.NewChecker(c.Scheme), generic.MaxRequestBodyBytes, generic.Serializer)
+	handler = withRequestLimits(handler, c.limits, generic.MaxRequestBodyBytes, generic.Serializer)
 	handler = withClusterScopedNamespaces(handler)
 	handler = c.ClusterNamespaces.withFilter(handler, c.Client, generic.Serializer)
 	handler = withUnreadable(handler, c.Unreadable, generic.Authorization.Authorizer)
 	handler = withValidNamespace(handler, generic.Serializer)
-	return revocation.WithAttributes(withValidQuery(handler, generic.Serializer))
+	handler = withValidQuery(handler, generic.Serializer)
+	if c.Standalone != nil {
+		handler = revocation.WithAttributes(handler)
+	}
+	return handler
 }
 
 // withValidQuery answers 400 to a query that cannot be parsed. Everything behind

@@ -54,11 +54,13 @@ func awaitAttempt(ctx context.Context, work func(attempted func())) {
 // its readiness that fail until it is done. The work is done in the background,
 // because a hook that does not return is also a failed check of liveness: the kubelet
 // would restart a server that waits for etcd.
-func addHooks(server *genericapiserver.GenericAPIServer, resources map[string]rest.Storage, works []work) error {
+func addHooks(server *genericapiserver.GenericAPIServer, groups []apiGroup, works []work) error {
 	var stores []rest.StorageWithReadiness
-	for _, resource := range resources {
-		if store, ok := resource.(rest.StorageWithReadiness); ok {
-			stores = append(stores, store)
+	for _, group := range groups {
+		for _, resource := range group.resources {
+			if store, ok := resource.(rest.StorageWithReadiness); ok {
+				stores = append(stores, store)
+			}
 		}
 	}
 	for _, work := range works {

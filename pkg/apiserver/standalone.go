@@ -10,8 +10,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
 	"github.com/borough-io/borough/pkg/authorization/bootstrap"
@@ -36,26 +36,18 @@ type StandaloneConfig struct {
 	Tokens authenticator.Token
 }
 
-// install serves the groups of Kubernetes.
-func (s *StandaloneConfig) install(server *genericapiserver.GenericAPIServer, c *ExtraConfig, rights rbac.Storage) error {
-	for _, group := range []struct {
-		name      string
-		resources map[string]rest.Storage
-	}{
+// groups returns the groups of Kubernetes.
+func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, rights rbac.Storage) []apiGroup {
+	return []apiGroup{
 		{rbacv1.GroupName, map[string]rest.Storage{
 			"roles":               rights.Roles,
 			"rolebindings":        rights.RoleBindings,
 			"clusterroles":        rights.ClusterRoles,
 			"clusterrolebindings": rights.ClusterRoleBindings,
 		}},
-		{authorizationv1.GroupName, authorization.NewStorage(server.Authorizer, s.Policy)},
+		{authorizationv1.GroupName, authorization.NewStorage(authz, s.Policy)},
 		{authenticationv1.GroupName, authentication.NewStorage(s.Tokens)},
-	} {
-		if err := c.installGroup(server, group.name, group.resources); err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (s *StandaloneConfig) work() []work {

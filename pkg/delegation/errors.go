@@ -10,15 +10,11 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/borough-io/borough/pkg/retriable"
 )
-
-// retryAfter is how long a client should wait before it retries, in seconds.
-const retryAfter = 1
 
 func noteErrors(delegate authorizer.Authorizer) authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -29,7 +25,7 @@ func noteErrors(delegate authorizer.Authorizer) authorizer.Authorizer {
 		switch {
 		case err == nil:
 		case errors.Is(err, errTooManyReviews):
-			retriable.Note(ctx, apierrors.NewTooManyRequests(errTooManyReviews.Error(), retryAfter))
+			retriable.Note(ctx, apierrors.NewTooManyRequests(errTooManyReviews.Error(), retriable.RetryAfter))
 		default:
 			retriable.Note(ctx, newUnavailable("SubjectAccessReview"))
 		}
@@ -38,9 +34,7 @@ func noteErrors(delegate authorizer.Authorizer) authorizer.Authorizer {
 }
 
 func newUnavailable(kind string) *apierrors.StatusError {
-	err := apierrors.NewServiceUnavailable("the cluster's kube-apiserver does not answer a " + kind)
-	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
-	return err
+	return retriable.NewUnavailable("the cluster's kube-apiserver does not answer a " + kind)
 }
 
 // unanswered reports whether an error, or one of those that it aggregates, is that

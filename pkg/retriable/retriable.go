@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -25,6 +26,16 @@ func WithErrors(next http.Handler, serializer runtime.NegotiatedSerializer) http
 		req = req.WithContext(context.WithValue(req.Context(), noteKey{}, n))
 		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(&replacer{ResponseWriter: w, note: n, req: req, serializer: serializer}), req)
 	})
+}
+
+// RetryAfter is how long a client should wait before it retries, in seconds.
+const RetryAfter = 1
+
+// NewUnavailable returns ServiceUnavailable with RetryAfter.
+func NewUnavailable(message string) *apierrors.StatusError {
+	err := apierrors.NewServiceUnavailable(message)
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: RetryAfter}
+	return err
 }
 
 // note is what a request could not be authenticated or authorized for.

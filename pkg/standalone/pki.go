@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package standalone gives a server without a cluster what it would otherwise get
-// from one: certificates, identities with their kubeconfigs, and a policy for what
-// each identity may do.
+// from one: certificates, identities with their kubeconfigs, and how it authenticates
+// and authorizes users.
 package standalone
 
 import (

@@ -19,7 +19,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -29,9 +28,6 @@ import (
 
 // syncTimeout is how long a request waits for the policy to be read.
 const syncTimeout = 2 * time.Second
-
-// retryAfter is how long a client should wait before it retries, in seconds.
-const retryAfter = 1
 
 // Authorizer allows what the policy of an index allows. It has no opinion on
 // anything else. Without a policy it returns an error, which is ServiceUnavailable
@@ -103,8 +99,7 @@ func (z *Authorizer) awaitSync(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if err := z.index.AwaitSync(wait); err != nil {
-		unavailable := apierrors.NewServiceUnavailable(fmt.Sprintf("the policy is not ready: %v", z.index.Synced()))
-		unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
+		unavailable := retriable.NewUnavailable(fmt.Sprintf("the policy is not ready: %v", z.index.Synced()))
 		retriable.Note(ctx, unavailable)
 		return unavailable
 	}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // newIndex returns an index that has read the objects.
@@ -301,7 +303,7 @@ func TestNotSynced(t *testing.T) {
 		if decision != authorizer.DecisionNoOpinion || !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), r.groupResource().Resource) {
 			t.Errorf("before the %s are read: %v, %v", r.groupResource(), decision, err)
 		}
-		if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != retryAfter {
+		if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != retriable.RetryAfter {
 			t.Errorf("the error has no Retry-After: %v", err)
 		}
 		if _, _, incomplete, err := z.RulesFor(ctx, &user.DefaultInfo{Name: "alice"}, "a"); err == nil || !incomplete {
