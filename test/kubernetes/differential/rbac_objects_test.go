@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -120,7 +121,7 @@ func writeProtobuf(t *testing.T, site *sites.Site, client *http.Client, scheme *
 		if err != nil {
 			t.Fatalf("%s: %s: decode the response: %v", site.Name, request.path, err)
 		}
-		answers = append(answers, withoutServer(answer))
+		answers = append(answers, withoutServer(t, answer))
 	}
 	return answers
 }
@@ -149,43 +150,30 @@ func sendProtobuf(ctx context.Context, t *testing.T, client *http.Client, method
 	return data
 }
 
-// withoutServer removes what a server sets: the UID, the resourceVersion and the time.
-func withoutServer(obj runtime.Object) runtime.Object {
-	clear := func(m *metav1.ObjectMeta) {
-		m.UID, m.ResourceVersion, m.CreationTimestamp = "", "", metav1.Time{}
-		for i := range m.ManagedFields {
-			m.ManagedFields[i].Time = nil
+// withoutServer removes what a server sets from an object or the objects of a list: the
+// UID, the resourceVersion and the time.
+func withoutServer(t *testing.T, obj runtime.Object) runtime.Object {
+	t.Helper()
+	remove := func(obj runtime.Object) error {
+		m, err := meta.Accessor(obj)
+		if err != nil {
+			return err
 		}
+		m.SetUID("")
+		m.SetResourceVersion("")
+		m.SetCreationTimestamp(metav1.Time{})
+		for i := range m.GetManagedFields() {
+			m.GetManagedFields()[i].Time = nil
+		}
+		return nil
 	}
-	switch obj := obj.(type) {
-	case *rbacv1.Role:
-		clear(&obj.ObjectMeta)
-	case *rbacv1.RoleBinding:
-		clear(&obj.ObjectMeta)
-	case *rbacv1.ClusterRole:
-		clear(&obj.ObjectMeta)
-	case *rbacv1.ClusterRoleBinding:
-		clear(&obj.ObjectMeta)
-	case *rbacv1.RoleList:
-		obj.ResourceVersion = ""
-		for i := range obj.Items {
-			clear(&obj.Items[i].ObjectMeta)
-		}
-	case *rbacv1.RoleBindingList:
-		obj.ResourceVersion = ""
-		for i := range obj.Items {
-			clear(&obj.Items[i].ObjectMeta)
-		}
-	case *rbacv1.ClusterRoleList:
-		obj.ResourceVersion = ""
-		for i := range obj.Items {
-			clear(&obj.Items[i].ObjectMeta)
-		}
-	case *rbacv1.ClusterRoleBindingList:
-		obj.ResourceVersion = ""
-		for i := range obj.Items {
-			clear(&obj.Items[i].ObjectMeta)
-		}
+	each := func(obj runtime.Object, f func(runtime.Object) error) error { return f(obj) }
+	if list, err := meta.ListAccessor(obj); err == nil {
+		list.SetResourceVersion("")
+		each = meta.EachListItem
+	}
+	if err := each(obj, remove); err != nil {
+		t.Fatal(err)
 	}
 	return obj
 }

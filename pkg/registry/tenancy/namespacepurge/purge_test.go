@@ -221,6 +221,22 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
+// endDuringPurge removes the Pod p00 and then the Namespace when the purge deletes the
+// Pod, and continues with then.
+func (p *purger) endDuringPurge(t *testing.T, then func()) {
+	var once sync.Once
+	p.admit = func(string) error {
+		once.Do(func() {
+			if _, _, err := p.Pods.Delete(p.Context, "p00", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
+				t.Error(err)
+			}
+			p.RemoveNamespace(t)
+			then()
+		})
+		return nil
+	}
+}
+
 // TestIncarnation replaces the Namespace and its Pod between the list and the
 // delete: the new Pod stays.
 func TestIncarnation(t *testing.T) {
@@ -230,18 +246,10 @@ func TestIncarnation(t *testing.T) {
 		p.CreatePods(t, 1)
 		uid := p.Terminate(t)
 		var replacement *tenancy.Pod
-		var once sync.Once
-		p.admit = func(string) error {
-			once.Do(func() {
-				if _, _, err := p.Pods.Delete(p.Context, "p00", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
-					t.Error(err)
-				}
-				p.RemoveNamespace(t)
-				p.CreateNamespace(t)
-				replacement = p.CreatePod(t, "p00", contenttest.WithFinalizer)
-			})
-			return nil
-		}
+		p.endDuringPurge(t, func() {
+			p.CreateNamespace(t)
+			replacement = p.CreatePod(t, "p00", contenttest.WithFinalizer)
+		})
 		// The purge continues with the LimitRanges, and finds another Namespace.
 		if _, err := p.purge(spec(uid)); !apierrors.IsConflict(err) {
 			t.Errorf("got %v", err)
@@ -260,16 +268,7 @@ func TestNamespaceGoes(t *testing.T) {
 		p := newPurger(t, member)
 		p.CreatePods(t, 1)
 		uid := p.Terminate(t)
-		var once sync.Once
-		p.admit = func(string) error {
-			once.Do(func() {
-				if _, _, err := p.Pods.Delete(p.Context, "p00", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
-					t.Error(err)
-				}
-				p.RemoveNamespace(t)
-			})
-			return nil
-		}
+		p.endDuringPurge(t, func() {})
 		if _, err := p.purge(spec(uid)); err != nil {
 			t.Errorf("got %v", err)
 		}
