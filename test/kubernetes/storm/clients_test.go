@@ -135,14 +135,14 @@ func (s *storm) awaitRemoval(ctx context.Context, namespace string) error {
 	key := namespacesPrefix + namespace
 	last := "unknown"
 	for {
-		got, err := s.client.Get(ctx, key)
+		got, err := s.Client.Get(ctx, key)
 		switch {
 		case err != nil:
 		case len(got.Kvs) == 0:
 			return nil
 		default:
 			last = describe(got.Kvs[0].Value)
-			for response := range s.client.Watch(ctx, key, clientv3.WithRev(got.Header.Revision+1)) {
+			for response := range s.Client.Watch(ctx, key, clientv3.WithRev(got.Header.Revision+1)) {
 				for _, event := range response.Events {
 					if event.Type == clientv3.EventTypeDelete {
 						return nil

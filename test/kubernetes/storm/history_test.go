@@ -11,33 +11,21 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/generated/clientset/versioned/scheme"
+	"github.com/borough-io/borough/test/kubernetes/site"
 )
 
 const (
 	// prefix is the prefix of all keys.
-	prefix           = "/registry/"
+	prefix           = site.Prefix
 	namespacesPrefix = prefix + tenancy.GroupName + "/namespaces/"
 	// markKey is a key of the test; it marks how far the history has been read.
 	markKey = prefix + "mark"
 )
-
-// codecs has the types of all stored objects.
-var codecs = func() serializer.CodecFactory {
-	stored := runtime.NewScheme()
-	utilruntime.Must(scheme.AddToScheme(stored))
-	utilruntime.Must(rbacv1.AddToScheme(stored))
-	return serializer.NewCodecFactory(stored)
-}()
 
 // write is a write to a key. A resourceVersion is a revision of etcd.
 type write struct {
@@ -203,9 +191,9 @@ func (h *history) apply(event *clientv3.Event) error {
 
 // create checks that an object was not created before.
 func (h *history) create(event *clientv3.Event) error {
-	obj, err := runtime.Decode(codecs.UniversalDeserializer(), event.Kv.Value)
+	obj, err := site.Decode(event.Kv.Value)
 	if err != nil {
-		return fmt.Errorf("%s at %d: decode a created object: %w", event.Kv.Key, event.Kv.ModRevision, err)
+		return fmt.Errorf("%s at %d: %w", event.Kv.Key, event.Kv.ModRevision, err)
 	}
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -293,9 +281,9 @@ func splitKey(key string) (namespace, name string, err error) {
 }
 
 func decode(value []byte) (*v1.Namespace, error) {
-	obj, err := runtime.Decode(codecs.UniversalDeserializer(), value)
+	obj, err := site.Decode(value)
 	if err != nil {
-		return nil, fmt.Errorf("decode a Namespace: %w", err)
+		return nil, err
 	}
 	ns, ok := obj.(*v1.Namespace)
 	if !ok {

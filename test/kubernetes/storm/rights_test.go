@@ -114,8 +114,8 @@ func (s *storm) makeRights(t *testing.T) {
 	t.Helper()
 	for i := range ways {
 		right := &right{user: fmt.Sprintf("%suser-%d", rightPrefix, i), way: i, last: grant{server: -1}}
-		for server := range s.servers {
-			right.users[server] = s.servers[server].newClient(t, right.user)
+		for server := range s.Servers {
+			right.users[server] = newClient(t, &s.Servers[server], right.user)
 		}
 		at := target{namespace: steady, name: right.user}
 		for _, request := range []*rest.Request{
@@ -138,7 +138,7 @@ func (s *storm) exercise(ctx context.Context, t *testing.T, running *sync.WaitGr
 			t.Error(err)
 		}
 	})
-	for server := range s.servers {
+	for server := range s.Servers {
 		running.Go(func() {
 			for !isOver(ctx, over) {
 				if _, err := s.use(ctx, right, server); err != nil {
@@ -155,7 +155,7 @@ func (s *storm) exercise(ctx context.Context, t *testing.T, running *sync.WaitGr
 // are repeated through the other server, where they change nothing.
 func (s *storm) grantAndRevoke(ctx context.Context, over <-chan struct{}, right *right, r *rand.Rand) error {
 	for !isOver(ctx, over) {
-		server := r.IntN(len(s.servers))
+		server := r.IntN(len(s.Servers))
 		at := target{namespace: steady, name: right.user, label: fmt.Sprint(r.Uint32())}
 		granting := right.send()
 		acknowledged, err := s.writeRight(ctx, right, server, at, granting)
@@ -280,7 +280,7 @@ func (s *storm) compareDecisions(ctx context.Context, t *testing.T) {
 		last := right.current()
 		if err := poll.Until(ctx, roundTimeout, func(ctx context.Context) error {
 			var allowed [2]bool
-			for server := range s.servers {
+			for server := range s.Servers {
 				var err error
 				if allowed[server], err = right.ask(ctx, server); err != nil {
 					return err
@@ -301,7 +301,7 @@ func (s *storm) compareDecisions(ctx context.Context, t *testing.T) {
 func (s *storm) verifyRights(t *testing.T) {
 	t.Helper()
 	for _, right := range s.rights {
-		for server := range s.servers {
+		for server := range s.Servers {
 			for _, granted := range []bool{false, true} {
 				if right.checked[check{server, granted}] == 0 {
 					t.Errorf("%s: no request to server %d was checked after it acknowledged the right to be granted: %t", ways[right.way].name, server, granted)

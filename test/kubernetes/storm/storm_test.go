@@ -11,6 +11,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +25,8 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/kubernetes/site"
 )
 
 const (
@@ -38,6 +42,9 @@ const (
 	roundTimeout = 5 * time.Minute
 	// requestTimeout bounds a request, which may get no response during a fault.
 	requestTimeout = 30 * time.Second
+	// writesDuringFault is the number of writes to wait for before a fault ends, if
+	// the servers can still acknowledge writes.
+	writesDuringFault = 20
 	// unfencedRounds bounds the search for an orphan without the fence. Usually
 	// the first round has some.
 	unfencedRounds = 25
@@ -70,18 +77,13 @@ func TestStorm(t *testing.T) {
 		s.faulty = true
 		injected := map[string]int{}
 		s.run(t, func() bool {
-			fault := faults[s.rounds%len(faults)]
-			s.round(t, func(ctx context.Context, r *rand.Rand) error {
-				if err := fault.inject(ctx, s, r); err != nil {
-					return fmt.Errorf("%s: %w", fault.name, err)
-				}
-				return nil
-			})
-			injected[fault.name]++
-			return s.rounds < max(*rounds, len(faults))
+			fault := &site.Faults[s.rounds%len(site.Faults)]
+			s.round(t, fault)
+			injected[fault.Name]++
+			return s.rounds < max(*rounds, len(site.Faults))
 		})
-		for _, fault := range faults {
-			t.Logf("%d times %s", injected[fault.name], fault.name)
+		for _, fault := range site.Faults {
+			t.Logf("%d times %s", injected[fault.Name], fault.Name)
 		}
 		s.verify(t)
 	})
@@ -104,7 +106,7 @@ func TestStormWithoutFence(t *testing.T) {
 
 // storm is a set of clients of two servers.
 type storm struct {
-	*site
+	*site.Site
 	history *history
 	clients [2][]rest.Interface
 	rights  []*right
@@ -126,16 +128,16 @@ func newStorm(t *testing.T) *storm {
 	t.Helper()
 	t.Logf("the seed is %d", *seed)
 	s := &storm{
-		site:    newSite(t),
+		Site:    site.New(t),
 		written: map[string]chan struct{}{},
 		missed:  map[string]chan struct{}{},
 		marked:  make(chan struct{}, len(recreated)),
 		tally:   newTally(),
 	}
-	s.history = newHistory(t.Context(), s.client)
-	for i := range s.servers {
+	s.history = newHistory(t.Context(), s.Client)
+	for i := range s.Servers {
 		for range clientsPerServer {
-			s.clients[i] = append(s.clients[i], s.servers[i].newClient(t, ""))
+			s.clients[i] = append(s.clients[i], newClient(t, &s.Servers[i], ""))
 		}
 	}
 	for _, namespace := range namespaces {
@@ -149,7 +151,7 @@ func newStorm(t *testing.T) *storm {
 }
 
 // newClient returns a client of the server with all rights, or of another user.
-func (s *server) newClient(t *testing.T, user string) rest.Interface {
+func newClient(t *testing.T, s *site.Server, user string) rest.Interface {
 	t.Helper()
 	config := s.Config(t, "admin")
 	config.Timeout = requestTimeout
@@ -209,13 +211,13 @@ func (s *storm) run(t *testing.T, next func() (more bool)) {
 // round deletes and creates again each of the recreated Namespaces, under load.
 // A fault, unless it is nil, is injected in the middle. The round then examines
 // the history.
-func (s *storm) round(t *testing.T, fault func(context.Context, *rand.Rand) error) {
+func (s *storm) round(t *testing.T, fault *site.Fault) {
 	t.Helper()
 	s.rounds++
 	ctx, cancel := context.WithTimeoutCause(t.Context(), roundTimeout, fmt.Errorf("the round did not end within %s", roundTimeout))
 	defer cancel()
-	s.servers[s.rounds%2].setDelay(longDelay)
-	s.servers[1-s.rounds%2].setDelay(shortDelay)
+	s.Servers[s.rounds%2].SetDelay(longDelay)
+	s.Servers[1-s.rounds%2].SetDelay(shortDelay)
 
 	errs := make([]error, len(recreated)+1)
 	var running sync.WaitGroup
@@ -239,13 +241,23 @@ func (s *storm) round(t *testing.T, fault func(context.Context, *rand.Rand) erro
 
 // injectFault injects the fault when some Namespaces have just been marked for
 // deletion.
-func (s *storm) injectFault(ctx context.Context, fault func(context.Context, *rand.Rand) error, r *rand.Rand) error {
+func (s *storm) injectFault(ctx context.Context, fault *site.Fault, r *rand.Rand) error {
 	for range 1 + r.IntN(len(recreated)-1) {
 		if err := awaitSignal(ctx, s.marked); err != nil {
 			return fmt.Errorf("wait for terminations: %w", err)
 		}
 	}
-	return fault(ctx, r)
+	return fault.Inject(ctx, s.Site, r, s.awaitWrites)
+}
+
+// awaitWrites returns after writesDuringFault writes to the steady Namespace.
+func (s *storm) awaitWrites(ctx context.Context) error {
+	for range writesDuringFault {
+		if err := awaitSignal(ctx, s.written[steady]); err != nil {
+			return fmt.Errorf("wait for writes during the fault: %w", err)
+		}
+	}
+	return nil
 }
 
 // examine examines the history up to the present.
@@ -297,7 +309,7 @@ func (s *storm) compareServers(t *testing.T) {
 		want = slices.AppendSeq(want, maps.Keys(content))
 	}
 	slices.Sort(want)
-	for i := range s.servers {
+	for i := range s.Servers {
 		var got []string
 		for _, resource := range append(tenancy.GroupResources(kinds), namespaceResource) {
 			body, err := of(s.clients[i][0].Get(), resource, "").Do(t.Context()).Raw()
@@ -317,4 +329,16 @@ func (s *storm) compareServers(t *testing.T) {
 			t.Errorf("server %d lists different objects (-etcd +server):\n%s", i, diff)
 		}
 	}
+}
+
+// useUnfenced makes the test start servers without the fence.
+func useUnfenced(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(harness.Root, "hack", "build.sh"), "-o", dir+"/")
+	cmd.Env = append(cmd.Environ(), "LDFLAGS=-X github.com/borough-io/borough/pkg/storage/fence.off=true")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build a server without the fence: %v\n%s", err, out)
+	}
+	t.Setenv("BOROUGH_BIN", dir)
 }

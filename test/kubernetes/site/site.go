@@ -1,7 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storm
+// Package site runs what the tests of several servers share: two servers, each with
+// a controller, on an etcd of three members, and the failures of all of them.
+package site
 
 import (
 	"context"
@@ -9,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -26,13 +27,14 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-// site is two servers, each with a controller, that share an etcd of three
-// members.
-type site struct {
-	etcd    *testcluster.Etcd
-	tls     *tls.Config      // for etcd
-	client  *clientv3.Client // of etcd
-	servers [2]server
+// Site is two servers, each with a controller, that share an etcd of three
+// members. Etcd keeps the whole history.
+type Site struct {
+	Etcd    *testcluster.Etcd
+	Client  *clientv3.Client // of etcd
+	Servers [2]Server
+
+	tls *tls.Config // for etcd
 
 	// losing makes the proxies lose every loseEvery-th response to a transaction;
 	// transactions counts them.
@@ -44,24 +46,25 @@ type site struct {
 const loseEvery = 5
 
 // loses reports whether the response to a call is lost.
-func (s *site) loses(method string, _ []byte) bool {
+func (s *Site) loses(method string, _ []byte) bool {
 	return s.losing.Load() && method == etcdproxy.MethodTxn && s.transactions.Add(1)%loseEvery == 0
 }
 
-// server is a server with its controller. It connects to each member of etcd
+// Server is a server with its controller. It connects to each member of etcd
 // through a proxy.
-type server struct {
+type Server struct {
 	*harness.Borough
 	proxies []*etcdproxy.Proxy
 }
 
-func newSite(t *testing.T) *site {
+// New returns a site that has started. It stops with the test.
+func New(t *testing.T) *Site {
 	t.Helper()
 	etcd, err := testcluster.StartEtcd(t.Context(), t.TempDir(), testcluster.EtcdOptions{Members: 3})
 	if err != nil {
 		t.Fatalf("start etcd: %v", err)
 	}
-	s := &site{etcd: etcd}
+	s := &Site{Etcd: etcd}
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, member := range etcd.Members {
@@ -74,22 +77,22 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatalf("read the TLS files for etcd: %v", err)
 	}
-	s.client, err = s.newClient(strings.Split(etcd.Endpoints(), ",")...)
+	s.Client, err = s.newClient(strings.Split(etcd.Endpoints(), ",")...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.client.Close() }) // fails only if it is already closed
+	t.Cleanup(func() { _ = s.Client.Close() }) // fails only if it is already closed
 
-	for i := range s.servers {
-		s.servers[i].proxies = s.newProxies(t)
-		s.servers[i].Borough = harness.New(t)
+	for i := range s.Servers {
+		s.Servers[i].proxies = s.newProxies(t)
+		s.Servers[i].Borough = harness.New(t)
 		if i > 0 { // so that both accept the same users
-			pki := os.DirFS(filepath.Join(s.servers[0].Dir, "pki"))
-			if err := os.CopyFS(filepath.Join(s.servers[i].Dir, "pki"), pki); err != nil {
+			pki := os.DirFS(filepath.Join(s.Servers[0].Dir, "pki"))
+			if err := os.CopyFS(filepath.Join(s.Servers[i].Dir, "pki"), pki); err != nil {
 				t.Fatalf("share the certificates: %v", err)
 			}
 		}
-		if err := errors.Join(s.servers[i].start(t.Context()), s.servers[i].StartController(t.Context())); err != nil {
+		if err := errors.Join(s.Servers[i].start(t.Context()), s.Servers[i].StartController(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,9 +100,9 @@ func newSite(t *testing.T) *site {
 }
 
 // newProxies returns a proxy for each member.
-func (s *site) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
+func (s *Site) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
 	t.Helper()
-	for _, member := range s.etcd.Members {
+	for _, member := range s.Etcd.Members {
 		proxy, err := etcdproxy.New(member.Endpoint, s.tls)
 		if err != nil {
 			t.Fatal(err)
@@ -116,7 +119,7 @@ func (s *site) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
 }
 
 // newClient returns a client of etcd.
-func (s *site) newClient(endpoints ...string) (*clientv3.Client, error) {
+func (s *Site) newClient(endpoints ...string) (*clientv3.Client, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            endpoints,
 		TLS:                  s.tls,
@@ -131,7 +134,7 @@ func (s *site) newClient(endpoints ...string) (*clientv3.Client, error) {
 }
 
 // start starts or restarts the server.
-func (s *server) start(ctx context.Context) error {
+func (s *Server) start(ctx context.Context) error {
 	var endpoints []string
 	for _, proxy := range s.proxies {
 		endpoints = append(endpoints, proxy.Endpoint())
@@ -142,33 +145,33 @@ func (s *server) start(ctx context.Context) error {
 		"--etcd-compaction-interval=0")
 }
 
-// setDelay sets the delay of the server's watches.
-func (s *server) setDelay(delay time.Duration) {
+// SetDelay sets the delay of the server's watches.
+func (s *Server) SetDelay(delay time.Duration) {
 	for _, proxy := range s.proxies {
 		proxy.SetDelay(delay)
 	}
 }
 
 // killMember kills a member of etcd and cuts the servers' connections to it.
-func (s *site) killMember(member int) error {
-	s.etcd.Members[member].Process.Kill()
-	return errors.Join(s.servers[0].proxies[member].Cut(), s.servers[1].proxies[member].Cut())
+func (s *Site) killMember(member int) error {
+	s.Etcd.Members[member].Process.Kill()
+	return errors.Join(s.Servers[0].proxies[member].Cut(), s.Servers[1].proxies[member].Cut())
 }
 
 // startMember starts a member that was killed.
-func (s *site) startMember(ctx context.Context, member int) error {
+func (s *Site) startMember(ctx context.Context, member int) error {
 	return errors.Join(
-		s.etcd.Members[member].Start(ctx),
-		s.servers[0].proxies[member].Serve(), s.servers[1].proxies[member].Serve())
+		s.Etcd.Members[member].Start(ctx),
+		s.Servers[0].proxies[member].Serve(), s.Servers[1].proxies[member].Serve())
 }
 
 // leader returns the index and ID of the member that leads, once there is one,
 // and the ID of another member.
-func (s *site) leader(ctx context.Context) (leader int, id, other uint64, err error) {
+func (s *Site) leader(ctx context.Context) (leader int, id, other uint64, err error) {
 	for {
-		for i, member := range s.etcd.Members {
+		for i, member := range s.Etcd.Members {
 			asking, cancel := context.WithTimeout(ctx, 5*time.Second)
-			status, err := s.client.Status(asking, member.Endpoint)
+			status, err := s.Client.Status(asking, member.Endpoint)
 			cancel()
 			switch {
 			case err != nil:
@@ -185,16 +188,4 @@ func (s *site) leader(ctx context.Context) (leader int, id, other uint64, err er
 			return 0, 0, 0, fmt.Errorf("etcd has no leader: %w", err)
 		}
 	}
-}
-
-// useUnfenced makes the test start servers without the fence.
-func useUnfenced(t *testing.T) {
-	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(harness.Root, "hack", "build.sh"), "-o", dir+"/")
-	cmd.Env = append(cmd.Environ(), "LDFLAGS=-X github.com/borough-io/borough/pkg/storage/fence.off=true")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build a server without the fence: %v\n%s", err, out)
-	}
-	t.Setenv("BOROUGH_BIN", dir)
 }
