@@ -209,6 +209,11 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 		Admission:  generic.AdmissionControl,
 		Content:    content,
 	})
+	if c.Standalone != nil {
+		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, namespaces.Namespace, rights.RoleBindings.Store); err != nil {
+			return nil, err
+		}
+	}
 	return resources, nil
 }
 

@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 	scheme := NewScheme()
 	codecs := limitedSerializer{serializer.NewCodecFactory(scheme), requestlimits.NewChecker(scheme)}
 	infos := codecs.SupportedMediaTypes()
-	kinds := []string{"Pod", "LimitRange", "Namespace", "NamespacePurge", "Binding", "PodList"}
+	kinds := []string{"Pod", "LimitRange", "Namespace", "NamespacePurge", "Binding", "PodList", "NamespaceRequest"}
 	internal := schema.GroupVersion{Group: tenancy.GroupName, Version: runtime.APIVersionInternal}
 	stored, ok := runtime.SerializerInfoForMediaType(infos, runtime.ContentTypeProtobuf)
 	if !ok {
@@ -93,6 +93,8 @@ func validate(object runtime.Object) field.ErrorList {
 		return validation.ValidateNamespace(object)
 	case *tenancy.NamespacePurge:
 		return validation.ValidateNamespacePurge(object)
+	case *tenancy.NamespaceRequest:
+		return validation.ValidateNamespaceRequest(object)
 	case *tenancy.Binding:
 		return corevalidation.ValidatePodBinding((*corev1.Binding)(object))
 	}

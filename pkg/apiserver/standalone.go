@@ -5,20 +5,31 @@ package apiserver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/util"
 
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 	policy "github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/registry/authentication"
 	"github.com/borough-io/borough/pkg/registry/authorization"
 	"github.com/borough-io/borough/pkg/registry/rbac"
+	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
+	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
 // StandaloneConfig is what a server serves that in a cluster kube-apiserver does:
@@ -34,6 +45,10 @@ type StandaloneConfig struct {
 
 	// Tokens authenticates the tokens of TokenReviews.
 	Tokens authenticator.Token
+
+	// MaxNamespacesPerUser is how many Namespaces a user may have requested. 0 means no
+	// limit.
+	MaxNamespacesPerUser int
 }
 
 // groups returns the groups of Kubernetes.
@@ -61,4 +76,31 @@ func (s *StandaloneConfig) work() []work {
 			awaitAttempt(ctx, func(attempted func()) { bootstrap.WriteAggregated(ctx, s.Index, s.Client, attempted) })
 		}},
 	}
+}
+
+// newNamespaceRequests returns the storage of namespacerequests.
+func (c *ExtraConfig) newNamespaceRequests(generic *genericapiserver.Config, namespaces *namespace.REST, roleBindings *genericregistry.Store) (rest.Storage, error) {
+	guards, ok := generic.RESTOptionsGetter.(transaction.Guards)
+	if !ok {
+		return nil, errors.New("the storage has no guards for transactions")
+	}
+	models, err := builder3.BuildOpenAPIDefinitionsForResources(generic.OpenAPIV3Config,
+		util.GetCanonicalTypeName(&v1.Namespace{}), util.GetCanonicalTypeName(&rbacv1.RoleBinding{}))
+	if err != nil {
+		return nil, fmt.Errorf("build the OpenAPI models of namespacerequests: %w", err)
+	}
+	types, err := managedfields.NewTypeConverter(models, false)
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI models of namespacerequests: %w", err)
+	}
+	return namespacerequest.NewREST(namespacerequest.Config{
+		Scheme:     c.Scheme,
+		Namespaces: namespaces,
+		// The store, unlike its REST, does not require that the user holds the rights.
+		RoleBindings: roleBindings,
+		Admission:    generic.AdmissionControl,
+		Types:        types,
+		Guards:       guards,
+		MaxPerUser:   c.Standalone.MaxNamespacesPerUser,
+	})
 }

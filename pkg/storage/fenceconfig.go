@@ -27,6 +27,7 @@ func newFence(getter generic.RESTOptionsGetter, config Config, seemsEmpty func(c
 		Decoder:       storageConfig.Codec,
 		Transformer:   transformerOf(storageConfig),
 		GenerationKey: path.Join("/", storageConfig.Prefix, "borough-create-generation"),
+		GuardPrefix:   path.Join("/", storageConfig.Prefix, "borough-guards") + "/",
 		SeemsEmpty:    seemsEmpty,
 	}
 	servers := storageConfig.Transport.ServerList

@@ -21,11 +21,13 @@ import (
 
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/precondition"
+	"github.com/borough-io/borough/pkg/storage/transaction"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 // restOptionsGetter returns the library's RESTOptions with a decorator that creates
-// the stores of this package. It also implements precondition.Checker.
+// the stores of this package. It also implements precondition.Checker and
+// transaction.Guards.
 type restOptionsGetter struct {
 	library     generic.RESTOptionsGetter
 	options     options.EtcdOptions
@@ -37,11 +39,19 @@ type restOptionsGetter struct {
 	wrapWatch   func(context.Context, watch.Interface) watch.Interface
 }
 
-var _ precondition.Checker = &restOptionsGetter{}
+var (
+	_ precondition.Checker = &restOptionsGetter{}
+	_ transaction.Guards   = &restOptionsGetter{}
+)
 
 // Check implements precondition.Checker for the namespaced resources.
 func (g *restOptionsGetter) Check(ctx context.Context, objects precondition.Objects) (staleAt int64, err error) {
 	return g.fence.Check(ctx, objects)
+}
+
+// Guard implements transaction.Guards.
+func (g *restOptionsGetter) Guard(ctx context.Context, name string) (*transaction.Guard, error) {
+	return g.fence.Guard(ctx, name)
 }
 
 func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {

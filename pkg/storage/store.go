@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
 	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/transaction"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
@@ -76,10 +77,10 @@ func (g *restOptionsGetter) newStore(
 		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Kubernetes = ambiguousWriteRetrier{
+	client.Kubernetes = transaction.NewClient(ambiguousWriteRetrier{
 		Interface: g.fence.Wrap(config.GroupResource, client),
 		creates:   fenceResolver{g.fence, client.Client, compactor},
-	}
+	})
 	if g.awaitWrite != nil {
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, g.awaitWrite}}
 	}

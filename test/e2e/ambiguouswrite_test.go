@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,11 +108,24 @@ func TestCreateIsCarriedOutOnce(t *testing.T) {
 // historyOf returns all events of a key.
 func historyOf(t *testing.T, client *clientv3.Client, key string) (events []*clientv3.Event) {
 	t.Helper()
+	for _, event := range eventsOf(t, client) {
+		if string(event.Kv.Key) == key {
+			events = append(events, event)
+		}
+	}
+	return events
+}
+
+// eventsOf returns all events until now.
+func eventsOf(t *testing.T, client *clientv3.Client) (events []*clientv3.Event) {
+	t.Helper()
 	mark, err := client.Put(t.Context(), "/registry/mark", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for response := range client.Watch(t.Context(), "/registry/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for response := range client.Watch(ctx, "/registry/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
 		if err := response.Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -119,9 +133,7 @@ func historyOf(t *testing.T, client *clientv3.Client, key string) (events []*cli
 			if event.Kv.ModRevision == mark.Header.Revision {
 				return events
 			}
-			if string(event.Kv.Key) == key {
-				events = append(events, event)
-			}
+			events = append(events, event)
 		}
 	}
 	t.Fatal("the watch ended")

@@ -90,6 +90,7 @@ func TestKubectlDiscovery(t *testing.T) {
 	wantEqual(t, "api-resources", resources, []string{
 		"limitranges limits tenancy.borough.io/v1 true LimitRange",
 		"namespacepurges tenancy.borough.io/v1 true NamespacePurge",
+		"namespacerequests tenancy.borough.io/v1 false NamespaceRequest",
 		"namespaces ns tenancy.borough.io/v1 false Namespace",
 		"pods po tenancy.borough.io/v1 true Pod",
 	})

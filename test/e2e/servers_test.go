@@ -24,7 +24,7 @@ import (
 // startTwo starts two servers with the same etcd and the same CA. The second one
 // reaches etcd through a proxy, which loses the responses for which lose returns
 // true.
-func startTwo(t *testing.T, etcd string, lose func(method string, request []byte) bool) (first, second *harness.Borough, proxy *etcdproxy.Proxy) {
+func startTwo(t *testing.T, etcd string, lose func(method string, request []byte) bool, flags ...string) (first, second *harness.Borough, proxy *etcdproxy.Proxy) {
 	t.Helper()
 	proxy, err := etcdproxy.New(etcd, nil)
 	if err != nil {
@@ -37,13 +37,13 @@ func startTwo(t *testing.T, etcd string, lose func(method string, request []byte
 		}
 	})
 	first, second = harness.New(t), harness.New(t)
-	if err := first.StartServer(t.Context(), "--etcd-servers="+etcd); err != nil {
+	if err := first.StartServer(t.Context(), append(flags, "--etcd-servers="+etcd)...); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.CopyFS(filepath.Join(second.Dir, "pki"), os.DirFS(filepath.Join(first.Dir, "pki"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.StartServer(t.Context(), "--etcd-servers="+proxy.Endpoint()); err != nil {
+	if err := second.StartServer(t.Context(), append(flags, "--etcd-servers="+proxy.Endpoint())...); err != nil {
 		t.Fatal(err)
 	}
 	return first, second, proxy

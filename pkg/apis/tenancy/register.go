@@ -32,6 +32,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Pod{}, &PodList{},
 		&Binding{},
 		&NamespacePurge{},
+		&NamespaceRequest{},
 	)
 	return nil
 }

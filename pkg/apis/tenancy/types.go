@@ -21,6 +21,10 @@ const FinalizerKubernetes FinalizerName = "kubernetes"
 // Namespace.
 const LabelMetadataName = corev1.LabelMetadataName
 
+// AnnotationRequester is the key of the annotation of a Namespace whose value is the
+// name of the user who requested it.
+const AnnotationRequester = GroupName + "/requester"
+
 // NamespacePhase is the phase in the life cycle of a Namespace.
 type NamespacePhase string
 
@@ -195,4 +199,21 @@ type PurgedResource struct {
 	Removed  int64
 	Held     int64 // objects with a finalizer or a grace period
 	Objects  []RemainingObject
+}
+
+// NamespaceRequest creates a Namespace for the user who sends it; the request itself
+// is not stored.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type NamespaceRequest struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Status NamespaceRequestStatus
+}
+
+// NamespaceRequestStatus is the result of a NamespaceRequest.
+type NamespaceRequestStatus struct {
+	NamespaceUID types.UID
+	// RoleBinding is the name of the RoleBinding in the Namespace.
+	RoleBinding string
 }

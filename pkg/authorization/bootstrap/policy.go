@@ -99,6 +99,10 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			{APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, Verbs: []string{"create"}},
 			{APIGroups: []string{authenticationv1.GroupName}, Resources: []string{"selfsubjectreviews"}, Verbs: []string{"create"}},
 		}),
+		// No one has this role until an administrator binds it.
+		newRole("namespace-requester", []rbacv1.PolicyRule{
+			{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespacerequests"}, Verbs: []string{"create"}},
+		}),
 		newRole(ControllerUser, append(ControllerRules(), standaloneControllerRules()...)),
 
 		newAggregate("admin", ""),

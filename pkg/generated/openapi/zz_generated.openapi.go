@@ -34,6 +34,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1.NamespacePurge{}.OpenAPIModelName():                           schema_pkg_apis_tenancy_v1_NamespacePurge(ref),
 		v1.NamespacePurgeSpec{}.OpenAPIModelName():                       schema_pkg_apis_tenancy_v1_NamespacePurgeSpec(ref),
 		v1.NamespacePurgeStatus{}.OpenAPIModelName():                     schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref),
+		v1.NamespaceRequest{}.OpenAPIModelName():                         schema_pkg_apis_tenancy_v1_NamespaceRequest(ref),
+		v1.NamespaceRequestStatus{}.OpenAPIModelName():                   schema_pkg_apis_tenancy_v1_NamespaceRequestStatus(ref),
 		v1.NamespaceSpec{}.OpenAPIModelName():                            schema_pkg_apis_tenancy_v1_NamespaceSpec(ref),
 		v1.NamespaceStatus{}.OpenAPIModelName():                          schema_pkg_apis_tenancy_v1_NamespaceStatus(ref),
 		v1.NamespaceTermination{}.OpenAPIModelName():                     schema_pkg_apis_tenancy_v1_NamespaceTermination(ref),
@@ -799,6 +801,76 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallbac
 		},
 		Dependencies: []string{
 			v1.PurgedResource{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespaceRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespaceRequest creates a Namespace for the user who sends it. Creating a NamespaceRequest creates the Namespace, and in it a RoleBinding that binds the ClusterRole admin to the user, in one transaction; the NamespaceRequest itself is not stored. It requires the verb create on namespacerequests, and no right to create Namespaces or RoleBindings. Only a standalone server serves it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The Namespace gets the name, which can be generated, the labels and the annotations. Finalizers and owner references must be empty.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the result. It is set by the server.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.NamespaceRequestStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.NamespaceRequestStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespaceRequestStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespaceRequestStatus is the result of a NamespaceRequest.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaceUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "NamespaceUID is the metadata.uid of the Namespace that was created.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"roleBinding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RoleBinding is the name of the RoleBinding that was created in the Namespace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

@@ -6,6 +6,8 @@
 //
 //   - an object is created only if its Namespace exists, and is unchanged since it
 //     was last read and was not being deleted;
+//   - a Namespace is created together with an object in it (package transaction), or
+//     alone;
 //   - a Namespace is removed only if it contains no objects;
 //   - an object is written only if the objects that admission decided by (package
 //     precondition) have not changed.
@@ -70,6 +72,8 @@ type Config struct {
 	// GenerationKey is a key, outside of all prefixes, that ResolveCreate writes to
 	// determine the outcome of a create that etcd did not answer.
 	GenerationKey string
+	// GuardPrefix is the prefix, outside of all others, of the keys of guards.
+	GuardPrefix string
 	// SeemsEmpty reports whether a Namespace probably contains no objects, without a
 	// request to etcd. It saves a read when the Namespace is removed. May be nil.
 	SeemsEmpty func(ctx context.Context, namespace string) bool
@@ -87,7 +91,7 @@ type Fence struct {
 	// revisions maps the name of a Namespace to a revision at which it was not
 	// being deleted. A Namespace that still has this revision is not being deleted.
 	revisions *lru.Cache
-	// kv is the client that Check reads with. It is taken from one of the stores,
+	// kv is the client that Check and Guard read with. It is taken from one of the stores,
 	// which are all on the same etcd.
 	kv atomic.Pointer[clientv3.KV]
 	// revision is the latest revision of etcd in a response.
@@ -104,8 +108,8 @@ func New(config Config) (*Fence, error) {
 			return nil, fmt.Errorf("resource %q needs a prefix that ends in a slash, not %q", r.GroupResource, r.Prefix)
 		}
 	}
-	if config.GenerationKey == "" {
-		return nil, errors.New("the key of the create generation is missing")
+	if config.GenerationKey == "" || config.GuardPrefix == "" {
+		return nil, errors.New("the key of the create generation, or the prefix of the guards, is missing")
 	}
 	return &Fence{config: config, generation: createGeneration{key: config.GenerationKey}, revisions: lru.New(maxCachedRevisions)}, nil
 }

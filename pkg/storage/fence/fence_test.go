@@ -73,6 +73,7 @@ func config() fence.Config {
 			{GroupResource: tenancy.Resource("pods"), Prefix: podsPrefix},
 		},
 		GenerationKey: "/registry/generation",
+		GuardPrefix:   "/registry/guards/",
 		Decoder:       codec,
 		Transformer:   identity.NewEncryptCheckTransformer(),
 	}
@@ -338,6 +339,7 @@ func TestConfig(t *testing.T) {
 		"root":            {func(c *fence.Config) { c.Namespaced[0].Prefix = "/" }, "needs a prefix"},
 		"too many":        {func(c *fence.Config) { c.Namespaced = make([]fence.Resource, fence.MaxNamespaced+1) }, "more than the 127"},
 		"no generation":   {func(c *fence.Config) { c.GenerationKey = "" }, "generation"},
+		"no guards":       {func(c *fence.Config) { c.GuardPrefix = "" }, "guards"},
 		"none is allowed": {func(c *fence.Config) { c.Namespaced = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
 // namespaces is the interface through which the store of Namespaces writes.
@@ -35,13 +37,15 @@ func (n *namespaces) OptimisticPut(ctx context.Context, key string, value []byte
 	return n.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 }
 
-// create writes a Namespace that does not exist.
+// create writes a Namespace that does not exist, with the addition in the context.
 func (n *namespaces) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	addition := newAddition(transaction.AdditionOf(ctx))
+	read := append([]clientv3.Op{clientv3.OpGet(key), n.fence.generation.read()}, addition.read...)
 	for {
-		response, err := n.kv.Txn(ctx).If(
+		response, err := n.kv.Txn(ctx).If(append([]clientv3.Cmp{
 			clientv3.Compare(clientv3.ModRevision(key), "=", 0),
 			n.fence.generation.current(n.fence.generation.revision.Load()),
-		).Then(clientv3.OpPut(key, string(value))).Else(clientv3.OpGet(key), n.fence.generation.read()).Commit()
+		}, addition.compare...)...).Then(append([]clientv3.Op{clientv3.OpPut(key, string(value))}, addition.put...)...).Else(read...).Commit()
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
@@ -51,6 +55,9 @@ func (n *namespaces) create(ctx context.Context, key string, value []byte, opts 
 		}
 		if existing := rangeResult(response, 0); existing != nil {
 			return conflict(response, existing, opts), nil
+		}
+		if err := addition.check(response.Responses[2:]); err != nil {
+			return kubernetes.PutResponse{}, err
 		}
 		n.fence.generation.update(rangeResult(response, 1))
 	}

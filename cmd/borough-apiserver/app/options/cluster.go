@@ -79,6 +79,9 @@ func (o *Options) validateInCluster() []error {
 		}
 	}
 	errs := o.BuiltInAuthentication.validateInCluster()
+	if o.MaxNamespacesPerUser != 0 {
+		errs = append(errs, fmt.Errorf("--max-namespaces-per-user needs --standalone: in a cluster, namespacerequests are not served"))
+	}
 	if o.Cluster.CertSecret == "" {
 		return errs
 	}

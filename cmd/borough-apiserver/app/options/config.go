@@ -51,7 +51,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	}
 	var standalone *apiserver.StandaloneConfig
 	if o.Standalone {
-		standalone = newStandaloneConfig()
+		standalone = o.newStandaloneConfig()
 		addStandalone(&storageConfig, standalone)
 	}
 	for _, step := range []struct {

@@ -37,6 +37,9 @@ type Options struct {
 	DataDir string
 	// Cluster applies unless Standalone.
 	Cluster *ClusterOptions
+	// MaxNamespacesPerUser is how many Namespaces a user may have that were created by
+	// namespacerequests. 0 means no limit. It needs Standalone.
+	MaxNamespacesPerUser int
 	// BuiltInAuthentication applies if Standalone.
 	BuiltInAuthentication *BuiltInAuthenticationOptions
 
@@ -120,6 +123,9 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, ""+
 		"Directory for the files of the server: the embedded etcd, which runs unless --etcd-servers is set, "+
 		"and, with --standalone, the certificates (pki/), admin.kubeconfig and controller.kubeconfig.")
+	fs.IntVar(&o.MaxNamespacesPerUser, "max-namespaces-per-user", o.MaxNamespacesPerUser, ""+
+		"With --standalone, the number of namespaces that each user may have that were created by namespacerequests of the user. 0 means no limit. "+
+		"All servers on the same etcd must have the same value.")
 
 	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
 	o.Storage.AddFlags(sets.FlagSet("etcd"))

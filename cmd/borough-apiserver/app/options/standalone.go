@@ -42,6 +42,9 @@ func (o *Options) validateStandalone() []error {
 			errs = append(errs, fmt.Errorf("--%s needs a cluster and cannot be used with --standalone", flag.name))
 		}
 	}
+	if o.MaxNamespacesPerUser < 0 {
+		errs = append(errs, fmt.Errorf("--max-namespaces-per-user must not be negative, but is %d", o.MaxNamespacesPerUser))
+	}
 	if o.Cluster.Namespaces.Couple {
 		errs = append(errs, fmt.Errorf("--couple-cluster-namespaces needs a cluster and cannot be used with --standalone"))
 	}
@@ -85,9 +88,9 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 
 // newStandaloneConfig returns what the server has instead of a cluster, except for
 // the client.
-func newStandaloneConfig() *apiserver.StandaloneConfig {
+func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
 	index := rbac.NewIndex()
-	return &apiserver.StandaloneConfig{Index: index, Policy: rbac.NewAuthorizer(index)}
+	return &apiserver.StandaloneConfig{Index: index, Policy: rbac.NewAuthorizer(index), MaxNamespacesPerUser: o.MaxNamespacesPerUser}
 }
 
 // addStandalone makes the policy part of storage: it is content, a write to it is in

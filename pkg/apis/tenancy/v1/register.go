@@ -43,6 +43,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Pod{}, &PodList{},
 		&Binding{},
 		&NamespacePurge{},
+		&NamespaceRequest{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -54,6 +54,16 @@ func (in NamespacePurgeStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespaceRequest) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespaceRequestStatus) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceRequestStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespaceSpec) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceSpec"
 }

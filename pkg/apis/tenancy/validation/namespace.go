@@ -26,6 +26,7 @@ func ValidateNamespace(ns *tenancy.Namespace) field.ErrorList {
 // ValidateNamespaceUpdate checks what an update changes.
 func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
 	errs := corevalidation.ValidateObjectMetaUpdate(&newNS.ObjectMeta, &oldNS.ObjectMeta, field.NewPath("metadata"))
+	errs = append(errs, validateRequesterUpdate(newNS, oldNS)...)
 	// It would have no effect.
 	if newNS.Spec.DeletionProtection && !oldNS.Spec.DeletionProtection && !oldNS.DeletionTimestamp.IsZero() {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "deletionProtection"), "may not be set on a namespace that is being deleted: there is no way back"))

@@ -108,8 +108,9 @@ func NewFinalizeStrategy(typer runtime.ObjectTyper) FinalizeStrategy {
 // PrepareForCreate makes the Namespace Active and gives it the finalizer of the
 // namespace controller. That can't be a default: a default would put back, on
 // every read, what finalize has taken away.
-func (Strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+func (Strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	ns := obj.(*tenancy.Namespace)
+	setRequester(ctx, ns)
 	ns.Status = tenancy.NamespaceStatus{Phase: tenancy.NamespaceActive}
 	if !slices.Contains(ns.Spec.Finalizers, tenancy.FinalizerKubernetes) {
 		ns.Spec.Finalizers = append(ns.Spec.Finalizers, tenancy.FinalizerKubernetes)
@@ -117,13 +118,18 @@ func (Strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 }
 
 // Validate checks a new Namespace.
-func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return validation.ValidateNamespace(obj.(*tenancy.Namespace))
+func (Strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	ns := obj.(*tenancy.Namespace)
+	if isRequested(ctx) {
+		return validation.ValidateNamespace(ns)
+	}
+	return append(validation.ValidateNamespace(ns), validation.ValidateNotRequested(&ns.ObjectMeta)...)
 }
 
 // PrepareForUpdate keeps what only the subresources may change.
 func (s Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	s.keepRequester(newNS, oldNS)
 	newNS.Spec.Finalizers = oldNS.Spec.Finalizers
 	newNS.Status = oldNS.Status
 	s.updateTermination(newNS)
@@ -143,8 +149,9 @@ func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 // PrepareForUpdate keeps the spec.
 func (s StatusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	ns := obj.(*tenancy.Namespace)
-	ns.Spec = old.(*tenancy.Namespace).Spec
+	ns, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	s.keepRequester(ns, oldNS)
+	ns.Spec = oldNS.Spec
 	s.updateTermination(ns)
 }
 
@@ -161,6 +168,7 @@ func (StatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 // PrepareForUpdate keeps the status, and of the spec all but the finalizers.
 func (s FinalizeStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	s.keepRequester(newNS, oldNS)
 	newNS.Spec.DeletionProtection = oldNS.Spec.DeletionProtection
 	newNS.Status = oldNS.Status
 	s.updateTermination(newNS)
@@ -189,6 +197,9 @@ func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 		return nil, nil, fmt.Errorf("select a namespace: got %T", obj)
 	}
 	selectable := generic.AddObjectMetaFieldsSet(fields.Set{"status.phase": string(ns.Status.Phase)}, &ns.ObjectMeta, false)
+	if user, requested := ns.Annotations[tenancy.AnnotationRequester]; requested {
+		selectable[requesterField] = user
+	}
 	return ns.Labels, selectable, nil
 }
 

@@ -53,7 +53,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 
 		TableConvertor: namespace.NewTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: namespace.GetAttrs}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: namespace.GetAttrs, Indexers: namespace.Indexers()}); err != nil {
 		return Storage{}, fmt.Errorf("complete the namespace store: %w", err)
 	}
 

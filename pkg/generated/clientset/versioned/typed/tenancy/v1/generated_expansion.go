@@ -11,4 +11,6 @@ type NamespaceExpansion interface{}
 
 type NamespacePurgeExpansion interface{}
 
+type NamespaceRequestExpansion interface{}
+
 type PodExpansion interface{}

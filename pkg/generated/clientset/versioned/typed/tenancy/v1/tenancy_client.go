@@ -18,6 +18,7 @@ type TenancyV1Interface interface {
 	LimitRangesGetter
 	NamespacesGetter
 	NamespacePurgesGetter
+	NamespaceRequestsGetter
 	PodsGetter
 }
 
@@ -36,6 +37,10 @@ func (c *TenancyV1Client) Namespaces() NamespaceInterface {
 
 func (c *TenancyV1Client) NamespacePurges(namespace string) NamespacePurgeInterface {
 	return newNamespacePurges(c, namespace)
+}
+
+func (c *TenancyV1Client) NamespaceRequests() NamespaceRequestInterface {
+	return newNamespaceRequests(c)
 }
 
 func (c *TenancyV1Client) Pods(namespace string) PodInterface {

@@ -27,6 +27,10 @@ func (c *FakeTenancyV1) NamespacePurges(namespace string) v1.NamespacePurgeInter
 	return newFakeNamespacePurges(c, namespace)
 }
 
+func (c *FakeTenancyV1) NamespaceRequests() v1.NamespaceRequestInterface {
+	return newFakeNamespaceRequests(c)
+}
+
 func (c *FakeTenancyV1) Pods(namespace string) v1.PodInterface {
 	return newFakePods(c, namespace)
 }

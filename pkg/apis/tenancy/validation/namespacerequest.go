@@ -1,0 +1,46 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// ValidateNamespaceRequest checks what only a NamespaceRequest has. All else is
+// checked in the Namespace that is made of it.
+func ValidateNamespaceRequest(request *tenancy.NamespaceRequest) field.ErrorList {
+	errs := ValidateNotRequested(&request.ObjectMeta)
+	path := field.NewPath("metadata")
+	if len(request.Finalizers) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("finalizers"), "may not be set in a namespace request"))
+	}
+	if len(request.OwnerReferences) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("ownerReferences"), "may not be set in a namespace request"))
+	}
+	return errs
+}
+
+var requesterPath = field.NewPath("metadata", "annotations").Key(tenancy.AnnotationRequester)
+
+// ValidateNotRequested checks that the metadata in a request does not name the user
+// who has requested a Namespace.
+func ValidateNotRequested(meta *metav1.ObjectMeta) field.ErrorList {
+	if _, has := meta.Annotations[tenancy.AnnotationRequester]; has {
+		return field.ErrorList{field.Forbidden(requesterPath, "is set by the server when the namespace is created by a namespacerequest")}
+	}
+	return nil
+}
+
+// validateRequesterUpdate checks that an update does not change the user who has
+// requested a Namespace, which counts for the limit of the user.
+func validateRequesterUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
+	newUser, has := newNS.Annotations[tenancy.AnnotationRequester]
+	if oldUser, had := oldNS.Annotations[tenancy.AnnotationRequester]; has == had && newUser == oldUser {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(requesterPath, newUser, "field is immutable")}
+}
