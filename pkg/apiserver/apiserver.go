@@ -33,6 +33,7 @@ import (
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
+	"github.com/borough-io/borough/pkg/visibility"
 )
 
 // Config is the configuration of a server.
@@ -168,7 +169,11 @@ func (c *ExtraConfig) namespacedKinds() []tenancy.NamespacedKind {
 
 func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.Storage) (map[string]rest.Storage, error) {
 	optsGetter, shortNames := generic.RESTOptionsGetter, c.Standalone != nil
-	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, shortNames)
+	var views *visibility.Views
+	if c.Standalone != nil {
+		views = c.Standalone.Views
+	}
+	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, shortNames, views)
 	if err != nil {
 		return nil, err
 	}

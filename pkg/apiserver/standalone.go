@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/util"
 
@@ -30,16 +31,19 @@ import (
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
 	"github.com/borough-io/borough/pkg/storage/transaction"
+	"github.com/borough-io/borough/pkg/visibility"
 )
 
 // StandaloneConfig is what a server serves that in a cluster kube-apiserver does:
 // rights, and reviews of them and of users.
 type StandaloneConfig struct {
-	// Index is the policy, which the server keeps up to date.
+	// Index is the policy.
 	Index *policy.Index
 	// Policy decides by Index. It is one of the authorizers of the generic
 	// configuration.
 	Policy *policy.Authorizer
+	// Views are the Namespaces that users see. They keep Index up to date.
+	Views *visibility.Views
 	// Client is a client of this server with all rights.
 	Client rbacclient.RbacV1Interface
 
@@ -68,7 +72,11 @@ func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, righ
 func (s *StandaloneConfig) work() []work {
 	return []work{
 		{"rbac-index", func(ctx context.Context) {
-			go s.Index.Run(ctx, s.Client)
+			go func() {
+				if err := s.Views.Feed().Run(ctx); err != nil && ctx.Err() == nil {
+					klog.FromContext(ctx).Error(err, "The policy is not followed")
+				}
+			}()
 			_ = s.Index.AwaitSync(ctx)
 		}},
 		{"rbac-policy", func(ctx context.Context) {

@@ -11,10 +11,13 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/authorization/path"
 	"k8s.io/apiserver/pkg/authorization/union"
+
+	"github.com/borough-io/borough/pkg/visibility"
 )
 
 // NewAuthorizer returns an authorizer that allows everything to system:masters, the
-// open paths to all users, and otherwise what the policy allows.
+// open paths to all users, what the policy allows, and lists and watches of the
+// Namespaces that a user may get.
 func NewAuthorizer(openPaths []string, policy authorizer.Authorizer) (authorizer.Authorizer, error) {
 	open, err := path.NewAuthorizer(openPaths)
 	if err != nil {
@@ -24,5 +27,6 @@ func NewAuthorizer(openPaths []string, policy authorizer.Authorizer) (authorizer
 		union.NamedAuthorizer{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
 		union.NamedAuthorizer{AuthorizerName: "open-paths", Authorizer: open},
 		union.NamedAuthorizer{AuthorizerName: "rbac", Authorizer: policy},
+		union.NamedAuthorizer{AuthorizerName: "visibility", Authorizer: visibility.Authorizer{}},
 	)
 }

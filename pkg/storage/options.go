@@ -23,6 +23,7 @@ import (
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
+	"github.com/borough-io/borough/pkg/storage/changes"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
@@ -166,6 +167,10 @@ type Config struct {
 	// made, and after an update that changes nothing, with the revision that has made
 	// the object what it is. The write is answered when it returns. It may be nil.
 	AwaitWrite func(ctx context.Context, resource schema.GroupResource, revision int64) error
+	// Feed gets the changes of all objects of Followed, which have to be on the same
+	// etcd servers as Namespaces. It is given its source. It may be nil.
+	Feed     *changes.Feed
+	Followed []schema.GroupResource
 	// WrapWatch returns the watch that a client gets for one from storage. The context
 	// is that of the request. It may be nil.
 	WrapWatch func(ctx context.Context, watch watch.Interface) watch.Interface
@@ -214,10 +219,18 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	if err != nil {
 		return err
 	}
+	connections := newConnections(config.Embedded)
+	if config.Feed != nil {
+		source, err := newSource(library, connections, config)
+		if err != nil {
+			return err
+		}
+		config.Feed.SetSource(source)
+	}
 	c.RESTOptionsGetter = &restOptionsGetter{
 		library:     library,
 		options:     etcd,
-		connections: newConnections(config.Embedded),
+		connections: connections,
 		fence:       fence,
 		content:     content,
 		unreadable:  config.Unreadable,

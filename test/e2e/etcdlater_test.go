@@ -74,7 +74,7 @@ func TestEtcdLater(t *testing.T) {
 	wantContains(t, string(http.Do(t, "GET", "/readyz", nil).Body), "[-]rbac-index failed")
 	for _, path := range []string{"/namespaces/x/pods", "/namespaces?watch=true"} {
 		answer := wantAnswer(t, as(t, b, "alice").Do(t, "GET", api+path, nil), 503)
-		wantContains(t, string(answer.Body), "the policy is not ready: the roles.rbac.authorization.k8s.io have not been read yet", `"retryAfterSeconds":1`)
+		wantContains(t, string(answer.Body), "the policy is not ready: it has not been read yet", `"retryAfterSeconds":1`)
 		wantEqual(t, "Retry-After", answer.Header.Get("Retry-After"), "1")
 	}
 	if lines := strings.Count(b.Server.Output(), "Waiting for etcd"); lines != 1 {

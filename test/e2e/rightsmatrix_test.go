@@ -71,6 +71,7 @@ func TestRightsMatrix(t *testing.T) {
 		authz + "/selfsubjectaccessreviews":        "create",
 		authz + "/selfsubjectrulesreviews":         "create",
 		"authentication.k8s.io/selfsubjectreviews": "create",
+		tenancy + "/namespaces":                    "list watch", // of those that the user may get
 	})
 	view := union(everyone, rightsOf(map[string]string{
 		tenancy + "/namespaces": "get", tenancy + "/namespaces/status": "get",
@@ -218,7 +219,8 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 	createPod(t, borough, exists, newPod("absent")) // the name in the requests
 	grant(t, borough, exists, "view", exists+"-someone")
 	missing := strings.Repeat("x", len(exists))
-	for _, client := range []harness.HTTP{anonymous(t, borough), as(t, borough, "outsider")} {
+	outsider := as(t, borough, "outsider")
+	for _, client := range []harness.HTTP{anonymous(t, borough), outsider} {
 		there, notThere := discovered(t, borough, exists), discovered(t, borough, missing)
 		there["core"], notThere["core"] = matrixRequest{http.MethodGet, "/api/v1/namespaces/" + exists, "", ""}, matrixRequest{http.MethodGet, "/api/v1/namespaces/" + missing, "", ""}
 		for right, r := range there {
@@ -227,6 +229,14 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 			}
 			get := func(r matrixRequest) harness.Answer {
 				return client.Do(t, r.method, r.path, []byte(r.body), "Content-Type", r.contentType)
+			}
+			if client == outsider && (right == "tenancy.borough.io/namespaces list" || right == "tenancy.borough.io/namespaces watch") {
+				r.path += "?" // may have a query
+				answer := client.Do(t, r.method, strings.Replace(r.path, "?", "?timeoutSeconds=1&", 1), nil)
+				if wantAnswer(t, answer, http.StatusOK); strings.Contains(string(answer.Body), exists) {
+					t.Errorf("%s: %v", right, answer)
+				}
+				continue
 			}
 			a, b := get(r), get(notThere[right])
 			if a.Code != http.StatusForbidden || b.Code != a.Code || strings.ReplaceAll(string(a.Body), exists, missing) != string(b.Body) {

@@ -4,7 +4,6 @@
 package rbac
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -14,55 +13,74 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// aggregate computes the rules of the ClusterRoles that aggregate others. The lock is
-// held.
+// aggregate computes the rules of the ClusterRoles that aggregate others, and returns
+// those whose rules have changed.
 //
 // Kubernetes has a controller write these rules, and decides by what it has written.
 // Here decisions follow the roles that are aggregated at once; what is written to the
 // rules is for readers only (see Outdated). The result is that of the controller
 // when it has finished, except that a role that aggregates no rules has none:
 // the controller leaves those that users wrote.
-func (x *Index) aggregate() {
-	if len(x.aggregating) == 0 {
-		return
+func (p *policy) aggregate(revision int64) []objectKey {
+	if len(p.aggregating) == 0 {
+		return nil
 	}
-	names := slices.SortedFunc(maps.Keys(x.aggregating), compareKeys)
-	for _, name := range names {
-		x.roles[name].rules = nil
+	names := slices.SortedFunc(maps.Keys(p.aggregating), compareKeys)
+	var all []objectKey
+	rules := map[objectKey][]rbacv1.PolicyRule{}
+	for key, head := range p.roles {
+		if r := head.at(latest); r != nil && key.namespace == "" {
+			all = append(all, key)
+			if r.selectors == nil {
+				rules[key] = r.rules
+			}
+		}
 	}
-	all := slices.SortedFunc(maps.Keys(x.roles), compareKeys)
-	all = slices.DeleteFunc(all, func(key objectKey) bool { return key.namespace != "" })
+	slices.SortFunc(all, compareKeys)
 	// A role may aggregate roles that aggregate, also in a cycle. Each round carries
 	// rules one role further.
 	for range names {
 		grown := false
 		for _, name := range names {
-			rules := x.aggregated(name, all)
-			grown = grown || len(rules) != len(x.roles[name].rules)
-			x.roles[name].rules = rules
+			aggregated := p.aggregated(name, all, rules)
+			grown = grown || len(aggregated) != len(rules[name])
+			rules[name] = aggregated
 		}
 		if !grown {
 			break
 		}
 	}
+	return slices.DeleteFunc(names, func(name objectKey) bool { return !p.setAggregated(revision, name, rules[name]) })
 }
 
 // aggregated returns the rules of the roles that the role selects: by selector, then by
 // name, each rule once.
-func (x *Index) aggregated(name objectKey, all []objectKey) []rbacv1.PolicyRule {
-	var rules []rbacv1.PolicyRule
-	for _, selector := range x.roles[name].selectors {
+func (p *policy) aggregated(name objectKey, all []objectKey, rules map[objectKey][]rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var found []rbacv1.PolicyRule
+	for _, selector := range p.roles[name].selectors {
 		for _, other := range all {
-			if other != name && selector.Matches(x.roles[other].labels) {
-				rules = append(rules, x.roles[other].rules...)
+			if other != name && selector.Matches(p.roles[other].labels) {
+				found = append(found, rules[other]...)
 			}
 		}
 	}
-	return unique(rules)
+	return unique(found)
 }
 
-func compareKeys(a, b objectKey) int {
-	return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+// setAggregated sets the rules of a role that aggregates from a revision on, and
+// reports whether they have changed.
+func (p *policy) setAggregated(revision int64, name objectKey, rules []rbacv1.PolicyRule) bool {
+	r := p.roles[name]
+	if equality.Semantic.DeepEqual(r.rules, rules) {
+		return false
+	}
+	if r.from != revision { // otherwise it was set by the same change
+		updated := *r
+		p.setRole(revision, name, &updated)
+		r = &updated
+	}
+	r.rules, r.namespaces = rules, rightsToNamespaces(rules)
+	return true
 }
 
 // Aggregated is a ClusterRole and the rules that it aggregates.
@@ -78,8 +96,8 @@ func (x *Index) Outdated() []Aggregated {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var outdated []Aggregated
-	for key := range x.aggregating {
-		if r := x.roles[key]; !equality.Semantic.DeepEqual(r.rules, r.stored) {
+	for key := range x.policy.aggregating {
+		if r := x.policy.roles[key]; !equality.Semantic.DeepEqual(r.rules, r.stored) {
 			outdated = append(outdated, Aggregated{key.name, r.uid, r.rules})
 		}
 	}
@@ -87,8 +105,8 @@ func (x *Index) Outdated() []Aggregated {
 }
 
 // affectsAggregation reports whether a change of a ClusterRole can change the rules of
-// those that aggregate. The lock is held.
-func (x *Index) affectsAggregation(old, updated *role) bool {
+// those that aggregate.
+func (p *policy) affectsAggregation(old, updated *role) bool {
 	for _, r := range []*role{old, updated} {
 		if r == nil {
 			continue
@@ -96,8 +114,8 @@ func (x *Index) affectsAggregation(old, updated *role) bool {
 		if r.selectors != nil {
 			return true
 		}
-		for _, aggregating := range x.aggregating {
-			if slices.ContainsFunc(aggregating.selectors, func(s labels.Selector) bool { return s.Matches(r.labels) }) {
+		for name := range p.aggregating {
+			if slices.ContainsFunc(p.roles[name].selectors, func(s labels.Selector) bool { return s.Matches(r.labels) }) {
 				return true
 			}
 		}

@@ -10,24 +10,18 @@
 package rbac
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-
-	"github.com/borough-io/borough/pkg/retriable"
 )
-
-// syncTimeout is how long a request waits for the policy to be read.
-const syncTimeout = 2 * time.Second
 
 // Authorizer allows what the policy of an index allows. It has no opinion on
 // anything else. Without a policy it returns an error, which is ServiceUnavailable
@@ -47,35 +41,39 @@ func NewAuthorizer(index *Index) *Authorizer { return &Authorizer{index} }
 // Authorize implements authorizer.Authorizer. The reason and the errors are those of
 // Kubernetes.
 func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if err := z.awaitSync(ctx); err != nil {
+	if err := z.index.RequireSync(ctx); err != nil {
 		return authorizer.DecisionNoOpinion, "", err
 	}
 	if a.GetUser() == nil {
 		return authorizer.DecisionNoOpinion, "", nil
 	}
-	var reason string
-	var missing missingRoles
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
-	z.index.visit(a.GetUser(), a.GetNamespace(), func(b *binding, rules []rbacv1.PolicyRule, found bool) bool {
-		if !found {
-			missing = append(missing, b.ref)
-		}
-		for i := range rules {
-			if ruleAllows(&rules[i], a) {
-				reason = "RBAC: allowed by " + b.describe(a.GetUser())
-				return false
-			}
-		}
-		return true
-	})
+	by, missing := z.index.policy.allows(a, latest)
 	switch {
-	case reason != "":
-		return authorizer.DecisionAllow, reason, nil
+	case by != nil:
+		return authorizer.DecisionAllow, "RBAC: allowed by " + by.describe(a.GetUser()), nil
 	case len(missing) > 0:
 		return authorizer.DecisionNoOpinion, fmt.Sprintf("RBAC: %v", missing.aggregate(roleOf)), nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// allows returns the binding that allows a request at a revision, or nil and the roles
+// that bindings refer to and do not exist.
+func (p *policy) allows(a authorizer.Attributes, revision int64) (by *binding, missing missingRoles) {
+	p.visit(a.GetUser(), a.GetNamespace(), revision, func(b *binding, r *role) bool {
+		if r == nil {
+			missing = append(missing, b.role)
+			return true
+		}
+		if slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool { return ruleAllows(&rule, a) }) {
+			by = b
+			return false
+		}
+		return true
+	})
+	return by, missing
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer: decisions have no
@@ -91,20 +89,6 @@ func (z *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 
 // Changed returns a channel that is closed when decisions may have changed.
 func (z *Authorizer) Changed() <-chan struct{} { return z.index.Changed() }
-
-func (z *Authorizer) awaitSync(ctx context.Context) error {
-	if z.index.Synced() == nil {
-		return nil
-	}
-	wait, cancel := context.WithTimeout(ctx, syncTimeout)
-	defer cancel()
-	if err := z.index.AwaitSync(wait); err != nil {
-		unavailable := retriable.NewUnavailable(fmt.Sprintf("the policy is not ready: %v", z.index.Synced()))
-		retriable.Note(ctx, unavailable)
-		return unavailable
-	}
-	return nil
-}
 
 // RulesFor implements authorizer.RuleResolver. If bindings refer to roles that do not
 // exist, it returns the rules with an error that names these roles.
@@ -131,46 +115,46 @@ func (z *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string
 // rulesFor returns the rules of a user in a namespace, or without a namespace the
 // rules that apply everywhere, and the roles that bindings refer to and do not exist.
 func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string) (all []rbacv1.PolicyRule, missing missingRoles, err error) {
-	if err := z.awaitSync(ctx); err != nil {
+	if err := z.index.RequireSync(ctx); err != nil {
 		return nil, nil, err
 	}
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
-	z.index.visit(u, namespace, func(b *binding, rules []rbacv1.PolicyRule, found bool) bool {
-		all = append(all, rules...)
-		if !found {
-			missing = append(missing, b.ref)
+	z.index.policy.visit(u, namespace, latest, func(b *binding, r *role) bool {
+		if r == nil {
+			missing = append(missing, b.role)
+		} else {
+			all = append(all, r.rules...)
 		}
 		return true
 	})
 	return all, missing, nil
 }
 
-// visit calls the function with each binding that applies to a user: those of the
-// cluster and then those in the namespace, each once. It ends when the function
-// returns false. The lock is held.
-func (x *Index) visit(u user.Info, namespace string, f func(b *binding, rules []rbacv1.PolicyRule, found bool) bool) {
-	scopes := [...]string{"", namespace}
-	for i, scope := range scopes {
+// visit calls the function with each binding that applies to a user at a revision, and
+// its role, which is nil if it does not exist: the bindings of the cluster and then
+// those in the namespace, each once. It ends when the function returns false. The lock
+// is held.
+func (p *policy) visit(u user.Info, namespace string, revision int64, f func(b *binding, r *role) bool) {
+	for i, scope := range [...]string{"", namespace} {
 		if i > 0 && scope == "" {
 			return
 		}
-		for _, b := range x.applying(u, scope) {
-			rules, found := x.rules(b.ref, scope)
-			if !f(b, rules, found) {
+		for _, b := range p.applying(u, scope) {
+			if b.at(revision) && !f(b, p.roles[b.roleKey()].at(revision)) {
 				return
 			}
 		}
 	}
 }
 
-// applying returns the bindings of a namespace that apply to a user, each once. The
-// lock is held.
-func (x *Index) applying(u user.Info, namespace string) []*binding {
-	found := x.bySubject[subjectKey{namespace: namespace, name: u.GetName()}]
+// applying returns all versions of the bindings of a namespace that apply to a user,
+// each once. The lock is held.
+func (p *policy) applying(u user.Info, namespace string) []*binding {
+	found := p.subjects[Subject{Name: u.GetName()}].in(namespace)
 	merged := false
 	for _, group := range u.GetGroups() {
-		more := x.bySubject[subjectKey{namespace: namespace, group: true, name: group}]
+		more := p.subjects[Subject{Group: true, Name: group}].in(namespace)
 		switch {
 		case len(more) == 0:
 		case len(found) == 0:
@@ -180,36 +164,35 @@ func (x *Index) applying(u user.Info, namespace string) []*binding {
 		}
 	}
 	if merged {
-		slices.SortFunc(found, compareNames)
+		slices.SortFunc(found, compareBindings)
 		found = slices.Compact(found)
 	}
 	return found
 }
 
-// rules returns the rules of the role that a binding in a namespace refers to, and
-// whether there is such a role. The lock is held.
-func (x *Index) rules(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
-	key := objectKey{name: ref.Name}
-	if ref.Kind != "ClusterRole" {
-		if namespace == "" {
-			return nil, false // a Role is in a namespace
-		}
-		key.namespace = namespace
+// in returns the bindings of a subject, which may be nil, in a namespace.
+func (s *subject) in(namespace string) []*binding {
+	if s == nil {
+		return nil
 	}
-	r := x.roles[key]
-	if r == nil {
-		return nil, false
+	compare := func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) }
+	first, found := slices.BinarySearchFunc(s.bindings, namespace, compare)
+	if !found {
+		return nil
 	}
-	return r.rules, true
+	rest := s.bindings[first:]
+	// The next namespace in order: no byte is less than 0.
+	end, _ := slices.BinarySearchFunc(rest, namespace+"\x00", compare)
+	return rest[:end:end]
 }
 
 // missingRoles are references to roles that do not exist.
-type missingRoles []rbacv1.RoleRef
+type missingRoles []roleRef
 
 // aggregate returns the errors. In Kubernetes their resource depends on who reads the
 // roles: it is that of the role where it decides, and that of the request where it
 // writes.
-func (m missingRoles) aggregate(resource func(rbacv1.RoleRef) string) error {
+func (m missingRoles) aggregate(resource func(roleRef) string) error {
 	var errs []error
 	for _, ref := range m {
 		errs = append(errs, newNoRole(ref, resource))
@@ -217,11 +200,11 @@ func (m missingRoles) aggregate(resource func(rbacv1.RoleRef) string) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-func newNoRole(ref rbacv1.RoleRef, resource func(rbacv1.RoleRef) string) error {
-	return apierrors.NewNotFound(rbacv1.Resource(resource(ref)), ref.Name)
+func newNoRole(ref roleRef, resource func(roleRef) string) error {
+	return apierrors.NewNotFound(rbacv1.Resource(resource(ref)), ref.name)
 }
 
-func roleOf(ref rbacv1.RoleRef) string { return strings.ToLower(ref.Kind) }
+func roleOf(ref roleRef) string { return strings.ToLower(ref.kind) }
 
 // describe describes the binding and its first subject that the user is, as Kubernetes
 // does.
@@ -230,19 +213,27 @@ func (b *binding) describe(u user.Info) string {
 	if b.namespace != "" {
 		kind, name = "RoleBinding", b.name+"/"+b.namespace
 	}
-	i := slices.IndexFunc(b.subjects, func(s rbacv1.Subject) bool {
-		key, ok := b.subjectKey(&s)
-		if key.group {
-			return slices.Contains(u.GetGroups(), key.name)
+	i := slices.IndexFunc(b.subjects, func(s boundSubject) bool {
+		if s.Group {
+			return slices.Contains(u.GetGroups(), s.Name)
 		}
-		return ok && key.name == u.GetName()
+		return s.Name == u.GetName()
 	})
-	var subject rbacv1.Subject
+	var subjectKind, subjectName string
 	if i >= 0 {
-		subject = b.subjects[i]
+		subjectKind, subjectName = b.subjects[i].describe()
 	}
-	if subject.Kind == rbacv1.ServiceAccountKind {
-		subject.Name += "/" + cmp.Or(subject.Namespace, b.namespace)
+	return fmt.Sprintf("%s %q of %s %q to %s %q", kind, name, b.role.kind, b.role.name, subjectKind, subjectName)
+}
+
+// describe returns the kind of the subject, and its name as Kubernetes describes it.
+func (s boundSubject) describe() (kind, name string) {
+	switch {
+	case s.Group:
+		return rbacv1.GroupKind, s.Name
+	case s.account:
+		namespace, name, _ := serviceaccount.SplitUsername(s.Name)
+		return rbacv1.ServiceAccountKind, name + "/" + namespace
 	}
-	return fmt.Sprintf("%s %q of %s %q to %s %q", kind, name, b.ref.Kind, b.ref.Name, subject.Kind, subject.Name)
+	return rbacv1.UserKind, s.Name
 }

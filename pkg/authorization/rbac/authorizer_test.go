@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -23,41 +24,51 @@ import (
 // newIndex returns an index that has read the objects.
 func newIndex(t testing.TB, objects ...any) *Index {
 	t.Helper()
-	var lists [resources][]any
-	for _, obj := range objects {
-		r := resourceOf(obj)
-		lists[r] = append(lists[r], obj)
-	}
 	x := NewIndex()
-	for r := range resources {
-		if err := (feed{x, r}).Replace(lists[r], "1"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	reset(x, 1, objects...)
 	return x
 }
 
-func resourceOf(obj any) resource {
-	switch obj.(type) {
-	case *rbacv1.Role:
-		return roles
-	case *rbacv1.RoleBinding:
-		return roleBindings
-	case *rbacv1.ClusterRole:
-		return clusterRoles
-	case *rbacv1.ClusterRoleBinding:
-		return clusterRoleBindings
-	}
-	panic(fmt.Sprintf("no resource for %T", obj))
+// reset replaces the policy of the index by the objects.
+func reset(x *Index, revision int64, objects ...any) {
+	x.Reset(revision, func(yield func(Change) bool) {
+		for _, obj := range objects {
+			if !yield(changeOf(obj.(metav1.Object), false)) {
+				return
+			}
+		}
+	})
 }
 
-// change makes the index follow an event at a revision.
-func change(t testing.TB, x *Index, revision int, obj metav1.Object, deleted bool) {
-	t.Helper()
-	obj.SetResourceVersion(fmt.Sprint(revision))
-	if err := (feed{x, resourceOf(obj)}).update(obj, deleted); err != nil {
-		t.Fatal(err)
+func changeOf(obj metav1.Object, deleted bool) Change {
+	c := Change{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	switch obj.(type) {
+	case *rbacv1.Role:
+		c.Resource = rbacv1.Resource("roles")
+	case *rbacv1.RoleBinding:
+		c.Resource = rbacv1.Resource("rolebindings")
+	case *rbacv1.ClusterRole:
+		c.Resource = rbacv1.Resource("clusterroles")
+	case *rbacv1.ClusterRoleBinding:
+		c.Resource = rbacv1.Resource("clusterrolebindings")
 	}
+	if !deleted {
+		c.Object = obj.(runtime.Object)
+	}
+	return c
+}
+
+// change makes the index follow an event at a revision, and forget what was before.
+func change(x *Index, revision int, obj metav1.Object, deleted bool) []Touch {
+	touched := x.Apply(int64(revision), []Change{changeOf(obj, deleted)})
+	x.policy.trim(0)
+	return touched
+}
+
+// entries returns how many entries the index has.
+func entries(x *Index) int {
+	p := &x.policy
+	return len(p.roles) + len(p.bindings) + len(p.subjects) + len(p.byRole) + len(p.aggregating) + len(p.ended)
 }
 
 func named(namespace, name string) metav1.ObjectMeta {
@@ -298,54 +309,51 @@ func TestNotSynced(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	z := NewAuthorizer(x)
-	for r := range resources {
-		decision, _, err := z.Authorize(ctx, ask("alice get core pods a p"))
-		if decision != authorizer.DecisionNoOpinion || !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), r.groupResource().Resource) {
-			t.Errorf("before the %s are read: %v, %v", r.groupResource(), decision, err)
-		}
-		if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != retriable.RetryAfter {
-			t.Errorf("the error has no Retry-After: %v", err)
-		}
-		if _, _, incomplete, err := z.RulesFor(ctx, &user.DefaultInfo{Name: "alice"}, "a"); err == nil || !incomplete {
-			t.Errorf("rules, before the %s are read: incomplete %v, %v", r.groupResource(), incomplete, err)
-		}
-		if err := (feed{x, r}).Replace(nil, "1"); err != nil {
-			t.Fatal(err)
-		}
+	decision, _, err := z.Authorize(ctx, ask("alice get core pods a p"))
+	if decision != authorizer.DecisionNoOpinion || !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("before the policy is read: %v, %v", decision, err)
 	}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != retriable.RetryAfter {
+		t.Errorf("the error has no Retry-After: %v", err)
+	}
+	if _, _, incomplete, err := z.RulesFor(ctx, &user.DefaultInfo{Name: "alice"}, "a"); err == nil || !incomplete {
+		t.Errorf("rules, before the policy is read: incomplete %v, %v", incomplete, err)
+	}
+	reset(x, 1)
 	if decision, _, err := z.Authorize(ctx, ask("alice get core pods a p")); decision != authorizer.DecisionNoOpinion || err != nil {
 		t.Errorf("with the policy: %v, %v", decision, err)
 	}
 }
 
-// TestAwaitWrite checks that a write is in force only with the event of its revision.
+// TestAwaitWrite checks that a write is in force only when the index has its revision.
 func TestAwaitWrite(t *testing.T) {
 	x := newIndex(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := x.AwaitWrite(ended, roles.groupResource(), 5); err == nil {
+	if err := x.AwaitWrite(ended, rbacv1.Resource("roles"), 5); err == nil {
 		t.Error("a write that the index does not have is in force")
 	}
 	if err := x.AwaitWrite(ended, rbacv1.Resource("others"), 5); err != nil {
 		t.Errorf("a write to another resource: %v", err)
 	}
 	done := make(chan error)
-	go func() { done <- x.AwaitWrite(t.Context(), roles.groupResource(), 5) }()
-	change(t, x, 6, bind("a", "x", "Role", "r", "User:u"), false) // of another resource
-	change(t, x, 4, newRole("a", "r"), false)
+	go func() { done <- x.AwaitWrite(t.Context(), rbacv1.Resource("roles"), 5) }()
+	change(x, 4, newRole("a", "r"), false)
 	select {
 	case err := <-done:
-		t.Fatalf("in force before its event: %v", err)
+		t.Fatalf("in force before its revision: %v", err)
 	default:
 	}
-	change(t, x, 5, newRole("a", "r"), true)
+	changed := x.Changed()
+	x.Advance(5)
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Errorf("with its revision: %v", err)
 	}
-	if err := (feed{x, roles}).Bookmark("9"); err != nil {
-		t.Fatal(err)
+	select {
+	case <-changed:
+		t.Error("the policy has changed with a revision that has no change")
+	default:
 	}
-	if err := x.AwaitWrite(ended, roles.groupResource(), 9); err != nil {
-		t.Errorf("after a bookmark: %v", err)
-	}
+	change(x, 6, newRole("a", "r2"), false)
+	<-changed
 }

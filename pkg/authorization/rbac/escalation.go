@@ -81,7 +81,7 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 // that a binding in the namespace of the request refers to. It returns NotFound if
 // there is no such role, and BadRequest if it can be none.
 func (z *Authorizer) ConfirmRoleHeld(ctx context.Context, ref rbacv1.RoleRef) error {
-	if err := z.awaitSync(ctx); err != nil {
+	if err := z.index.RequireSync(ctx); err != nil {
 		return err
 	}
 	switch {
@@ -91,17 +91,21 @@ func (z *Authorizer) ConfirmRoleHeld(ctx context.Context, ref rbacv1.RoleRef) er
 		return apierrors.NewBadRequest("Namespace parameter required.")
 	}
 	z.index.mu.RLock()
-	rules, found := z.index.rules(ref, request.NamespaceValue(ctx))
-	z.index.mu.RUnlock()
-	if !found {
-		return newNoRole(ref, requested(ctx))
+	key := objectKey{name: ref.Name}
+	if ref.Kind == "Role" {
+		key.namespace = request.NamespaceValue(ctx)
 	}
-	return z.ConfirmHeld(ctx, rules)
+	r := z.index.policy.roles[key].at(latest)
+	z.index.mu.RUnlock()
+	if r == nil {
+		return newNoRole(roleRef{ref.Kind, ref.Name}, requested(ctx))
+	}
+	return z.ConfirmHeld(ctx, r.rules)
 }
 
 // requested returns the resource of the request.
-func requested(ctx context.Context) func(rbacv1.RoleRef) string {
-	return func(ref rbacv1.RoleRef) string {
+func requested(ctx context.Context) func(roleRef) string {
+	return func(ref roleRef) string {
 		if info, ok := request.RequestInfoFrom(ctx); ok {
 			return info.Resource
 		}

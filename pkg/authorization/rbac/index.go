@@ -5,61 +5,104 @@ package rbac
 
 import (
 	"cmp"
+	"context"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/borough-io/borough/pkg/await"
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
-// Index is the policy, arranged so that a decision reads only the bindings of the
-// user and the groups of a request. It keeps no more of each object than decisions
-// need. It is safe for concurrent use.
+// Index is the policy at each revision of its recent history, arranged so that a
+// decision reads only the bindings of the user and the groups of a request. It keeps no
+// more of each object than decisions need. It is safe for concurrent use.
+//
+// Apply follows the changes of the policy. What it replaces or deletes stays, as a
+// version that has ended, until there are very many.
 type Index struct {
-	mu sync.RWMutex
-	// roles has the Roles and, without a namespace, the ClusterRoles.
-	roles map[objectKey]*role
-	// bindings has the RoleBindings and, without a namespace, the
-	// ClusterRoleBindings.
-	bindings map[objectKey]*binding
-	// bySubject has the same bindings, in order of their names.
-	bySubject map[subjectKey][]*binding
-	// aggregating are the ClusterRoles with an aggregation rule.
-	aggregating map[objectKey]*role
-	// revisions are those that each resource has reached.
-	revisions [resources]revision
+	mu       sync.RWMutex
+	policy   policy
+	revision await.Revision // 0 before Reset
 	// changed is closed when the policy changes.
 	changed chan struct{}
 }
 
-// resource is one of the four kinds of objects.
-type resource int
+// policy has versions of the objects. A version is in force from one revision until
+// another.
+type policy struct {
+	// roles has the last version of the Roles and, without a namespace, the
+	// ClusterRoles.
+	roles map[objectKey]*role
+	// bindings has, for each namespace, all versions of its RoleBindings and, without a
+	// namespace, of the ClusterRoleBindings. They are in the order of compareBindings.
+	bindings map[string][]*binding
+	// subjects has the subjects of the bindings.
+	subjects map[Subject]*subject
+	// byRole has the bindings that refer to a role, which need not exist, in the same
+	// order.
+	byRole map[objectKey][]*binding
+	// aggregating has the ClusterRoles with an aggregation rule.
+	aggregating map[objectKey]struct{}
+	// ended has the versions that have ended, in that order.
+	ended []ended
+	// floor is the revision at which the history begins.
+	floor int64
+}
 
-const (
-	roles resource = iota
-	roleBindings
-	clusterRoles
-	clusterRoleBindings
-	resources // their number
-)
+func newPolicy() policy {
+	return policy{
+		roles:       map[objectKey]*role{},
+		bindings:    map[string][]*binding{},
+		subjects:    map[Subject]*subject{},
+		byRole:      map[objectKey][]*binding{},
+		aggregating: map[objectKey]struct{}{},
+	}
+}
 
 type objectKey struct{ namespace, name string }
 
-// subjectKey is a subject of the bindings in a namespace, or without a namespace of
-// the ClusterRoleBindings. A service account is the user as which it is authenticated.
-type subjectKey struct {
-	namespace string
-	group     bool
-	name      string
+func compareKeys(a, b objectKey) int {
+	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-type role struct {
-	rules  []rbacv1.PolicyRule
-	labels labels.Set
+// latest is the revision of the state that is reached.
+const latest = math.MaxInt64
 
+// lifetime is when a version is in force: from the first revision, and before the
+// second, which is 0 if it has not ended.
+type lifetime struct{ from, to int64 }
+
+func (l *lifetime) at(revision int64) bool {
+	return l.from <= revision && (l.to == 0 || revision < l.to)
+}
+
+// ended is a version that has ended: that of a binding, or one of a role.
+type ended struct {
+	at      int64
+	binding *binding
+	role    objectKey
+}
+
+// role is a version of a Role or a ClusterRole.
+type role struct {
+	lifetime
+	previous *role
+	rules    []rbacv1.PolicyRule
+	// namespaces is what the rules allow on Namespaces.
+	namespaces namespaceRights
+
+	// Only of a ClusterRole:
+	labels labels.Set
 	// Only of a ClusterRole that aggregates others, whose rules are those that it
 	// aggregates:
 	selectors []labels.Selector
@@ -67,25 +110,87 @@ type role struct {
 	stored    []rbacv1.PolicyRule
 }
 
+// at returns the version that is in force at a revision, or nil.
+func (r *role) at(revision int64) *role {
+	for ; r != nil; r = r.previous {
+		if r.from <= revision {
+			if r.lifetime.at(revision) {
+				return r
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// binding is a version of a RoleBinding or a ClusterRoleBinding.
 type binding struct {
+	lifetime
 	objectKey
-	ref      rbacv1.RoleRef
-	subjects []rbacv1.Subject
+	role     roleRef
+	subjects []boundSubject // each once
+}
+
+// roleRef is a reference to a role.
+type roleRef struct {
+	kind, name string
+}
+
+// boundSubject is a subject of a binding. A service account is the user as which it is
+// authenticated.
+type boundSubject struct {
+	*subject
+	account bool // whether it is a service account
+}
+
+// Subject is a user or a group.
+type Subject struct {
+	Group bool
+	Name  string
+}
+
+// subject is a subject with its bindings in the order of compareBindings: those of the
+// cluster are first.
+type subject struct {
+	Subject
+	bindings []*binding
+}
+
+// compareBindings orders by namespace, name and age.
+func compareBindings(a, b *binding) int {
+	return cmp.Or(compareKeys(a.objectKey, b.objectKey), cmp.Compare(a.from, b.from))
+}
+
+// Subjects returns the subjects that a user is, each once.
+func Subjects(u user.Info) []Subject {
+	subjects := make([]Subject, 0, len(u.GetGroups())+1)
+	subjects = append(subjects, Subject{Name: u.GetName()})
+	for _, group := range u.GetGroups() {
+		if s := (Subject{Group: true, Name: group}); !slices.Contains(subjects, s) {
+			subjects = append(subjects, s)
+		}
+	}
+	return subjects
+}
+
+// subjectOf returns a subject of a binding, and false if no user can be it.
+func subjectOf(s *rbacv1.Subject, namespace string) (key Subject, account, ok bool) {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return Subject{Name: s.Name}, false, true
+	case rbacv1.GroupKind:
+		return Subject{Group: true, Name: s.Name}, false, true
+	case rbacv1.ServiceAccountKind:
+		if namespace = cmp.Or(s.Namespace, namespace); namespace != "" {
+			return Subject{Name: serviceaccount.MakeUsername(namespace, s.Name)}, true, true
+		}
+	}
+	return Subject{}, false, false
 }
 
 // NewIndex returns an index without any policy, which has not synced.
 func NewIndex() *Index {
-	x := &Index{
-		roles:       map[objectKey]*role{},
-		bindings:    map[objectKey]*binding{},
-		bySubject:   map[subjectKey][]*binding{},
-		aggregating: map[objectKey]*role{},
-		changed:     make(chan struct{}),
-	}
-	for i := range x.revisions {
-		x.revisions[i].reached = make(chan struct{})
-	}
-	return x
+	return &Index{policy: newPolicy(), changed: make(chan struct{})}
 }
 
 // Changed returns a channel that is closed when the policy changes.
@@ -95,82 +200,40 @@ func (x *Index) Changed() <-chan struct{} {
 	return x.changed
 }
 
-// notify closes the channels of Changed. The lock is held.
-func (x *Index) notify() {
-	close(x.changed)
-	x.changed = make(chan struct{})
+// AwaitSync waits until the index has read the whole policy once.
+func (x *Index) AwaitSync(ctx context.Context) error { return x.revision.Await(ctx, 1) }
+
+// syncTimeout is how long a request waits for the policy to be read.
+const syncTimeout = 2 * time.Second
+
+// RequireSync returns ServiceUnavailable with Retry-After if the policy has not been
+// read in time. The request is answered with it even where the library would answer
+// with another error.
+func (x *Index) RequireSync(ctx context.Context) error {
+	wait, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if err := x.AwaitSync(wait); err != nil {
+		unavailable := retriable.NewUnavailable("the policy is not ready: it has not been read yet")
+		retriable.Note(ctx, unavailable)
+		return unavailable
+	}
+	return nil
 }
 
-func (x *Index) setRole(key objectKey, r *role) {
-	if old := x.roles[key]; old != nil && old.selectors != nil {
-		delete(x.aggregating, key)
+// AwaitWrite waits until decisions follow what was written to a resource at a
+// revision of storage. For other resources than those of the policy it returns at
+// once.
+func (x *Index) AwaitWrite(ctx context.Context, gr schema.GroupResource, revision int64) error {
+	if !slices.Contains(Resources(), gr) {
+		return nil
 	}
-	if r == nil {
-		delete(x.roles, key)
-	} else {
-		x.roles[key] = r
-		if r.selectors != nil {
-			x.aggregating[key] = r
-		}
-	}
+	return x.revision.Await(ctx, revision)
 }
 
-func (x *Index) setBinding(key objectKey, b *binding) {
-	if old := x.bindings[key]; old != nil {
-		delete(x.bindings, key)
-		for _, subject := range old.subjectKeys() {
-			if rest := without(x.bySubject[subject], old); len(rest) > 0 {
-				x.bySubject[subject] = rest
-			} else {
-				delete(x.bySubject, subject)
-			}
-		}
+// Resources returns the resources of the policy.
+func Resources() []schema.GroupResource {
+	return []schema.GroupResource{
+		rbacv1.Resource("roles"), rbacv1.Resource("rolebindings"),
+		rbacv1.Resource("clusterroles"), rbacv1.Resource("clusterrolebindings"),
 	}
-	if b != nil {
-		x.bindings[key] = b
-		for _, subject := range b.subjectKeys() {
-			list := x.bySubject[subject]
-			i, _ := slices.BinarySearchFunc(list, b, compareNames)
-			x.bySubject[subject] = slices.Insert(list, i, b)
-		}
-	}
-}
-
-func without(list []*binding, b *binding) []*binding {
-	return slices.DeleteFunc(list, func(other *binding) bool { return other == b })
-}
-
-func compareNames(a, b *binding) int { return strings.Compare(a.name, b.name) }
-
-// subjectKeys returns the keys of the subjects, each once.
-func (b *binding) subjectKeys() []subjectKey {
-	keys := make([]subjectKey, 0, len(b.subjects))
-	seen := make(map[subjectKey]struct{}, len(b.subjects))
-	for i := range b.subjects {
-		key, ok := b.subjectKey(&b.subjects[i])
-		if _, twice := seen[key]; ok && !twice {
-			seen[key] = struct{}{}
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// subjectKey returns the key of a subject, and false if no user can be the subject.
-func (b *binding) subjectKey(subject *rbacv1.Subject) (subjectKey, bool) {
-	key := subjectKey{namespace: b.namespace, name: subject.Name}
-	switch subject.Kind {
-	case rbacv1.UserKind:
-	case rbacv1.GroupKind:
-		key.group = true
-	case rbacv1.ServiceAccountKind:
-		namespace := cmp.Or(subject.Namespace, b.namespace)
-		if namespace == "" {
-			return subjectKey{}, false
-		}
-		key.name = serviceaccount.MakeUsername(namespace, subject.Name)
-	default:
-		return subjectKey{}, false
-	}
-	return key, true
 }

@@ -49,11 +49,18 @@ func WithAttributes(next http.Handler) http.Handler {
 	})
 }
 
+// Attributes returns the attributes that WithAttributes has kept, and whether there are
+// any.
+func Attributes(ctx context.Context) (authorizer.Attributes, bool) {
+	attributes, ok := ctx.Value(attributesKey{}).(authorizer.Attributes)
+	return attributes, ok
+}
+
 // Watch returns the watch that a client gets: the same, until the policy no longer
 // allows it. Then it has an event of type ERROR with a Forbidden status, and ends. A
 // watch whose context has no attributes is returned as it is.
 func Watch(ctx context.Context, w watch.Interface, policy Policy) watch.Interface {
-	attributes, ok := ctx.Value(attributesKey{}).(authorizer.Attributes)
+	attributes, ok := Attributes(ctx)
 	if !ok {
 		return w
 	}

@@ -42,7 +42,12 @@ func WithFormat(ctx context.Context, format Format) context.Context {
 // rows to JSON before it sends the first, which takes more memory than the list
 // several times over.
 func List(ctx context.Context, store *genericregistry.Store, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	list, err := store.List(ctx, options)
+	return ListOf(ctx, store, func() (runtime.Object, error) { return store.List(ctx, options) })
+}
+
+// ListOf is List with a function that lists objects of the store.
+func ListOf(ctx context.Context, store *genericregistry.Store, listObjects func() (runtime.Object, error)) (runtime.Object, error) {
+	list, err := listObjects()
 	format, ok := ctx.Value(formatKey{}).(Format)
 	if err != nil || !ok {
 		return list, err

@@ -45,9 +45,9 @@ func (e *readError) Unwrap() error { return e.err }
 
 func newDecodeError(err error) error { return &readError{fmt.Errorf("decoding: %w", err)} }
 
-// isOutage reports whether an object could not be decrypted because a key service
+// IsOutage reports whether an object could not be decrypted because a key service
 // did not answer, or the request was canceled. The object may still be readable.
-func isOutage(err error) bool {
+func IsOutage(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true
 	}
@@ -85,7 +85,7 @@ type transformer struct {
 func (t transformer) TransformFromStorage(ctx context.Context, data []byte, key value.Context) ([]byte, bool, error) {
 	out, stale, err := t.Transformer.TransformFromStorage(ctx, data, key)
 	if err != nil {
-		if isOutage(err) || ctx.Err() != nil {
+		if IsOutage(err) || ctx.Err() != nil {
 			return nil, false, err
 		}
 		err = &readError{fmt.Errorf("decrypting: %w", err)}

@@ -71,7 +71,7 @@ func (s *Store) examineKey(ctx context.Context, key string) (recovered bool) {
 		return false
 	}
 	if err := s.read(ctx, response.KV); err != nil {
-		if !isOutage(err) {
+		if !IsOutage(err) {
 			s.note(ctx, key, response.KV.ModRevision, err)
 		}
 		return false

@@ -23,6 +23,7 @@ import (
 	"github.com/borough-io/borough/pkg/authorization/revocation"
 	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/visibility"
 )
 
 // standaloneWatchGrace is how long the server waits for watches to close when it
@@ -90,7 +91,9 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 // the client.
 func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
 	index := rbac.NewIndex()
-	return &apiserver.StandaloneConfig{Index: index, Policy: rbac.NewAuthorizer(index), MaxNamespacesPerUser: o.MaxNamespacesPerUser}
+	return &apiserver.StandaloneConfig{
+		Index: index, Policy: rbac.NewAuthorizer(index), Views: visibility.New(index), MaxNamespacesPerUser: o.MaxNamespacesPerUser,
+	}
 }
 
 // addStandalone makes the policy part of storage: it is content, a write to it is in
@@ -98,6 +101,7 @@ func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
 func addStandalone(config *storage.Config, s *apiserver.StandaloneConfig) {
 	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
 	config.AwaitWrite = s.Index.AwaitWrite
+	config.Feed, config.Followed = s.Views.Feed(), visibility.Resources()
 	config.WrapWatch = func(ctx context.Context, w watch.Interface) watch.Interface {
 		return revocation.Watch(ctx, w, s.Policy)
 	}

@@ -11,11 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -23,6 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
+	"github.com/borough-io/borough/pkg/visibility"
 )
 
 // Storage serves namespaces and its subresources.
@@ -33,8 +37,10 @@ type Storage struct {
 }
 
 // NewStorage returns the storages, which share one store. The short name is
-// served only if shortNames is set: in a cluster it is that of the core group.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+// served only if shortNames is set: in a cluster it is that of the core group. With
+// views, users without the right to list or watch all Namespaces see those that they
+// may get.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool, views *visibility.Views) (Storage, error) {
 	strategy := namespace.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Namespace{} },
@@ -67,7 +73,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 	finalize.UpdateStrategy = finalizeStrategy
 	finalize.ResetFieldsStrategy = finalizeStrategy
 
-	rest := &REST{store: store}
+	rest := &REST{store: store, views: views}
 	if shortNames {
 		rest.shortNames = []string{"ns"}
 	}
@@ -105,6 +111,7 @@ func updateOrRemove(ctx context.Context, store *genericregistry.Store, name stri
 type REST struct {
 	store      *genericregistry.Store
 	shortNames []string
+	views      *visibility.Views // or nil
 }
 
 var (
@@ -160,12 +167,46 @@ func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions)
 
 // List reads the Namespaces that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	view, err := r.view(ctx, options)
+	switch {
+	case err != nil:
+		return nil, err
+	case view != nil:
+		return table.ListOf(ctx, r.store, func() (runtime.Object, error) { return view.List(ctx, options, predicate(options)) })
+	}
 	return table.List(ctx, r.store, options)
 }
 
 // Watch streams the changes of the Namespaces that the options select.
 func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
+	view, err := r.view(ctx, options)
+	switch {
+	case err != nil:
+		return nil, err
+	case view != nil:
+		return view.Watch(ctx, options, predicate(options))
+	}
 	return r.store.Watch(ctx, options)
+}
+
+// view returns the view of the user of the request, or nil if she has the right to see
+// all that the options select.
+func (r *REST) view(ctx context.Context, options *metainternalversion.ListOptions) (*visibility.View, error) {
+	if r.views == nil {
+		return nil, nil
+	}
+	return r.views.For(ctx, options)
+}
+
+func predicate(options *metainternalversion.ListOptions) storage.SelectionPredicate {
+	label, field := labels.Everything(), fields.Everything()
+	if options.LabelSelector != nil {
+		label = options.LabelSelector
+	}
+	if options.FieldSelector != nil {
+		field = options.FieldSelector
+	}
+	return namespace.Match(label, field)
 }
 
 // Update changes a Namespace, but neither its finalizers nor its status.

@@ -1,0 +1,304 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"iter"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Change is a change of one object of the policy.
+type Change struct {
+	Resource        schema.GroupResource
+	Namespace, Name string
+	// Object is a Role, RoleBinding, ClusterRole or ClusterRoleBinding, or nil if it
+	// does not exist any more.
+	Object runtime.Object
+}
+
+// Reset replaces the policy and its history by the objects at a revision.
+func (x *Index) Reset(revision int64, objects iter.Seq[Change]) {
+	fresh := newPolicy()
+	for change := range objects {
+		// In force at each revision of the history, which begins at this one.
+		fresh.set(0, &change)
+	}
+	fresh.aggregate(0)
+	fresh.trim(0)
+	fresh.floor = revision
+	x.mu.Lock()
+	x.policy = fresh
+	x.notify()
+	x.mu.Unlock()
+	x.revision.Reach(revision)
+}
+
+// Apply makes all changes of a revision, and returns whose rights to Namespaces may
+// have changed. Revisions have to grow.
+func (x *Index) Apply(revision int64, changes []Change) []Touch {
+	x.mu.Lock()
+	var touched touches
+	aggregate := false
+	for i := range changes {
+		aggregate = x.policy.change(revision, &changes[i], &touched) || aggregate
+	}
+	if aggregate {
+		for _, name := range x.policy.aggregate(revision) {
+			touched.addRole(name)
+		}
+	}
+	list := touched.list(&x.policy, revision)
+	x.policy.trim(maxEnded)
+	x.notify()
+	x.mu.Unlock()
+	x.revision.Reach(revision)
+	return list
+}
+
+// Advance records that there are no further changes until a revision.
+func (x *Index) Advance(revision int64) { x.revision.Reach(revision) }
+
+// notify closes the channels of Changed. The lock is held.
+func (x *Index) notify() {
+	close(x.changed)
+	x.changed = make(chan struct{})
+}
+
+// maxEnded is how many versions that have ended are kept.
+const maxEnded = 50_000
+
+// Floor returns the revision at which the history begins.
+func (x *Index) Floor() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.policy.floor
+}
+
+// trim removes versions in the order in which they have ended, until no more than a number is left.
+func (p *policy) trim(keep int) {
+	for len(p.ended) > keep {
+		first := p.ended[0]
+		p.ended[0] = ended{}
+		p.ended = p.ended[1:]
+		p.floor = first.at
+		if first.binding != nil {
+			p.removeBinding(first.binding)
+		} else {
+			p.trimRole(first.role, first.at)
+		}
+	}
+}
+
+// change makes a change, and reports whether rules have to be aggregated.
+func (p *policy) change(revision int64, change *Change, touched *touches) (aggregate bool) {
+	key := objectKey{change.Namespace, change.Name}
+	switch change.Resource.Resource {
+	case "roles", "clusterroles":
+		old := p.roles[key].at(latest)
+		aggregate = p.set(revision, change)
+		if updated := p.roles[key].at(latest); updated != old {
+			touched.addRole(key)
+		}
+	default:
+		touched.addBinding(p.binding(key))
+		p.set(revision, change)
+		touched.addBinding(p.binding(key))
+	}
+	return aggregate
+}
+
+// set sets an object from a revision on, and reports whether rules have to be
+// aggregated.
+func (p *policy) set(revision int64, change *Change) (aggregate bool) {
+	key := objectKey{change.Namespace, change.Name}
+	switch obj := change.Object.(type) {
+	case *rbacv1.Role:
+		p.setRole(revision, key, &role{rules: obj.Rules})
+	case *rbacv1.ClusterRole:
+		updated := &role{rules: obj.Rules, labels: obj.Labels}
+		if obj.AggregationRule != nil {
+			updated.selectors, updated.uid = selectors(obj.AggregationRule), obj.UID
+			updated.rules, updated.stored = nil, obj.Rules
+		}
+		aggregate = p.affectsAggregation(p.roles[key].at(latest), updated)
+		p.setRole(revision, key, updated)
+	case *rbacv1.RoleBinding:
+		p.setBinding(revision, key, obj.RoleRef, obj.Subjects)
+	case *rbacv1.ClusterRoleBinding:
+		p.setBinding(revision, key, obj.RoleRef, obj.Subjects)
+	case nil:
+		switch change.Resource.Resource {
+		case "roles", "clusterroles":
+			aggregate = p.affectsAggregation(p.roles[key].at(latest), nil)
+			p.setRole(revision, key, nil)
+		default:
+			p.endBinding(revision, p.binding(key))
+		}
+	}
+	return aggregate
+}
+
+// setRole begins a version of a role, or only ends the last one if r is nil.
+func (p *policy) setRole(revision int64, key objectKey, r *role) {
+	last := p.roles[key]
+	old := last.at(latest)
+	if old != nil && r != nil && old.sameAs(r) {
+		old.uid, old.stored = r.uid, r.stored // which decisions do not depend on
+		return
+	}
+	if old != nil {
+		old.to = revision
+		p.ended = append(p.ended, ended{at: revision, role: key})
+	}
+	delete(p.aggregating, key)
+	if r == nil {
+		return
+	}
+	r.from, r.previous = revision, last
+	r.namespaces = rightsToNamespaces(r.rules)
+	p.roles[key] = r
+	if r.selectors != nil {
+		p.aggregating[key] = struct{}{}
+	}
+}
+
+// sameAs reports whether decisions are the same by both roles. Selectors are compared
+// by their rules, which aggregate sets again.
+func (r *role) sameAs(other *role) bool {
+	return r.selectors == nil && other.selectors == nil &&
+		labels.Equals(r.labels, other.labels) && equality.Semantic.DeepEqual(r.rules, other.rules)
+}
+
+// trimRole removes the versions of a role that have ended at a revision or before.
+func (p *policy) trimRole(key objectKey, revision int64) {
+	for at, r := (**role)(nil), p.roles[key]; r != nil; at, r = &r.previous, r.previous {
+		if r.to == 0 || r.to > revision {
+			continue
+		}
+		// Those before it have ended before.
+		if at == nil {
+			delete(p.roles, key)
+		} else {
+			*at = nil
+		}
+		return
+	}
+}
+
+// binding returns the version of a binding that has not ended, or nil.
+func (p *policy) binding(key objectKey) *binding {
+	list := p.bindings[key.namespace]
+	// The last version of the name is before the first of the next one.
+	i, _ := slices.BinarySearchFunc(list, &binding{objectKey: key, lifetime: lifetime{from: latest}}, compareBindings)
+	if i == 0 || list[i-1].name != key.name || list[i-1].to != 0 {
+		return nil
+	}
+	return list[i-1]
+}
+
+// setBinding begins a version of a binding.
+func (p *policy) setBinding(revision int64, key objectKey, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	b := &binding{lifetime: lifetime{from: revision}, objectKey: key, role: roleRef{ref.Kind, ref.Name}}
+	b.subjects = make([]boundSubject, 0, len(subjects))
+	seen := make(map[Subject]struct{}, len(subjects))
+	for i := range subjects {
+		name, account, ok := subjectOf(&subjects[i], key.namespace)
+		if _, twice := seen[name]; !ok || twice {
+			continue
+		}
+		seen[name] = struct{}{}
+		s := p.subjects[name]
+		if s == nil {
+			s = &subject{Subject: name}
+		}
+		b.subjects = append(b.subjects, boundSubject{s, account})
+	}
+	old := p.binding(key)
+	if old != nil && old.role == b.role && slices.Equal(old.subjects, b.subjects) {
+		return
+	}
+	p.endBinding(revision, old)
+	role := b.roleKey()
+	if others := p.byRole[role]; len(others) > 0 {
+		b.role = others[0].role // the same, but with its strings once in memory
+	}
+	p.byRole[role] = insert(p.byRole[role], b)
+	p.bindings[b.namespace] = insert(p.bindings[b.namespace], b)
+	for _, s := range b.subjects {
+		p.subjects[s.Subject] = s.subject
+		s.bindings = insert(s.bindings, b)
+	}
+}
+
+// endBinding ends a version of a binding, unless it is nil.
+func (p *policy) endBinding(revision int64, b *binding) {
+	if b != nil {
+		b.to = revision
+		p.ended = append(p.ended, ended{at: revision, binding: b})
+	}
+}
+
+// removeBinding removes a version of a binding.
+func (p *policy) removeBinding(b *binding) {
+	removeFrom(p.bindings, b.namespace, b)
+	removeFrom(p.byRole, b.roleKey(), b)
+	for _, s := range b.subjects {
+		if s.bindings = remove(s.bindings, b); len(s.bindings) == 0 {
+			delete(p.subjects, s.Subject)
+		}
+	}
+}
+
+func removeFrom[K comparable](lists map[K][]*binding, key K, b *binding) {
+	if list := remove(lists[key], b); len(list) > 0 {
+		lists[key] = list
+	} else {
+		delete(lists, key)
+	}
+}
+
+func insert(list []*binding, b *binding) []*binding {
+	i, _ := slices.BinarySearchFunc(list, b, compareBindings)
+	return slices.Insert(list, i, b)
+}
+
+func remove(list []*binding, b *binding) []*binding {
+	if i, found := slices.BinarySearchFunc(list, b, compareBindings); found {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// roleKey returns the key of the role that the binding refers to. No role has the key
+// if a ClusterRoleBinding refers to a Role.
+func (b *binding) roleKey() objectKey {
+	switch {
+	case b.role.kind == "ClusterRole":
+		return objectKey{name: b.role.name}
+	case b.namespace == "":
+		return objectKey{namespace: "/", name: b.role.name}
+	}
+	return objectKey{b.namespace, b.role.name}
+}
+
+// selectors returns the selectors of an aggregation rule. Validation has accepted
+// them; one that cannot be parsed selects nothing.
+func selectors(rule *rbacv1.AggregationRule) []labels.Selector {
+	selectors := make([]labels.Selector, 0, len(rule.ClusterRoleSelectors))
+	for i := range rule.ClusterRoleSelectors {
+		selector, err := metav1.LabelSelectorAsSelector(&rule.ClusterRoleSelectors[i])
+		if err != nil {
+			selector = labels.Nothing()
+		}
+		selectors = append(selectors, selector)
+	}
+	return selectors
+}

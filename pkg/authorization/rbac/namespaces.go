@@ -1,0 +1,228 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// Which Namespaces a user may get. A RoleBinding in a Namespace can grant that for this
+// Namespace, and a ClusterRoleBinding for all of them or, by resourceNames, for some.
+// A user who may list or watch all Namespaces sees what is in them as well, so that counts
+// as the right to get them all.
+
+// namespaceRights is what rules allow on Namespaces.
+type namespaceRights struct {
+	get, list bool     // all of them; list stands for watch, too
+	names     []string // those that may be got, sorted
+}
+
+func (r *namespaceRights) none() bool { return !r.get && !r.list && len(r.names) == 0 }
+
+func (r *namespaceRights) equal(other *namespaceRights) bool {
+	return r.get == other.get && r.list == other.list && slices.Equal(r.names, other.names)
+}
+
+func (r *namespaceRights) gets(name string) bool {
+	if r.get {
+		return true
+	}
+	_, found := slices.BinarySearch(r.names, name)
+	return found
+}
+
+func rightsToNamespaces(rules []rbacv1.PolicyRule) namespaceRights {
+	var rights namespaceRights
+	for i := range rules {
+		rule := &rules[i]
+		if !matches(rule.APIGroups, tenancy.GroupName) || !matchesResource(rule.Resources, "namespaces", "") {
+			continue
+		}
+		get := matches(rule.Verbs, "get")
+		switch {
+		case len(rule.ResourceNames) == 0:
+			rights.get = rights.get || get
+			rights.list = rights.list || matches(rule.Verbs, "list") || matches(rule.Verbs, "watch")
+		case get:
+			rights.names = append(rights.names, rule.ResourceNames...)
+		}
+	}
+	slices.Sort(rights.names)
+	rights.names = slices.Compact(rights.names)
+	return rights
+}
+
+// none is what a role that does not exist allows.
+var none namespaceRights
+
+// rightsOf returns what the role of a binding allows on Namespaces at a revision.
+func (p *policy) rightsOf(b *binding, revision int64) *namespaceRights {
+	if b.at(revision) {
+		if r := p.roles[b.roleKey()].at(revision); r != nil {
+			return &r.namespaces
+		}
+	}
+	return &none
+}
+
+// ClusterRights are the Namespaces that a user may get by ClusterRoleBindings.
+type ClusterRights struct {
+	// All is true if they are all Namespaces.
+	All bool
+	// Names are those that are named, sorted. They need not exist.
+	Names []string
+}
+
+// Equal reports whether both are the same Namespaces.
+func (r *ClusterRights) Equal(other *ClusterRights) bool {
+	return r.All == other.All && slices.Equal(r.Names, other.Names)
+}
+
+// ClusterRights returns those of a user at a revision, which has to be in the history
+// of the index.
+func (x *Index) ClusterRights(subjects []Subject, revision int64) ClusterRights {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.policy.clusterRights(subjects, revision)
+}
+
+func (p *policy) clusterRights(subjects []Subject, revision int64) ClusterRights {
+	var rights ClusterRights
+	for _, s := range subjects {
+		for _, b := range p.subjects[s].in("") {
+			r := p.rightsOf(b, revision)
+			rights.All = rights.All || r.get || r.list
+			rights.Names = append(rights.Names, r.names...)
+		}
+	}
+	slices.Sort(rights.Names)
+	rights.Names = slices.Compact(rights.Names)
+	return rights
+}
+
+// MayGet reports whether a user may get a Namespace at a revision, which has to be in
+// the history of the index. The rights by ClusterRoleBindings are not considered.
+func (x *Index) MayGet(subjects []Subject, namespace string, revision int64) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, s := range subjects {
+		for _, b := range x.policy.subjects[s].in(namespace) {
+			if x.policy.rightsOf(b, revision).gets(namespace) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Visible returns the Namespaces that a user may get at a revision, which has to be in
+// the history of the index, from a name on, sorted: by ClusterRoleBindings, and by
+// RoleBindings. The names of the former need not exist.
+func (x *Index) Visible(subjects []Subject, from string, revision int64) ClusterRights {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	p := &x.policy
+	rights := p.clusterRights(subjects, revision)
+	if rights.All {
+		return rights
+	}
+	first, _ := slices.BinarySearch(rights.Names, from)
+	names := rights.Names[first:]
+	compare := func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) }
+	for _, s := range subjects {
+		bound := p.subjects[s]
+		if bound == nil {
+			continue
+		}
+		first, _ := slices.BinarySearchFunc(bound.bindings, max(from, "\x00"), compare)
+		for _, b := range bound.bindings[first:] {
+			if p.rightsOf(b, revision).gets(b.namespace) {
+				names = append(names, b.namespace)
+			}
+		}
+	}
+	slices.Sort(names)
+	return ClusterRights{Names: slices.Compact(names)}
+}
+
+// Bound returns the subjects of all bindings in a namespace, and possibly some more.
+func (x *Index) Bound(namespace string) iter.Seq[Subject] {
+	return func(yield func(Subject) bool) {
+		x.mu.RLock()
+		defer x.mu.RUnlock()
+		for _, b := range x.policy.bindings[namespace] {
+			for _, s := range b.subjects {
+				if !yield(s.Subject) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Allows reports whether the policy allows a request.
+func (x *Index) Allows(a authorizer.Attributes) bool { return x.AllowsAt(a, latest) }
+
+// AllowsAt reports whether the policy allowed a request at a revision, which has to be
+// in the history of the index.
+func (x *Index) AllowsAt(a authorizer.Attributes, revision int64) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	by, _ := x.policy.allows(a, revision)
+	return by != nil
+}
+
+// Touch is a subject whose rights to a Namespace may have changed, or without a
+// namespace its rights by ClusterRoleBindings.
+type Touch struct {
+	Subject   Subject
+	Namespace string
+}
+
+// touches collects what the changes of a revision touch.
+type touches struct {
+	bindings []*binding
+	roles    []objectKey
+}
+
+func (t *touches) addBinding(b *binding) {
+	if b != nil {
+		t.bindings = append(t.bindings, b)
+	}
+}
+
+func (t *touches) addRole(key objectKey) { t.roles = append(t.roles, key) }
+
+// list returns the subjects that were touched, possibly more than once.
+func (t *touches) list(p *policy, revision int64) []Touch {
+	for _, key := range t.roles {
+		before, after := &none, &none
+		if r := p.roles[key].at(revision - 1); r != nil {
+			before = &r.namespaces
+		}
+		if r := p.roles[key].at(revision); r != nil {
+			after = &r.namespaces
+		}
+		if !before.equal(after) {
+			t.bindings = append(t.bindings, p.byRole[key]...)
+		}
+	}
+	var list []Touch
+	for _, b := range t.bindings {
+		if p.rightsOf(b, revision-1).none() && p.rightsOf(b, revision).none() {
+			continue
+		}
+		for _, s := range b.subjects {
+			list = append(list, Touch{s.Subject, b.namespace})
+		}
+	}
+	return list
+}

@@ -1,0 +1,268 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/await"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
+)
+
+const (
+	// pageSize is how many objects are read at once.
+	pageSize = 5000
+	// progressInterval is how often etcd is asked for progress that a caller waits
+	// for. It answers at once, but not at all while the watch is catching up.
+	progressInterval = 20 * time.Millisecond
+	// idleInterval is how often etcd is asked for progress otherwise, so that the
+	// revision of the sink does not become too old to watch from.
+	idleInterval = time.Minute
+	// decryptInterval is the delay before another attempt to decrypt a value with a key
+	// service that does not answer.
+	decryptInterval = time.Second
+)
+
+// Feed sends what it reads from a source to a sink.
+type Feed struct {
+	sink    Sink
+	source  Source
+	client  atomic.Pointer[clientv3.Client]
+	reached await.Revision
+}
+
+// NewFeed returns a feed to a sink. It needs a source before it runs.
+func NewFeed(sink Sink) *Feed { return &Feed{sink: sink} }
+
+// SetSource sets the source. It has to be called before Run.
+func (f *Feed) SetSource(source Source) { f.source = source }
+
+// Revision returns the revision that the sink has reached, or 0 before its first Reset.
+func (f *Feed) Revision() int64 { return f.reached.Get() }
+
+// Current returns the current revision of etcd.
+func (f *Feed) Current(ctx context.Context) (int64, error) {
+	client := f.client.Load()
+	if client == nil {
+		return 0, errors.New("the feed of changes does not run yet")
+	}
+	first, _ := f.source.keys()
+	response, err := client.Get(ctx, first) // no object has this key
+	if err != nil {
+		return 0, fmt.Errorf("read the current revision of etcd: %w", err)
+	}
+	return response.Header.Revision, nil
+}
+
+// Await waits until the sink has reached a revision, for which it asks etcd. It
+// returns the error of the context if it ends before.
+func (f *Feed) Await(ctx context.Context, revision int64) error {
+	for f.reached.Get() < revision {
+		f.requestProgress(ctx)
+		attempt, cancel := context.WithTimeout(ctx, progressInterval)
+		_ = f.reached.Await(attempt, revision)
+		cancel()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (f *Feed) requestProgress(ctx context.Context) {
+	if client := f.client.Load(); client != nil {
+		// In the background, because the request blocks while the stream is broken.
+		go func() { _ = client.RequestProgress(streamContext(ctx)) }()
+	}
+}
+
+// streamContext returns a context that selects a stream of etcd of which the feed's
+// watch is the only one. Progress is that of all watches of a stream.
+func streamContext(ctx context.Context) context.Context {
+	return metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "changes"))
+}
+
+// Run follows the source until the context ends.
+func (f *Feed) Run(ctx context.Context) error {
+	if err := f.source.check(); err != nil {
+		return err
+	}
+	client, release, err := f.source.Connect()
+	if err != nil {
+		return fmt.Errorf("connect the feed of changes: %w", err)
+	}
+	defer release()
+	f.client.Store(client)
+	defer f.client.Store(nil)
+	delay := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 2 * time.Second}.DelayFunc()
+	return delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		began := f.reached.Get()
+		err := f.follow(ctx, client)
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Following the changes in etcd was interrupted, will retry", "revision", f.reached.Get(), "progress", f.reached.Get() > began, "reason", err)
+		}
+		return false, nil
+	})
+}
+
+// follow continues where the sink is, or lists the objects if it is nowhere or etcd has
+// compacted what follows. It ends with an error.
+func (f *Feed) follow(ctx context.Context, client *clientv3.Client) error {
+	if f.reached.Get() == 0 {
+		if err := f.list(ctx, client); err != nil {
+			return fmt.Errorf("list objects: %w", err)
+		}
+	}
+	err := f.watch(ctx, client)
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		if err := f.list(ctx, client); err != nil {
+			return fmt.Errorf("list objects: %w", err)
+		}
+		err = f.watch(ctx, client)
+	}
+	return fmt.Errorf("watch: %w", err)
+}
+
+// list sends all objects at one revision to the sink.
+func (f *Feed) list(ctx context.Context, client *clientv3.Client) error {
+	var objects []Change
+	var revision int64
+	for i := range f.source.Resources {
+		prefix := f.source.Resources[i].Prefix
+		end := clientv3.GetPrefixRangeEnd(prefix)
+		for key := prefix; ; {
+			page, err := client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
+			if err != nil {
+				return err
+			}
+			if revision == 0 {
+				revision = page.Header.Revision
+			}
+			for _, kv := range page.Kvs {
+				change, ok, err := f.change(ctx, kv, false)
+				if err != nil {
+					return err
+				}
+				if ok && change.Value != nil {
+					objects = append(objects, change)
+				}
+			}
+			if !page.More {
+				break
+			}
+			key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		}
+	}
+	f.sink.Reset(revision, func(yield func(Change) bool) {
+		for i := range objects {
+			if !yield(objects[i]) {
+				return
+			}
+		}
+	})
+	f.reached.Reach(revision)
+	return nil
+}
+
+// watch sends changes to the sink until the watch fails.
+func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ticker := time.NewTicker(idleInterval)
+	defer ticker.Stop()
+	first, end := f.source.keys()
+	responses := client.Watch(streamContext(ctx), first, clientv3.WithRange(end), clientv3.WithRev(f.reached.Get()+1), clientv3.WithProgressNotify())
+	for {
+		select {
+		case response, ok := <-responses:
+			if !ok {
+				return errors.New("etcd has closed it")
+			}
+			if err := response.Err(); err != nil {
+				return err
+			}
+			if err := f.send(ctx, &response); err != nil {
+				return err
+			}
+		case <-ticker.C:
+			f.requestProgress(ctx)
+		}
+	}
+}
+
+// send sends the changes of a response to the sink.
+func (f *Feed) send(ctx context.Context, response *clientv3.WatchResponse) error {
+	if response.IsProgressNotify() {
+		if revision := response.Header.Revision; revision > f.reached.Get() {
+			f.sink.Advance(revision)
+			f.reached.Reach(revision)
+		}
+		return nil
+	}
+	for events := response.Events; len(events) > 0; {
+		revision := events[0].Kv.ModRevision
+		var changes []Change
+		for len(events) > 0 && events[0].Kv.ModRevision == revision {
+			change, ok, err := f.change(ctx, events[0].Kv, events[0].Type == clientv3.EventTypeDelete)
+			if err != nil {
+				return err
+			}
+			if ok {
+				changes = append(changes, change)
+			}
+			events = events[1:]
+		}
+		if len(changes) > 0 {
+			f.sink.Apply(revision, changes)
+		} else {
+			f.sink.Advance(revision)
+		}
+		f.reached.Reach(revision)
+	}
+	return nil
+}
+
+// change returns the change of a key, and false if it is of none of the resources. It
+// returns an error only if the context ends.
+func (f *Feed) change(ctx context.Context, kv *mvccpb.KeyValue, deleted bool) (Change, bool, error) {
+	resource, namespace, name, ok := f.source.split(string(kv.Key))
+	if !ok {
+		return Change{}, false, nil
+	}
+	change := Change{Resource: resource, Namespace: namespace, Name: name, Revision: kv.ModRevision}
+	if deleted {
+		return change, true, nil
+	}
+	for {
+		value, _, err := resource.Transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
+		switch {
+		case err == nil:
+			change.Value = value
+			return change, true, nil
+		case ctx.Err() != nil:
+			return Change{}, false, context.Cause(ctx)
+		case !unreadable.IsOutage(err):
+			// The stores of the resource log and count what cannot be read.
+			return change, true, nil
+		}
+		klog.FromContext(ctx).Info("A stored object cannot be decrypted now, will retry", "resource", resource.GroupResource, "namespace", namespace, "name", name, "reason", err)
+		select {
+		case <-time.After(decryptInterval):
+		case <-ctx.Done():
+		}
+	}
+}

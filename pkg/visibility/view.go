@@ -1,0 +1,162 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/authorization/revocation"
+)
+
+// View is what one user sees.
+type View struct {
+	views    *Views
+	subjects []rbac.Subject
+}
+
+// Of returns the view of a user.
+func (v *Views) Of(u user.Info) *View { return &View{v, rbac.Subjects(u)} }
+
+// For returns the view of the user of a request to list or watch Namespaces, or nil if
+// she has the right to list or watch all that the request selects.
+//
+// A watch that continues from a revision is by right only if she had the right at that
+// revision: otherwise the client has not seen all, and some would be missing. And what
+// a view has begun to list it continues.
+func (v *Views) For(ctx context.Context, options *metainternalversion.ListOptions) (*View, error) {
+	// The handlers behind authorization may have changed the request.
+	attributes, ok := revocation.Attributes(ctx)
+	if !ok {
+		var err error
+		if attributes, err = filters.GetAuthorizerAttributes(ctx); err != nil {
+			return nil, nil // not a request of a user
+		}
+	}
+	if attributes.GetUser() == nil || slices.Contains(attributes.GetUser().GetGroups(), user.SystemPrivilegedGroup) {
+		return nil, nil
+	}
+	if err := v.index.RequireSync(ctx); err != nil {
+		return nil, err
+	}
+	view := v.Of(attributes.GetUser())
+	if !v.index.Allows(attributes) || isOfView(options.Continue) {
+		return view, nil
+	}
+	if from, ok := continued(options); ok {
+		if err := v.awaitRevision(ctx, from); err != nil {
+			return nil, err
+		}
+		if !v.index.AllowsAt(attributes, from) || from < v.index.Floor() {
+			return view, nil
+		}
+	}
+	return nil, nil
+}
+
+// continued returns the revision from which a watch continues, and false if it does
+// not: it is none, begins with all objects, or has a revision that is not valid.
+func continued(options *metainternalversion.ListOptions) (int64, bool) {
+	if !options.Watch || sendsInitialEvents(options) {
+		return 0, false
+	}
+	from, err := storage.APIObjectVersioner{}.ParseResourceVersion(options.ResourceVersion)
+	return int64(from), err == nil && from > 0
+}
+
+// sendsInitialEvents reports whether a watch begins with all objects.
+func sendsInitialEvents(options *metainternalversion.ListOptions) bool {
+	if options.SendInitialEvents != nil {
+		return *options.SendInitialEvents
+	}
+	return options.ResourceVersion == "" || options.ResourceVersion == "0"
+}
+
+// rights returns the rights of the user by ClusterRoleBindings at a revision.
+func (w *View) rights(revision int64) rbac.ClusterRights {
+	return w.views.index.ClusterRights(w.subjects, revision)
+}
+
+// sees reports whether the user may get a Namespace at a revision, at which she has the
+// rights by ClusterRoleBindings.
+func (w *View) sees(name string, revision int64, rights *rbac.ClusterRights) bool {
+	if rights.All {
+		return true
+	}
+	if _, found := slices.BinarySearch(rights.Names, name); found {
+		return true
+	}
+	return w.views.index.MayGet(w.subjects, name, revision)
+}
+
+// The continue tokens of a view differ from those of the library by a prefix that no
+// name can have, because what a user has begun to list without the right for all of
+// them must not be continued with it.
+const (
+	keyPrefix  = "/"
+	viewPrefix = keyPrefix + "view/"
+)
+
+func isOfView(token string) bool {
+	if token == "" {
+		return false
+	}
+	key, _, err := storage.DecodeContinue(token, keyPrefix)
+	return err == nil && strings.HasPrefix(key, viewPrefix)
+}
+
+// decodeContinue returns the name with which a list continues, and the revision, which
+// is negative if it is any.
+func decodeContinue(token string) (from string, revision int64, err error) {
+	key, revision, err := storage.DecodeContinue(token, keyPrefix)
+	if err != nil {
+		return "", 0, apierrors.NewBadRequest("invalid continue token: " + err.Error())
+	}
+	if name, ok := strings.CutPrefix(key, viewPrefix); ok {
+		return name, revision, nil
+	}
+	return strings.TrimPrefix(key, keyPrefix), revision, nil
+}
+
+func encodeContinue(from string, revision int64) (string, error) {
+	return storage.EncodeContinue(viewPrefix+from, keyPrefix, revision)
+}
+
+// Authorizer allows users to list and watch Namespaces, of which they see those that
+// they may get. It has no opinion on anything else, and on users that are not
+// authenticated.
+type Authorizer struct{}
+
+var _ authorizer.Authorizer = Authorizer{}
+
+// Authorize implements authorizer.Authorizer.
+func (Authorizer) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.IsResourceRequest() && (a.GetVerb() == "list" || a.GetVerb() == "watch") &&
+		a.GetAPIGroup() == tenancy.GroupName && a.GetResource() == "namespaces" && a.GetSubresource() == "" &&
+		a.GetUser() != nil && slices.Contains(a.GetUser().GetGroups(), user.AllAuthenticated) {
+		return authorizer.DecisionAllow, "lists and watches have the Namespaces that the user may get", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer: decisions have no
+// conditions.
+func (z Authorizer) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(z.Authorize(ctx, a))
+}
+
+// EvaluateConditions implements authorizer.Authorizer: decisions have no conditions.
+func (Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}

@@ -1,0 +1,274 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package visibility shows each user the Namespaces that she may get.
+//
+// What a user sees is a function of a revision of etcd: the Namespaces at this revision
+// that the policy at this revision allows her to get. Views keep the recent history of
+// both. They read it from one feed, in the order of the revisions, so that a list and
+// each event of a watch are what she could see at one revision.
+package visibility
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/storage/changes"
+)
+
+const (
+	// maxEntries bounds the history: changes of Namespaces, and subjects whose rights
+	// have changed.
+	maxEntries = 50_000
+	// freshTimeout is how long a request waits for a revision, as with a watch cache of
+	// the library.
+	freshTimeout = 3 * time.Second
+	// retrySeconds is after how many seconds a client should try again to read a
+	// revision that was not reached.
+	retrySeconds = 1
+)
+
+// Views are the Namespaces that users see. They are the sink of a feed of Resources.
+type Views struct {
+	index *rbac.Index
+	feed  *changes.Feed
+
+	mu         sync.RWMutex
+	namespaces map[string]*version // the last one of each name
+	// history has the changes after the revision floor until reached.
+	history        []change
+	entries        int // in history
+	floor, reached int64
+	watchers       watchers
+}
+
+// version is a version of a Namespace: its stored value from one revision on, and
+// before another, which is 0 if it is the current one.
+type version struct {
+	from, to int64
+	value    []byte
+	resource *changes.Resource
+	previous *version
+}
+
+// change is what has changed at a revision.
+type change struct {
+	revision   int64
+	namespaces []string
+	touched    []rbac.Touch
+}
+
+func (c *change) entries() int { return len(c.namespaces) + len(c.touched) }
+
+// New returns views that keep the policy in the index.
+func New(index *rbac.Index) *Views {
+	v := &Views{index: index, namespaces: map[string]*version{}, watchers: newWatchers()}
+	v.feed = changes.NewFeed(v)
+	return v
+}
+
+// Feed returns the feed of the views.
+func (v *Views) Feed() *changes.Feed { return v.feed }
+
+// Resources returns the resources that the feed follows. They have to be on the same
+// etcd.
+func Resources() []schema.GroupResource {
+	return append(rbac.Resources(), tenancy.Resource("namespaces"))
+}
+
+// Reset implements changes.Sink.
+func (v *Views) Reset(revision int64, objects iter.Seq[changes.Change]) {
+	namespaces := map[string]*version{}
+	v.index.Reset(revision, func(yield func(rbac.Change) bool) {
+		for object := range objects {
+			if object.Resource.Group == rbacv1.GroupName {
+				if !yield(policyChange(&object)) {
+					return
+				}
+			} else if object.Value != nil {
+				namespaces[object.Name] = newVersion(&object)
+			}
+		}
+	})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.namespaces, v.history, v.entries = namespaces, nil, 0
+	v.floor, v.reached = revision, revision
+	v.watchers.expire()
+}
+
+func newVersion(c *changes.Change) *version {
+	return &version{from: c.Revision, value: c.Value, resource: c.Resource}
+}
+
+// Apply implements changes.Sink.
+func (v *Views) Apply(revision int64, changed []changes.Change) {
+	next := change{revision: revision}
+	var policy []rbac.Change
+	var namespaces []changes.Change
+	for i := range changed {
+		if c := &changed[i]; c.Resource.Group == rbacv1.GroupName {
+			policy = append(policy, policyChange(c))
+		} else {
+			namespaces = append(namespaces, *c)
+			next.namespaces = append(next.namespaces, c.Name)
+		}
+	}
+	if len(policy) > 0 {
+		next.touched = v.index.Apply(revision, policy)
+	} else {
+		v.index.Advance(revision)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range namespaces {
+		v.set(revision, &namespaces[i])
+	}
+	v.reached = revision
+	if next.entries() > 0 {
+		v.history = append(v.history, next)
+		v.entries += next.entries()
+		v.trim()
+		v.watchers.notify(v.index, &next)
+	}
+}
+
+// Advance implements changes.Sink.
+func (v *Views) Advance(revision int64) {
+	v.index.Advance(revision)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reached = revision
+}
+
+// set begins or ends a version of a Namespace. The lock is held.
+func (v *Views) set(revision int64, c *changes.Change) {
+	last := v.namespaces[c.Name]
+	if last != nil && last.to == 0 {
+		last.to = revision
+	}
+	if c.Value != nil {
+		next := newVersion(c)
+		next.previous = last
+		v.namespaces[c.Name] = next
+	}
+}
+
+// trim removes the oldest changes of a history that is too long, but not the last. The
+// lock is held.
+func (v *Views) trim() {
+	for v.entries > maxEntries && len(v.history) > 1 {
+		oldest := v.history[0]
+		v.history[0] = change{}
+		v.history = v.history[1:]
+		v.entries -= oldest.entries()
+		v.floor = oldest.revision
+		for _, name := range oldest.namespaces {
+			v.forget(name)
+		}
+	}
+}
+
+// forget removes the versions of a Namespace that have ended at the floor or before.
+// The lock is held.
+func (v *Views) forget(name string) {
+	var next *version
+	for n := v.namespaces[name]; n != nil; next, n = n, n.previous {
+		if n.to == 0 || n.to > v.floor {
+			continue
+		}
+		if next == nil {
+			delete(v.namespaces, name)
+		} else {
+			next.previous = nil
+		}
+		return
+	}
+}
+
+// oldest returns the revision at which the history begins. The lock is held.
+func (v *Views) oldest() int64 { return max(v.floor, v.index.Floor()) }
+
+// at returns the version of a Namespace at a revision, or nil. The lock is held.
+func (v *Views) at(name string, revision int64) *version {
+	for n := v.namespaces[name]; n != nil; n = n.previous {
+		if n.from <= revision {
+			if n.to == 0 || revision < n.to {
+				return n
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// decode returns the Namespace, or nil if it cannot be read. The stores of the resource
+// log and count what cannot be read.
+func (n *version) decode(name string) *tenancy.Namespace {
+	obj, err := runtime.Decode(n.resource.Decoder, n.value)
+	if err != nil {
+		return nil
+	}
+	namespace, ok := obj.(*tenancy.Namespace)
+	if !ok || namespace.Name != name {
+		return nil
+	}
+	setRevision(namespace, n.from)
+	return namespace
+}
+
+func setRevision(obj runtime.Object, revision int64) {
+	// The object has metadata, and the revision is not 0.
+	_ = storage.APIObjectVersioner{}.UpdateObject(obj, uint64(revision))
+}
+
+// policyChange returns a change of the policy. An object that cannot be read grants
+// nothing.
+func policyChange(c *changes.Change) rbac.Change {
+	change := rbac.Change{Resource: c.Resource.GroupResource, Namespace: c.Namespace, Name: c.Name}
+	if c.Value == nil {
+		return change
+	}
+	obj, err := runtime.Decode(c.Resource.Decoder, c.Value)
+	if err != nil {
+		return change
+	}
+	if object, err := meta.Accessor(obj); err == nil && object.GetName() == c.Name && object.GetNamespace() == c.Namespace {
+		change.Object = obj
+	}
+	return change
+}
+
+// awaitRevision waits until a revision is reached. As the library, it returns a Timeout
+// with the cause ResourceVersionTooLarge if that takes too long.
+func (v *Views) awaitRevision(ctx context.Context, revision int64) error {
+	wait, cancel := context.WithTimeout(ctx, freshTimeout)
+	defer cancel()
+	if err := v.feed.Await(wait, revision); err != nil {
+		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(v.feed.Revision()), retrySeconds)
+	}
+	return nil
+}
+
+// current waits until the current revision of etcd is reached.
+func (v *Views) current(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, freshTimeout)
+	defer cancel()
+	revision, err := v.feed.Current(ctx)
+	if err != nil {
+		return apierrors.NewTimeoutError(fmt.Sprintf("etcd does not answer: %v", err), retrySeconds)
+	}
+	return v.awaitRevision(ctx, revision)
+}

@@ -1,0 +1,343 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/utils/clock"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/authorization/rbac"
+)
+
+const (
+	// bookmarkInterval is how often a watch gets a bookmark, as from the library.
+	bookmarkInterval = time.Minute
+	// bookmarkBeforeEnd is when a watch that ends at a time gets its last bookmark.
+	bookmarkBeforeEnd = 2 * time.Second
+)
+
+// Watch watches the Namespaces that the user sees and the predicate selects, from the
+// revision of the options. It returns Expired if that is before the history.
+//
+// A Namespace is ADDED when she may see it and DELETED when she may not any more, at
+// the revision of this change of the policy: with this resourceVersion if it is
+// DELETED, and with that of the Namespace if it is ADDED, which a bookmark follows.
+func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) (watch.Interface, error) {
+	initial := sendsInitialEvents(options)
+	from, err := w.begin(ctx, options.ResourceVersion, initial)
+	if err != nil {
+		return nil, err
+	}
+	r := &watcher{
+		View:      w,
+		predicate: predicate,
+		bookmarks: options.AllowWatchBookmarks,
+		queue:     &queue{subjects: w.subjects, wake: make(chan struct{}, 1)},
+		events:    make(chan watch.Event, 10),
+		stopped:   make(chan struct{}),
+	}
+	v := w.views
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if from == 0 {
+		from = v.reached
+	}
+	r.revision, r.rights = from, w.rights(from)
+	if oldest := v.oldest(); from < oldest {
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
+	}
+	r.queue.rights = w.rights(v.reached)
+	r.queue.items = v.itemsSince(from, w.subjects)
+	v.watchers.add(r.queue)
+	var names []string
+	if initial {
+		names = w.names("", from)
+	}
+	// Closing bookmarks are only for clients that have asked for initial events.
+	closing := initial && options.SendInitialEvents != nil
+	go r.run(ctx, names, closing)
+	return r, nil
+}
+
+// begin waits until the revision from which to watch is reached, and returns it, or 0
+// if it is the one that is reached.
+func (w *View) begin(ctx context.Context, resourceVersion string, initial bool) (int64, error) {
+	asked, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	switch {
+	case resourceVersion == "":
+		return 0, w.views.current(ctx)
+	case asked == 0:
+		return 0, nil
+	}
+	if err := w.views.awaitRevision(ctx, int64(asked)); err != nil {
+		return 0, err
+	}
+	if initial {
+		return 0, nil // not older than that
+	}
+	return int64(asked), nil
+}
+
+// watcher is a watch of a view.
+type watcher struct {
+	*View
+	predicate storage.SelectionPredicate
+	bookmarks bool
+	queue     *queue
+	events    chan watch.Event
+	stopped   chan struct{} // closed by Stop
+
+	// revision is that up to which all events were sent, and rights are those by
+	// ClusterRoleBindings at this revision.
+	revision int64
+	rights   rbac.ClusterRights
+}
+
+// ResultChan implements watch.Interface.
+func (r *watcher) ResultChan() <-chan watch.Event { return r.events }
+
+// Stop implements watch.Interface. It may be called more than once, from one goroutine.
+func (r *watcher) Stop() {
+	select {
+	case <-r.stopped:
+	default:
+		close(r.stopped)
+	}
+}
+
+// run sends events until the watch ends.
+func (r *watcher) run(ctx context.Context, names []string, closing bool) {
+	defer close(r.events)
+	defer func() {
+		r.views.mu.Lock()
+		defer r.views.mu.Unlock()
+		r.views.watchers.remove(r.queue)
+	}()
+	if !r.sendInitial(ctx, names, closing) {
+		return
+	}
+	timer := clock.RealClock{}.NewTimer(untilBookmark(ctx))
+	defer timer.Stop()
+	for {
+		items, reached, expired := r.take()
+		if expired {
+			r.sendExpired(ctx)
+			return
+		}
+		if !r.sendItems(ctx, items) {
+			return
+		}
+		r.revision = max(r.revision, reached)
+		select {
+		case <-r.queue.wake:
+		case <-timer.C():
+			// Everything until the revision was sent.
+			if r.bookmarks && !r.sendBookmark(ctx, r.revision, nil) {
+				return
+			}
+			timer.Reset(untilBookmark(ctx))
+		case <-r.stopped:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// untilBookmark returns the time until the next bookmark.
+func untilBookmark(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		if left := time.Until(end) - bookmarkBeforeEnd; left > 0 && left < bookmarkInterval {
+			return left
+		}
+	}
+	return bookmarkInterval
+}
+
+// take returns what there is to look at until a revision.
+func (r *watcher) take() (items []item, reached int64, expired bool) {
+	r.views.mu.Lock()
+	defer r.views.mu.Unlock()
+	items, r.queue.items = r.queue.items, nil
+	return items, r.views.reached, r.queue.expired
+}
+
+// sendInitial sends the Namespaces with these names at the revision of the watch, and a
+// closing bookmark.
+func (r *watcher) sendInitial(ctx context.Context, names []string, closing bool) bool {
+	for _, name := range names {
+		namespace := r.selected(name, r.version(name, r.revision))
+		if r.lost(r.revision) {
+			return r.sendExpired(ctx)
+		}
+		if namespace != nil && !r.send(ctx, watch.Event{Type: watch.Added, Object: namespace}) {
+			return false
+		}
+	}
+	if closing && r.bookmarks {
+		return r.sendBookmark(ctx, r.revision, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	return true
+}
+
+// sendItems sends the events of the items, which are sorted by revision.
+func (r *watcher) sendItems(ctx context.Context, items []item) bool {
+	for len(items) > 0 {
+		revision := items[0].revision
+		end := slices.IndexFunc(items, func(i item) bool { return i.revision != revision })
+		if end < 0 {
+			end = len(items)
+		}
+		if !r.sendRevision(ctx, revision, items[:end]) {
+			return false
+		}
+		items = items[end:]
+	}
+	return true
+}
+
+// sendRevision sends the events of a revision.
+func (r *watcher) sendRevision(ctx context.Context, revision int64, items []item) bool {
+	before, after := r.rights, r.rights
+	names := map[string]struct{}{}
+	for _, i := range items {
+		if i.name != "" {
+			names[i.name] = struct{}{}
+		} else if after = r.View.rights(revision); !before.Equal(&after) {
+			r.addDifferences(names, &before, &after)
+		}
+	}
+	granted := false
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		event := r.event(name, revision, &before, &after)
+		if r.lost(revision - 1) {
+			return r.sendExpired(ctx)
+		}
+		if event.Object == nil {
+			continue
+		}
+		if !r.send(ctx, event) {
+			return false
+		}
+		granted = granted || event.Type == watch.Added && event.Object.(*tenancy.Namespace).ResourceVersion != fmt.Sprint(revision)
+	}
+	r.revision, r.rights = revision, after
+	if granted && r.bookmarks {
+		return r.sendBookmark(ctx, revision, nil)
+	}
+	return true
+}
+
+// addDifferences adds the names of the Namespaces that rights before or after a change
+// concern, and not both.
+func (r *watcher) addDifferences(names map[string]struct{}, before, after *rbac.ClusterRights) {
+	if before.All != after.All {
+		r.views.mu.RLock()
+		defer r.views.mu.RUnlock()
+		for name := range r.views.namespaces {
+			names[name] = struct{}{}
+		}
+		return
+	}
+	for _, rights := range []*rbac.ClusterRights{before, after} {
+		for _, name := range rights.Names {
+			names[name] = struct{}{}
+		}
+	}
+}
+
+// event returns the event of a Namespace at a revision, or one without an object: the
+// difference of what the user sees before and at the revision.
+func (r *watcher) event(name string, revision int64, before, after *rbac.ClusterRights) watch.Event {
+	var oldVersion, newVersion *version
+	if oldVersion = r.version(name, revision-1); oldVersion != nil && !r.sees(name, revision-1, before) {
+		oldVersion = nil
+	}
+	if newVersion = r.version(name, revision); newVersion != nil && !r.sees(name, revision, after) {
+		newVersion = nil
+	}
+	if oldVersion == newVersion {
+		return watch.Event{}
+	}
+	was, is := r.selected(name, oldVersion), r.selected(name, newVersion)
+	switch {
+	case was == nil && is == nil:
+		return watch.Event{}
+	case was == nil:
+		return watch.Event{Type: watch.Added, Object: is}
+	case is == nil:
+		setRevision(was, revision)
+		return watch.Event{Type: watch.Deleted, Object: was}
+	}
+	return watch.Event{Type: watch.Modified, Object: is}
+}
+
+// version returns the version of a Namespace at a revision, or nil.
+func (r *watcher) version(name string, revision int64) *version {
+	r.views.mu.RLock()
+	defer r.views.mu.RUnlock()
+	return r.views.at(name, revision)
+}
+
+// selected returns the Namespace of a version, which may be nil, if the predicate
+// selects it, and otherwise nil.
+func (r *watcher) selected(name string, n *version) *tenancy.Namespace {
+	if n == nil {
+		return nil
+	}
+	namespace := n.decode(name)
+	if namespace == nil {
+		return nil
+	}
+	if selected, err := r.predicate.Matches(namespace); err != nil || !selected {
+		return nil
+	}
+	return namespace
+}
+
+// lost reports whether the history does not have a revision any more. What was read
+// from it then may be wrong.
+func (r *watcher) lost(revision int64) bool {
+	r.views.mu.RLock()
+	defer r.views.mu.RUnlock()
+	return r.queue.expired || revision < r.views.oldest()
+}
+
+// sendExpired sends an error with which the watch ends.
+func (r *watcher) sendExpired(ctx context.Context) bool {
+	status := apierrors.NewResourceExpired(fmt.Sprintf("the history after resource version %d is not available any more", r.revision)).Status()
+	r.send(ctx, watch.Event{Type: watch.Error, Object: &status})
+	return false
+}
+
+func (r *watcher) sendBookmark(ctx context.Context, revision int64, annotations map[string]string) bool {
+	bookmark := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+	setRevision(bookmark, revision)
+	return r.send(ctx, watch.Event{Type: watch.Bookmark, Object: bookmark})
+}
+
+// send sends an event, and reports whether the watch continues.
+func (r *watcher) send(ctx context.Context, event watch.Event) bool {
+	select {
+	case r.events <- event:
+		return true
+	case <-r.stopped:
+	case <-ctx.Done():
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility
+
+import (
+	"slices"
+
+	"github.com/borough-io/borough/pkg/authorization/rbac"
+)
+
+// maxPending is how much a watch may be behind before it is ended, and the client has
+// to begin another.
+const maxPending = 200_000
+
+// item is something to look at for a watch: a Namespace that has changed or that the
+// user may see or not see any more, at a revision; or without a name all that she sees
+// by ClusterRoleBindings.
+type item struct {
+	revision int64
+	name     string
+}
+
+// queue is what a watch has to look at. The lock of Views protects it.
+type queue struct {
+	subjects []rbac.Subject
+	// rights are those by ClusterRoleBindings at the revision that is reached.
+	rights rbac.ClusterRights
+	items  []item
+	// expired is set when the history was lost, or the queue was too long.
+	expired bool
+	// wake has a value when items or expired have changed.
+	wake chan struct{}
+}
+
+func (q *queue) push(i item) {
+	if len(q.items) >= maxPending {
+		q.items, q.expired = nil, true
+	}
+	if !q.expired {
+		q.items = append(q.items, i)
+	}
+	q.signal()
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+type queues map[*queue]struct{}
+
+// watchers are the queues of the watches that are open, arranged so that a change costs
+// no more than the watches that it concerns.
+type watchers struct {
+	all       queues
+	bySubject map[rbac.Subject]queues
+	// seeingAll and byName have the queues by their rights.
+	seeingAll queues
+	byName    map[string]queues
+}
+
+func newWatchers() watchers {
+	return watchers{all: queues{}, bySubject: map[rbac.Subject]queues{}, seeingAll: queues{}, byName: map[string]queues{}}
+}
+
+func (w *watchers) add(q *queue) {
+	w.all[q] = struct{}{}
+	for _, s := range q.subjects {
+		addTo(w.bySubject, s, q)
+	}
+	w.addRights(q)
+}
+
+func (w *watchers) remove(q *queue) {
+	delete(w.all, q)
+	for _, s := range q.subjects {
+		removeFrom(w.bySubject, s, q)
+	}
+	w.removeRights(q)
+}
+
+func (w *watchers) addRights(q *queue) {
+	if q.rights.All {
+		w.seeingAll[q] = struct{}{}
+	}
+	for _, name := range q.rights.Names {
+		addTo(w.byName, name, q)
+	}
+}
+
+func (w *watchers) removeRights(q *queue) {
+	delete(w.seeingAll, q)
+	for _, name := range q.rights.Names {
+		removeFrom(w.byName, name, q)
+	}
+}
+
+func addTo[K comparable](m map[K]queues, key K, q *queue) {
+	if m[key] == nil {
+		m[key] = queues{}
+	}
+	m[key][q] = struct{}{}
+}
+
+func removeFrom[K comparable](m map[K]queues, key K, q *queue) {
+	if delete(m[key], q); len(m[key]) == 0 {
+		delete(m, key)
+	}
+}
+
+// notify pushes a change to the queues that it concerns, and possibly to some more.
+func (w *watchers) notify(index *rbac.Index, c *change) {
+	for _, name := range c.namespaces {
+		for q := range w.seeingAll {
+			q.push(item{c.revision, name})
+		}
+		for q := range w.byName[name] {
+			q.push(item{c.revision, name})
+		}
+		if len(w.all) == len(w.seeingAll) {
+			continue
+		}
+		for subject := range index.Bound(name) {
+			for q := range w.bySubject[subject] {
+				q.push(item{c.revision, name})
+			}
+		}
+	}
+	for _, touch := range c.touched {
+		for q := range w.bySubject[touch.Subject] {
+			q.push(item{c.revision, touch.Namespace})
+			if touch.Namespace == "" {
+				w.removeRights(q)
+				q.rights = index.ClusterRights(q.subjects, c.revision)
+				w.addRights(q)
+			}
+		}
+	}
+}
+
+// expire ends all watches, because their history is lost.
+func (w *watchers) expire() {
+	for q := range w.all {
+		q.items, q.expired = nil, true
+		q.signal()
+	}
+}
+
+// itemsSince returns what a watch of the subjects has to look at after a revision. The
+// lock is held.
+func (v *Views) itemsSince(revision int64, subjects []rbac.Subject) []item {
+	var items []item
+	first, _ := slices.BinarySearchFunc(v.history, revision+1, func(c change, revision int64) int { return int(c.revision - revision) })
+	for _, c := range v.history[first:] {
+		for _, name := range c.namespaces {
+			items = append(items, item{c.revision, name})
+		}
+		for _, touch := range c.touched {
+			if slices.Contains(subjects, touch.Subject) {
+				items = append(items, item{c.revision, touch.Namespace})
+			}
+		}
+	}
+	return items
+}
