@@ -13,10 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/group"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
@@ -95,18 +97,20 @@ func (c AuthenticatorConfig) New() (*Authenticator, error) {
 		return nil, err
 	}
 	delegate, security, err := authenticatorfactory.DelegatingAuthenticatorConfig{
-		Anonymous:                          &apiserverapi.AnonymousAuthConfig{Enabled: true},
 		TokenAccessReviewClient:            reviews,
 		TokenAccessReviewTimeout:           c.Timeout,
 		WebhookRetryBackoff:                &c.Backoff,
 		CacheTTL:                           c.TokenTTL,
 		ClientCertificateCAContentProvider: clientCA,
-		RequestHeaderConfig:                a.FrontProxy,
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("create the authenticator: %w", err)
 	}
-	a.Request, a.Security = noteUnanswered(delegate), security
+	users := delegate
+	if a.FrontProxy != nil {
+		users = group.NewAuthenticatedGroupAdder(union.New(newFrontProxy(a.FrontProxy), delegate))
+	}
+	a.Request, a.Security = noteUnanswered(union.NewFailOnError(users, anonymous.NewAuthenticator(nil))), security
 	return a, nil
 }
 

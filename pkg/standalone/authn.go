@@ -15,7 +15,8 @@ import (
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/utils/clock"
+
+	"github.com/borough-io/borough/pkg/authentication/x509cache"
 )
 
 // Authentication is how a server authenticates users.
@@ -35,7 +36,7 @@ func NewAuthentication(clientCA dynamiccertificates.CAContentProvider, anonymous
 	token = group.NewTokenGroupAdder(token, []string{user.AllAuthenticated})
 	certificate := group.NewAuthenticatedGroupAdder(x509.NewDynamic(clientCA.VerifyOptions, x509.CommonNameUserConversion))
 	request := union.New(
-		newCachingAuthenticator(certificate, clientCA, clock.RealClock{}),
+		x509cache.New(certificate, clientCA.CurrentCABundleContent),
 		bearertoken.New(token),
 		websocket.NewProtocolAuthenticator(token),
 	)

@@ -1,7 +1,10 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package standalone
+// Package x509cache caches the verification of client certificates. Clients send many
+// requests on one connection; to verify the same signature for each of them took a
+// tenth of the CPU time that a server spent on creates.
+package x509cache
 
 import (
 	"bytes"
@@ -11,53 +14,56 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 )
 
 const (
-	// cacheSize is the maximum number of cached certificates. It exceeds the number
-	// of users of one server.
-	cacheSize = 4096
-	// cacheTTL bounds how long a response is cached, and so how long a CA is still
+	// size is the maximum number of cached certificates. It exceeds the number of
+	// users of one server.
+	size = 4096
+	// ttl bounds how long a response is cached, and so how long a CA is still
 	// accepted after it has expired.
-	cacheTTL = time.Minute
+	ttl = time.Minute
 )
 
-// cachingAuthenticator caches the users of client certificates. Clients send many
-// requests on one connection; to verify the same signature for each of them took a
-// twelfth of the CPU time that a server spent on creates.
-type cachingAuthenticator struct {
+// cache is an authenticator that caches the responses of another one.
+type cache struct {
 	authenticator.Request
-	clientCA dynamiccertificates.CAContentProvider
-	clock    clock.PassiveClock
-	cache    *lru.Cache
+	trusted   func() []byte
+	clock     clock.PassiveClock
+	responses *lru.Cache
 }
 
 // cachedResponse is the response for a certificate.
 type cachedResponse struct {
 	response authenticator.Response
-	// ca is the CA bundle that the certificate was verified with. The response is
-	// valid only for that bundle.
-	ca      []byte
+	// trusted is what the certificate was verified with. The response is valid only
+	// as long as that is the same.
+	trusted []byte
 	expires time.Time
 }
 
-func newCachingAuthenticator(authn authenticator.Request, clientCA dynamiccertificates.CAContentProvider, clock clock.PassiveClock) *cachingAuthenticator {
-	return &cachingAuthenticator{authn, clientCA, clock, lru.New(cacheSize)}
+// New returns an authenticator that caches the responses of authn, which depend only
+// on the client certificates and on what trusted returns, such as a CA bundle.
+func New(authn authenticator.Request, trusted func() []byte) authenticator.Request {
+	return newCache(authn, trusted, clock.RealClock{})
+}
+
+func newCache(authn authenticator.Request, trusted func() []byte, clock clock.PassiveClock) *cache {
+	return &cache{authn, trusted, clock, lru.New(size)}
 }
 
 // AuthenticateRequest verifies a certificate once, and again when the certificate or
-// a CA changes or expires. It caches users, but not failures.
-func (c *cachingAuthenticator) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
+// what is trusted changes or expires. It caches users, but not failures.
+func (c *cache) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
 	if req.TLS == nil || len(req.TLS.PeerCertificates) == 0 {
 		return c.Request.AuthenticateRequest(req)
 	}
 	certs := req.TLS.PeerCertificates
-	key, ca, now := fingerprint(certs), c.clientCA.CurrentCABundleContent(), c.clock.Now()
-	if found, ok := c.cache.Get(key); ok {
-		if cached := found.(cachedResponse); now.Before(cached.expires) && bytes.Equal(ca, cached.ca) {
+	key, trusted, now := fingerprint(certs), c.trusted(), c.clock.Now()
+	if found, ok := c.responses.Get(key); ok {
+		if cached := found.(cachedResponse); now.Before(cached.expires) && bytes.Equal(trusted, cached.trusted) {
 			response := cached.response
 			return &response, true, nil
 		}
@@ -66,13 +72,13 @@ func (c *cachingAuthenticator) AuthenticateRequest(req *http.Request) (*authenti
 	if err != nil || !ok {
 		return response, ok, err
 	}
-	expires := now.Add(cacheTTL)
+	expires := now.Add(ttl)
 	for _, cert := range certs {
 		if cert.NotAfter.Before(expires) {
 			expires = cert.NotAfter
 		}
 	}
-	c.cache.Add(key, cachedResponse{*response, ca, expires})
+	c.responses.Add(key, cachedResponse{*response, trusted, expires})
 	return response, ok, nil
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package standalone
+package x509cache
 
 import (
 	"crypto/tls"
@@ -13,19 +13,10 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// changingCA is a CA whose content a test can change.
-type changingCA struct {
-	dynamiccertificates.CAContentProvider
-	content string
-}
-
-func (c *changingCA) CurrentCABundleContent() []byte { return []byte(c.content) }
-
-func TestCachingAuthenticator(t *testing.T) {
+func TestCache(t *testing.T) {
 	start := time.Now()
 	cert := func(raw string, notAfter time.Duration) *x509.Certificate {
 		return &x509.Certificate{Raw: []byte(raw), NotAfter: start.Add(notAfter)}
@@ -52,7 +43,7 @@ func TestCachingAuthenticator(t *testing.T) {
 		"another CA":              {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, 0, "new", true}}},
 		"an expired certificate":  {steps: []step{{[]*x509.Certificate{brief}, 0, "", true}, {[]*x509.Certificate{brief}, 10 * time.Second, "", true}}},
 		"an expired intermediate": {steps: []step{{[]*x509.Certificate{alice, brief}, 0, "", true}, {[]*x509.Certificate{alice, brief}, 10 * time.Second, "", true}}},
-		"after cacheTTL":          {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, cacheTTL, "", true}}},
+		"after ttl":               {steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, ttl, "", true}}},
 		"no certificate":          {steps: []step{{nil, 0, "", true}, {nil, 0, "", true}}},
 		"a rejection":             {reject: true, steps: []step{{[]*x509.Certificate{alice}, 0, "", true}, {[]*x509.Certificate{alice}, 0, "", true}}},
 	} {
@@ -68,14 +59,14 @@ func TestCachingAuthenticator(t *testing.T) {
 				}
 				return &authenticator.Response{User: &user.DefaultInfo{Name: tc.name}}, true, nil
 			})
-			ca := &changingCA{content: "old"}
+			ca := "old"
 			clock := clocktesting.NewFakePassiveClock(start)
-			authn := newCachingAuthenticator(inner, ca, clock)
+			authn := newCache(inner, func() []byte { return []byte(ca) }, clock)
 			for i, step := range tc.steps {
 				called = false
 				clock.SetTime(clock.Now().Add(step.after))
 				if step.ca != "" {
-					ca.content = step.ca
+					ca = step.ca
 				}
 				response, ok, err := authn.AuthenticateRequest(&http.Request{TLS: &tls.ConnectionState{PeerCertificates: step.certs}})
 				if ok == tc.reject || (err != nil) != tc.reject {

@@ -1,0 +1,46 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package delegation
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
+
+	"github.com/borough-io/borough/pkg/authentication/x509cache"
+)
+
+// frontProxy authenticates kube-apiserver by its certificate, and takes its users from
+// the headers. The authenticator of the library does the same, but verifies the
+// certificate for each request.
+type frontProxy struct {
+	certificate authenticator.Request
+	headers     authenticator.Request
+}
+
+func newFrontProxy(c *authenticatorfactory.RequestHeaderConfig) frontProxy {
+	verified := authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+		return &authenticator.Response{}, true, nil
+	})
+	trusted := func() []byte {
+		names := strings.Join(c.AllowedClientNames.Value(), "\n")
+		return append([]byte(names+"\n"), c.CAContentProvider.CurrentCABundleContent()...)
+	}
+	return frontProxy{
+		certificate: x509cache.New(x509.NewDynamicCAVerifier(c.CAContentProvider.VerifyOptions, verified, c.AllowedClientNames), trusted),
+		headers:     headerrequest.NewDynamic(c.UsernameHeaders, c.UIDHeaders, c.GroupHeaders, c.ExtraHeaderPrefixes),
+	}
+}
+
+// AuthenticateRequest implements authenticator.Request.
+func (f frontProxy) AuthenticateRequest(req *http.Request) (*authenticator.Response, bool, error) {
+	if _, ok, err := f.certificate.AuthenticateRequest(req); err != nil || !ok {
+		return nil, false, err
+	}
+	return f.headers.AuthenticateRequest(req)
+}
