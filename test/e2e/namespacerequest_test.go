@@ -101,6 +101,10 @@ func TestNamespaceRequest(t *testing.T) {
 	if _, err := clientAs(t, borough, bob).TenancyV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("another user: %v", err)
 	}
+	list, err := clientAs(t, borough, bob).TenancyV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) > 0 {
+		t.Errorf("another user lists %v, %v", list.Items, err)
+	}
 	_, err = requestsOf(t, borough, bob).Create(t.Context(), newRequest(name), metav1.CreateOptions{})
 	if want := fmt.Sprintf("namespaces.tenancy.borough.io %q already exists", name); !apierrors.IsAlreadyExists(err) || err.Error() != want {
 		t.Errorf("a name that is taken: got %v, want %s", err, want)
@@ -120,6 +124,10 @@ func TestNamespaceRequest(t *testing.T) {
 		pod, err := pods.Create(t.Context(), newPod("p"), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatalf("round %d: right after the request: %v", round, err)
+		}
+		list, err := clientAs(t, borough, alice).TenancyV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != round+2 {
+			t.Fatalf("round %d: the user lists %d namespaces, %v", round, len(list.Items), err)
 		}
 		ns, err := clientAs(t, borough, alice).TenancyV1().Namespaces().Get(t.Context(), pod.Namespace, metav1.GetOptions{})
 		if err != nil {
@@ -177,6 +185,8 @@ func TestNamespaceRequestRequests(t *testing.T) {
 		{"POST", path, `{}`, 422, "name or generateName is required"},
 		{"POST", path, `{"metadata":{"name":"A"}}`, 422, `Namespace.tenancy.borough.io "A" is invalid: metadata.name`},
 		{"POST", path, `{"metadata":{"name":"a.b"}}`, 422, "must not contain dots"},
+		{"POST", path, `{"metadata":{"name":"kube-system"}}`, 422, `metadata.name: Invalid value: "kube-system": names that start with "kube-" are reserved`},
+		{"POST", path, `{"metadata":{"generateName":"kube-"}}`, 422, "metadata.generateName: Invalid value"},
 		{"POST", path, `{"metadata":{"name":"a","labels":{"x":"?"}}}`, 422, "metadata.labels"},
 		{"POST", path, `{"metadata":{"name":"a","finalizers":["example.com/x"]}}`, 422, "metadata.finalizers: Forbidden"},
 		{"POST", path, `{"metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]}}`, 422, "metadata.ownerReferences: Forbidden"},

@@ -130,6 +130,18 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// TestNewNamespace creates content in one request with its Namespace.
+func TestNewNamespace(t *testing.T) {
+	plugin := newPlugin(t, nil, fake.NewClientset())
+	ctx := boroughadmission.WithNewNamespace(t.Context(), "ns")
+	if err := plugin.Admit(ctx, request(admission.Create, "Pod", "ns", ""), nil); err != nil {
+		t.Errorf("in the new namespace: %v", err)
+	}
+	if err := plugin.Admit(ctx, request(admission.Create, "Pod", "other", ""), nil); !apierrors.IsNotFound(err) {
+		t.Errorf("in another namespace: %v", err)
+	}
+}
+
 func message(err error) string {
 	if err == nil {
 		return ""

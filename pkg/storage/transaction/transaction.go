@@ -95,6 +95,9 @@ func (c client) OptimisticPut(ctx context.Context, key string, value []byte, exp
 	put := func(ctx context.Context) (kubernetes.PutResponse, error) {
 		return c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 	}
+	if expectedRevision != 0 {
+		return put(ctx) // an update
+	}
 	if tx, ok := ctx.Value(begunKey{}).(*begun); ok {
 		return tx.commit(ctx, key, value)
 	}

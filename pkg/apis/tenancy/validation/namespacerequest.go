@@ -4,6 +4,9 @@
 package validation
 
 import (
+	"fmt"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,8 +24,17 @@ func ValidateNamespaceRequest(request *tenancy.NamespaceRequest) field.ErrorList
 	if len(request.OwnerReferences) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ownerReferences"), "may not be set in a namespace request"))
 	}
+	for _, name := range []struct{ field, value string }{{"name", request.Name}, {"generateName", request.GenerateName}} {
+		if strings.HasPrefix(name.value, reservedPrefix) {
+			errs = append(errs, field.Invalid(path.Child(name.field), name.value, fmt.Sprintf("names that start with %q are reserved for the system", reservedPrefix)))
+		}
+	}
 	return errs
 }
+
+// reservedPrefix is the prefix of names that, by the conventions of Kubernetes, users
+// do not give to Namespaces.
+const reservedPrefix = "kube-"
 
 var requesterPath = field.NewPath("metadata", "annotations").Key(tenancy.AnnotationRequester)
 
