@@ -1,0 +1,215 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package changes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/borough-io/borough/pkg/storage/changes"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// recorder is a sink that records what it receives as lines.
+type recorder struct{ lines chan string }
+
+func (r recorder) Reset(revision int64, objects iter.Seq[changes.Change]) {
+	r.lines <- fmt.Sprintf("reset %d:%s", revision, describe(slices.Collect(objects)))
+}
+
+func (r recorder) Apply(revision int64, changed []changes.Change) {
+	r.lines <- fmt.Sprintf("apply %d:%s", revision, describe(changed))
+}
+
+func (r recorder) Advance(int64) {}
+
+func describe(changed []changes.Change) string {
+	var b strings.Builder
+	for _, c := range changed {
+		fmt.Fprintf(&b, " %s %s/%s@%d=%s", c.Resource.Resource, c.Namespace, c.Name, c.Revision, c.Value)
+		if c.Value == nil {
+			b.WriteString("nil")
+		}
+	}
+	return b.String()
+}
+
+// transformer decrypts values that are not encrypted, fails for "bad", and for "later"
+// until it has failed twice.
+type transformer struct{ outages *atomic.Int32 }
+
+func (t transformer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
+	switch {
+	case string(data) == "bad":
+		return nil, false, errors.New("the key is missing")
+	case string(data) == "later" && t.outages.Add(1) < 2:
+		return nil, false, status.Error(codes.Unavailable, "the key service does not answer")
+	}
+	return data, false, nil
+}
+
+func (transformer) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+	return data, nil
+}
+
+// newFeed returns a feed of two resources, with another between their keys.
+func newFeed(client *clientv3.Client) (*changes.Feed, chan string) {
+	lines := make(chan string, 100)
+	feed := changes.NewFeed(recorder{lines})
+	source := changes.Source{Connect: func() (*clientv3.Client, func(), error) { return client, func() {}, nil }}
+	outages := &atomic.Int32{}
+	for _, name := range []string{"c", "a"} {
+		source.Resources = append(source.Resources, changes.Resource{
+			GroupResource: schema.GroupResource{Resource: name}, Prefix: "/r/" + name + "/", Transformer: transformer{outages},
+		})
+	}
+	feed.SetSource(source)
+	return feed, lines
+}
+
+// run runs the feed until the returned function is called.
+func run(t *testing.T, feed *changes.Feed) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = feed.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func put(t *testing.T, client *clientv3.Client, pairs ...string) int64 {
+	t.Helper()
+	var operations []clientv3.Op
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			operations = append(operations, clientv3.OpDelete(pairs[i]))
+		} else {
+			operations = append(operations, clientv3.OpPut(pairs[i], pairs[i+1]))
+		}
+	}
+	response, err := client.Txn(t.Context()).Then(operations...).Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.Header.Revision
+}
+
+func want(t *testing.T, lines chan string, format string, args ...any) {
+	t.Helper()
+	select {
+	case got := <-lines:
+		if want := fmt.Sprintf(format, args...); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	case <-t.Context().Done():
+		t.Fatal("nothing was sent")
+	}
+}
+
+// TestFeed checks that the changes of all resources are sent in the order of their
+// revisions, and all of a revision together.
+func TestFeed(t *testing.T) {
+	client := storagetest.StartEmbedded(t).Client()
+	put(t, client, "/r/a/n/x", "1", "/r/b/n/x", "1", "/other", "1")
+	begin := put(t, client, "/r/c/y", "2")
+	feed, lines := newFeed(client)
+	stop := run(t, feed)
+	want(t, lines, "reset %d: c /y@%d=2 a n/x@%d=1", begin, begin, begin-1)
+
+	for i := range 5 {
+		r := put(t, client, "/r/c/y", fmt.Sprint(i))
+		want(t, lines, "apply %d: c /y@%d=%d", r, r, i)
+		r = put(t, client, "/r/a/n/x", "", "/r/b/n/x", "x", "/r/c/z", "3")
+		want(t, lines, "apply %d: a n/x@%d=nil c /z@%d=3", r, r, r)
+		r = put(t, client, "/r/a/n/x", "4")
+		want(t, lines, "apply %d: a n/x@%d=4", r, r)
+	}
+
+	// It continues where it was.
+	stop()
+	missed := put(t, client, "/r/a/n/x", "5")
+	stop = run(t, feed)
+	want(t, lines, "apply %d: a n/x@%d=5", missed, missed)
+
+	// If that was compacted, it begins again.
+	stop()
+	put(t, client, "/r/a/n/x", "6")
+	last := put(t, client, "/r/c/z", "", "/r/c/y", "7")
+	if _, err := client.Compact(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	run(t, feed)
+	want(t, lines, "reset %d: c /y@%d=7 a n/x@%d=6", last, last, last-1)
+}
+
+// TestAwait checks that a feed reaches a revision at which none of its resources has
+// changed.
+func TestAwait(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) *clientv3.Client{
+		"embedded": func(t *testing.T) *clientv3.Client { return storagetest.StartEmbedded(t).Client() },
+		"gRPC": func(t *testing.T) *clientv3.Client {
+			client, err := clientv3.New(clientv3.Config{Endpoints: []string{storagetest.StartGRPC(t)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			return client
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := start(t)
+			feed, lines := newFeed(client)
+			run(t, feed)
+			<-lines
+			for i := range 20 {
+				outside := put(t, client, "/other", fmt.Sprint(i))
+				current, err := feed.Current(t.Context())
+				if err != nil || current != outside {
+					t.Fatalf("the current revision is %d, %v, want %d", current, err, outside)
+				}
+				if err := feed.Await(t.Context(), current); err != nil || feed.Revision() != current {
+					t.Errorf("reached %d, %v, want %d", feed.Revision(), err, current)
+				}
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := feed.Await(ended, 1000); err == nil {
+				t.Error("reached a revision that there is not")
+			}
+		})
+	}
+}
+
+// TestUnreadable checks that an object that cannot be decrypted is sent without a
+// value, and that one is waited for whose key service does not answer.
+func TestUnreadable(t *testing.T) {
+	client := storagetest.StartEmbedded(t).Client()
+	begin := put(t, client, "/r/a/n/x", "bad", "/r/a/n/y", "later")
+	feed, lines := newFeed(client)
+	run(t, feed)
+	want(t, lines, "reset %d: a n/y@%d=later", begin, begin)
+	r := put(t, client, "/r/a/n/y", "bad")
+	want(t, lines, "apply %d: a n/y@%d=nil", r, r)
+}

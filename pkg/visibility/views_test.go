@@ -1,0 +1,253 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+func atRevision(revision int64) metainternalversion.ListOptions {
+	return metainternalversion.ListOptions{ResourceVersion: fmt.Sprint(revision)}
+}
+
+// TestClusterRights checks that a watch follows the rights by ClusterRoleBindings that
+// the user gets while it is open.
+func TestClusterRights(t *testing.T) {
+	f := newFixture(t)
+	begin := f.put(t, newRole("named", []string{"get"}, "b", "c"), newRole("every", []string{"list"}), newNamespace("b"))
+	f.run(t)
+	options := atRevision(begin)
+	options.AllowWatchBookmarks = true
+	events := watch(t.Context(), t, f.of("u"), options, everything())
+	want := func(kind, name string, version int64) {
+		t.Helper()
+		if got := next(t, events); got.kind != kind || got.name != name || got.version != fmt.Sprint(version) {
+			t.Errorf("got %+v, want %s %s %d", got, kind, name, version)
+		}
+	}
+	granted := f.put(t, bind("", "n", "named", "u"))
+	want("ADDED", "b", begin)
+	want("BOOKMARK", "", granted)
+	f.put(t, newNamespace("a")) // which she does not see
+	want("ADDED", "c", f.put(t, newNamespace("c")))
+	want("MODIFIED", "c", f.put(t, newNamespace("c", "gold")))
+	granted = f.put(t, bind("", "e", "every", "u"))
+	want("ADDED", "a", granted-3)
+	want("BOOKMARK", "", granted)
+	want("ADDED", "d", f.put(t, newNamespace("d")))
+	revoked := f.write(t, nil, objects(bind("", "e", "every", "u")))
+	want("DELETED", "a", revoked)
+	want("DELETED", "d", revoked)
+	f.put(t, newNamespace("d", "gold"))
+	want("MODIFIED", "b", f.put(t, newNamespace("b", "gold")))
+	renamed := f.put(t, newRole("named", []string{"get"}, "c"))
+	want("DELETED", "b", renamed)
+	f.put(t, newNamespace("b", "silver"))
+	want("DELETED", "c", f.write(t, nil, objects(newNamespace("c"))))
+}
+
+// TestInitialEvents checks the begin of a watch of a WatchList client, and of one that
+// has never asked for initial events.
+func TestInitialEvents(t *testing.T) {
+	f := newFixture(t)
+	begin := f.put(t, newRole("r", []string{"get"}), newNamespace("a"), newNamespace("b"), newNamespace("c"), bind("a", "x", "r", "u"), bind("c", "x", "r", "u"))
+	f.run(t)
+	for name, options := range map[string]metainternalversion.ListOptions{
+		"most recent":    {SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
+		"any":            {SendInitialEvents: new(true), ResourceVersion: "0", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
+		"not older than": {SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
+		"not asked for":  {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options.AllowWatchBookmarks = true
+			if name == "not older than" {
+				options.ResourceVersion = fmt.Sprint(begin)
+			} else if err := f.views.Feed().Await(t.Context(), begin); err != nil {
+				t.Fatal(err)
+			}
+			events := watch(t.Context(), t, f.of("u"), options, everything())
+			for _, ns := range []string{"a", "c"} {
+				if got := next(t, events); got.kind != "ADDED" || got.name != ns || got.version != fmt.Sprint(begin) {
+					t.Errorf("got %+v, want %s ADDED at %d", got, ns, begin)
+				}
+			}
+			if options.SendInitialEvents != nil {
+				if got := next(t, events); got.kind != "BOOKMARK" || !got.initialEnd {
+					t.Errorf("got %+v, want the closing bookmark", got)
+				}
+			}
+			changed := f.put(t, newNamespace("b"), newNamespace("c"))
+			if got := next(t, events); got.kind != "MODIFIED" || got.version != fmt.Sprint(changed) {
+				t.Errorf("got %+v, want c MODIFIED at %d", got, changed)
+			}
+			begin = f.put(t, newNamespace("a"), newNamespace("c")) // for the next
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		options := metainternalversion.ListOptions{Watch: true, SendInitialEvents: new(false), AllowWatchBookmarks: true}
+		events := watch(t.Context(), t, f.of("u"), options, everything())
+		changed := f.put(t, newNamespace("a"))
+		if got := next(t, events); got.kind != "MODIFIED" || got.version != fmt.Sprint(changed) {
+			t.Errorf("got %+v, want a MODIFIED at %d", got, changed)
+		}
+	})
+}
+
+// TestRevisions checks which revision a list is at, and the errors for those that it
+// cannot be at.
+func TestRevisions(t *testing.T) {
+	f := newFixture(t)
+	f.put(t, newNamespace("before"))
+	old := f.put(t, newRole("r", []string{"get"}), newNamespace("a"), bind("a", "x", "r", "u"))
+	floor := f.put(t, newNamespace("other"))
+	f.run(t)
+	u := f.of("u")
+
+	outside, err := f.client.Put(t.Context(), "/outside", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, latest := list(t, u, metainternalversion.ListOptions{})
+	wantNames(t, names, "a")
+	if latest.ResourceVersion != fmt.Sprint(outside.Header.Revision) {
+		t.Errorf("the most recent list is at %s, and etcd at %d", latest.ResourceVersion, outside.Header.Revision)
+	}
+	revoked := f.write(t, nil, objects(bind("a", "x", "r", "u")))
+	names, _ = list(t, u, atRevision(revoked))
+	wantNames(t, names)
+	exact := atRevision(floor)
+	exact.ResourceVersionMatch = metav1.ResourceVersionMatchExact
+	names, _ = list(t, u, exact)
+	wantNames(t, names, "a")
+	limited := atRevision(floor) // the same, for compatibility
+	limited.Limit = 5
+	names, _ = list(t, u, limited)
+	wantNames(t, names, "a")
+
+	exact.ResourceVersion = fmt.Sprint(old)
+	if _, err := u.List(t.Context(), &exact, everything()); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a list before the history: %v", err)
+	}
+	options := atRevision(old)
+	if _, err := u.Watch(t.Context(), &options, everything()); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch from before the history: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	options = atRevision(revoked + 1000)
+	if _, err := u.List(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
+		t.Errorf("a list at a revision that was not reached: %v", err)
+	}
+	if _, err := u.Watch(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
+		t.Errorf("a watch from a revision that was not reached: %v", err)
+	}
+	for _, bad := range []metainternalversion.ListOptions{{ResourceVersion: "x"}, {Continue: "x"}, {Continue: "e30"}} {
+		if _, err := u.List(t.Context(), &bad, everything()); !apierrors.IsBadRequest(err) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+// TestFor checks which requests are answered from a view.
+func TestFor(t *testing.T) {
+	f := newFixture(t)
+	f.put(t, newNamespace("a"), newNamespace("b"))
+	f.run(t)
+	without := f.put(t, newRole("every", []string{"list", "watch"}))
+	with := f.put(t, bind("", "e", "every", "u"))
+	_, page := list(t, f.of("u"), metainternalversion.ListOptions{Limit: 1})
+	continued := metainternalversion.ListOptions{Limit: 1, Continue: page.Continue}
+	watchFrom := func(revision int64) metainternalversion.ListOptions {
+		options := atRevision(revision)
+		options.Watch = true
+		return options
+	}
+	for name, tc := range map[string]struct {
+		user    user.Info
+		options metainternalversion.ListOptions
+		view    bool
+	}{
+		"list with the right":                      {&user.DefaultInfo{Name: "u"}, metainternalversion.ListOptions{}, false},
+		"list without the right":                   {&user.DefaultInfo{Name: "v"}, metainternalversion.ListOptions{}, true},
+		"list that a view has begun":               {&user.DefaultInfo{Name: "u"}, continued, true},
+		"watch with the right":                     {&user.DefaultInfo{Name: "u"}, watchFrom(with), false},
+		"watch from before the right":              {&user.DefaultInfo{Name: "u"}, watchFrom(without), true},
+		"watch that begins with the right":         {&user.DefaultInfo{Name: "u"}, metainternalversion.ListOptions{Watch: true}, false},
+		"watch without the right":                  {&user.DefaultInfo{Name: "v"}, watchFrom(with), true},
+		"list of a member of system:masters":       {&user.DefaultInfo{Name: "v", Groups: []string{user.SystemPrivilegedGroup}}, metainternalversion.ListOptions{}, false},
+		"request of the server, which has no user": {nil, metainternalversion.ListOptions{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			info := &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: tenancy.GroupName, APIVersion: "v1", Resource: "namespaces"}
+			if tc.options.Watch {
+				info.Verb = "watch"
+			}
+			ctx := request.WithRequestInfo(t.Context(), info)
+			if tc.user != nil {
+				ctx = request.WithUser(ctx, tc.user)
+			}
+			view, err := f.views.For(ctx, &tc.options)
+			if err != nil || (view != nil) != tc.view {
+				t.Errorf("got %v, %v; want a view: %v", view, err, tc.view)
+			}
+		})
+	}
+}
+
+// TestNotSynced checks that a list is never empty because nothing was read yet.
+func TestNotSynced(t *testing.T) {
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(request.WithUser(t.Context(), &user.DefaultInfo{Name: "u"}))
+	cancel()
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: tenancy.GroupName, Resource: "namespaces"})
+	view, err := f.views.For(ctx, &metainternalversion.ListOptions{})
+	if !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("got %v, %v", view, err)
+	}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds == 0 {
+		t.Errorf("the error has no Retry-After: %v", err)
+	}
+}
+
+// TestLongHistory checks that a watch cannot begin in, and a list not continue from, a
+// history that is forgotten, and that a new list with the token of the error can.
+func TestLongHistory(t *testing.T) {
+	f := newFixture(t)
+	begin := f.put(t, newRole("r", []string{"get"}), newNamespace("a"), newNamespace("b"), bind("a", "x", "r", "u"), bind("b", "x", "r", "u"))
+	f.run(t)
+	u := f.of("u")
+	_, page := list(t, u, metainternalversion.ListOptions{Limit: 1})
+	open := watch(t.Context(), t, u, atRevision(begin), everything())
+	later := f.put(t, newNamespace("c"))
+	list(t, u, atRevision(later))
+	f.views.Forget(later)
+
+	options := atRevision(begin)
+	if _, err := u.Watch(t.Context(), &options, everything()); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch: %v", err)
+	}
+	_, err := u.List(t.Context(), &metainternalversion.ListOptions{Continue: page.Continue}, everything())
+	status, ok := err.(apierrors.APIStatus)
+	if !apierrors.IsResourceExpired(err) || !ok || status.Status().Continue == "" {
+		t.Fatalf("a list that continues: %v", err)
+	}
+	names, _ := list(t, u, metainternalversion.ListOptions{Continue: status.Status().Continue})
+	wantNames(t, names, "b")
+	// A watch that is open has seen what is forgotten.
+	changed := f.put(t, newNamespace("a"))
+	if got := next(t, open); got.kind != "MODIFIED" || got.version != fmt.Sprint(changed) {
+		t.Errorf("got %+v", got)
+	}
+}
