@@ -52,6 +52,7 @@ var knownDifferences = []*difference{
 
 	{id: "authentication", fold: foldAudiences},
 	{id: "open-paths", fold: foldOpenPaths},
+	{id: "visible-namespaces", fold: foldVisibleNamespaces},
 	{id: "aggregated-rules", fold: foldAggregatedRules},
 	{id: "finalizers-first", fold: foldFinalizersFirst},
 	{id: "collections-go-on", fold: foldCollection},

@@ -78,6 +78,15 @@ func foldOpenPaths(x *exchange) {
 	}
 }
 
+// foldVisibleNamespaces accepts that a review allows lists and watches of Namespaces,
+// which have those that the user may get.
+func foldVisibleNamespaces(x *exchange) {
+	status, _ := x.borough.field("status").(map[string]any)
+	if status["reason"] == "lists and watches have the Namespaces that the user may get" {
+		*x.kube = *x.borough
+	}
+}
+
 // foldAggregatedRules accepts that Kubernetes leaves rules in a ClusterRole that
 // aggregates none.
 func foldAggregatedRules(x *exchange) {
