@@ -5,12 +5,15 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,7 +65,7 @@ func measure(t *testing.T, client dynamic.Interface, of, group string) {
 		_, err := namespaces.Create(ctx, ns, metav1.CreateOptions{})
 		return err
 	})
-	created := time.Since(start)
+	created, cpuToCreate := time.Since(start), cpuSince(t, before)
 	deletion := time.Now()
 	forEach(t, func(ctx context.Context, name string) error {
 		return namespaces.Delete(ctx, name, metav1.DeleteOptions{})
@@ -81,16 +84,8 @@ func measure(t *testing.T, client dynamic.Interface, of, group string) {
 		t.Fatal(err)
 	}
 	gone := time.Since(deletion)
-	cpu := "unknown, because the processes of the cluster do not run on this machine"
-	if before != nil {
-		var sum time.Duration
-		for process, after := range cpuTimes(t) {
-			sum += after - before[process]
-		}
-		cpu = fmt.Sprintf("%.1f ms of CPU each, in all processes of the cluster", sum.Seconds()*1000/measuredNamespaces)
-	}
-	t.Logf("%d Namespaces of %s: created at %.0f/s, all gone %.1f s after the first delete; %s",
-		measuredNamespaces, of, measuredNamespaces/created.Seconds(), gone.Seconds(), cpu)
+	t.Logf("%d Namespaces of %s: created at %.0f/s, all gone %.1f s after the first delete; CPU for each: %s; to create it: %s",
+		measuredNamespaces, of, measuredNamespaces/created.Seconds(), gone.Seconds(), cpuSince(t, before), cpuToCreate)
 }
 
 // forEach calls do for the name of each Namespace, by several clients.
@@ -112,16 +107,42 @@ var processes = []string{
 	"etcd", "borough-apiserv", "borough-control",
 }
 
+// process is a process on this machine.
+type process struct{ name, stat string }
+
+// cpuSince describes the CPU time for each Namespace since before, in all processes of
+// the cluster, and by their names.
+func cpuSince(t *testing.T, before map[process]time.Duration) string {
+	t.Helper()
+	if before == nil {
+		return "unknown, because the processes of the cluster do not run on this machine"
+	}
+	var sum float64
+	byName := map[string]float64{}
+	for p, after := range cpuTimes(t) {
+		each := (after - before[p]).Seconds() * 1000 / measuredNamespaces
+		sum += each
+		byName[p.name] += each
+	}
+	var parts []string
+	for _, name := range slices.SortedFunc(maps.Keys(byName), func(a, b string) int { return cmp.Compare(byName[b], byName[a]) }) {
+		if byName[name] >= 0.1 {
+			parts = append(parts, fmt.Sprintf("%s %.1f", name, byName[name]))
+		}
+	}
+	return fmt.Sprintf("%.1f ms (%s)", sum, strings.Join(parts, ", "))
+}
+
 // cpuTimes returns the CPU time of each process of a cluster on this machine, or nothing
 // if no kubelet runs on it.
-func cpuTimes(t *testing.T) map[string]time.Duration {
+func cpuTimes(t *testing.T) map[process]time.Duration {
 	t.Helper()
 	const tick = 10 * time.Millisecond // USER_HZ is 100
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	times := map[string]time.Duration{}
+	times := map[process]time.Duration{}
 	kubelet := false
 	for _, file := range files {
 		stat, err := os.ReadFile(file)
@@ -139,7 +160,7 @@ func cpuTimes(t *testing.T) map[string]time.Duration {
 			if err != nil {
 				t.Fatal(err)
 			}
-			times[file] += time.Duration(ticks) * tick
+			times[process{name, file}] += time.Duration(ticks) * tick
 		}
 	}
 	if !kubelet {
