@@ -141,7 +141,7 @@ func (p paths) bases() []base {
 		{"status of a Namespace", "PUT", p.in() + "/status" + dryRun, richNamespace(p.namespace)},
 		{"finalize a Namespace", "PUT", p.in() + "/finalize" + dryRun, richNamespace(p.namespace)},
 		{"purge a Namespace", "POST", p.in() + "/namespacepurges" + dryRun, object("NamespacePurge", p.namespace, obj{"spec": obj{"namespaceUID": "0"}})},
-		{"request a Namespace", "POST", api + "/namespacerequests" + dryRun, obj{"apiVersion": groupVersion, "kind": "NamespaceRequest", "metadata": meta("n")}},
+		{"request a Namespace", "POST", api + "/namespacerequests" + dryRun, obj{"apiVersion": groupVersion, "kind": "NamespaceRequest", "metadata": obj{"name": "n", "labels": obj{"a": "b"}, "annotations": obj{"c": "d"}}}},
 		{"delete a Pod", "DELETE", p.pods() + "/not-there" + dryRun, options},
 		{"delete Pods", "DELETE", p.pods() + dryRun + "&labelSelector=not%3Dthere", options},
 		{"delete a Namespace", "DELETE", api + "/namespaces/not-there" + dryRun, options},
