@@ -29,13 +29,17 @@ type View struct {
 // Of returns the view of a user.
 func (v *Views) Of(u user.Info) *View { return &View{v, rbac.Subjects(u)} }
 
-// For returns the view of the user of a request to list or watch Namespaces, or nil if
-// she has the right to list or watch all that the request selects.
-//
-// A watch that continues from a revision is by right only if she had the right at that
-// revision: otherwise the client has not seen all, and some would be missing. And what
-// a view has begun to list it continues.
-func (v *Views) For(ctx context.Context, options *metainternalversion.ListOptions) (*View, error) {
+// Request is a request to list or watch Namespaces of a user who may not see all of
+// them always.
+type Request struct {
+	*View
+	attributes authorizer.Attributes
+	options    *metainternalversion.ListOptions
+}
+
+// For returns the request with a context and options, or nil if its user always sees all
+// Namespaces.
+func (v *Views) For(ctx context.Context, options *metainternalversion.ListOptions) (*Request, error) {
 	// The handlers behind authorization may have changed the request.
 	attributes, ok := revocation.Attributes(ctx)
 	if !ok {
@@ -50,19 +54,36 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 	if err := v.index.RequireSync(ctx); err != nil {
 		return nil, err
 	}
-	view := v.Of(attributes.GetUser())
-	if !v.index.Allows(attributes) || isOfView(options.Continue) {
-		return view, nil
+	return &Request{v.Of(attributes.GetUser()), attributes, options}, nil
+}
+
+// ByRight reports whether the user has the right to list or watch all that the request
+// selects, so that it can be served without the view. What the request lists must then
+// be at a revision at which she had the right, see HeldAt.
+//
+// A watch of a collection is always one of the view: the right may come or go between two
+// events, or between a list and the watch that continues it, and the client would keep
+// what it does not see any more, or miss something. A watch of a single Namespace that
+// continues from a revision is by right only if she had the right at that revision. And
+// what a view has begun to list it continues.
+func (q *Request) ByRight(ctx context.Context) (bool, error) {
+	if q.options.Watch && q.attributes.GetName() == "" || isOfView(q.options.Continue) || !q.views.index.Allows(q.attributes) {
+		return false, nil
 	}
-	if from, ok := continued(options); ok {
-		if err := v.awaitRevision(ctx, from); err != nil {
-			return nil, err
-		}
-		if !v.index.AllowsAt(attributes, from) || from < v.index.Floor() {
-			return view, nil
-		}
+	if from, ok := continued(q.options); ok {
+		return q.HeldAt(ctx, from)
 	}
-	return nil, nil
+	return true, nil
+}
+
+// HeldAt reports whether the user had the right to list or watch all that the request
+// selects at a revision, and false if the revision is before the history.
+func (q *Request) HeldAt(ctx context.Context, revision int64) (bool, error) {
+	if err := q.views.awaitRevision(ctx, revision); err != nil {
+		return false, err
+	}
+	held := q.views.index.AllowsAt(q.attributes, revision)
+	return held && revision >= q.views.index.Floor(), nil
 }
 
 // continued returns the revision from which a watch continues, and false if it does

@@ -176,21 +176,24 @@ func TestFor(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		user    user.Info
+		name    string // of the Namespace, or of all
 		options metainternalversion.ListOptions
 		view    bool
 	}{
-		"list with the right":                      {&user.DefaultInfo{Name: "u"}, metainternalversion.ListOptions{}, false},
-		"list without the right":                   {&user.DefaultInfo{Name: "v"}, metainternalversion.ListOptions{}, true},
-		"list that a view has begun":               {&user.DefaultInfo{Name: "u"}, continued, true},
-		"watch with the right":                     {&user.DefaultInfo{Name: "u"}, watchFrom(with), false},
-		"watch from before the right":              {&user.DefaultInfo{Name: "u"}, watchFrom(without), true},
-		"watch that begins with the right":         {&user.DefaultInfo{Name: "u"}, metainternalversion.ListOptions{Watch: true}, false},
-		"watch without the right":                  {&user.DefaultInfo{Name: "v"}, watchFrom(with), true},
-		"list of a member of system:masters":       {&user.DefaultInfo{Name: "v", Groups: []string{user.SystemPrivilegedGroup}}, metainternalversion.ListOptions{}, false},
-		"request of the server, which has no user": {nil, metainternalversion.ListOptions{}, false},
+		"list with the right":                      {&user.DefaultInfo{Name: "u"}, "", metainternalversion.ListOptions{}, false},
+		"list without the right":                   {&user.DefaultInfo{Name: "v"}, "", metainternalversion.ListOptions{}, true},
+		"list that a view has begun":               {&user.DefaultInfo{Name: "u"}, "", continued, true},
+		"watch with the right":                     {&user.DefaultInfo{Name: "u"}, "", watchFrom(with), true},
+		"watch that begins with the right":         {&user.DefaultInfo{Name: "u"}, "", metainternalversion.ListOptions{Watch: true}, true},
+		"watch of one with the right":              {&user.DefaultInfo{Name: "u"}, "a", watchFrom(with), false},
+		"watch of one from before the right":       {&user.DefaultInfo{Name: "u"}, "a", watchFrom(without), true},
+		"watch of one, begins with the right":      {&user.DefaultInfo{Name: "u"}, "a", metainternalversion.ListOptions{Watch: true}, false},
+		"watch of one without the right":           {&user.DefaultInfo{Name: "v"}, "a", watchFrom(with), true},
+		"list of a member of system:masters":       {&user.DefaultInfo{Name: "v", Groups: []string{user.SystemPrivilegedGroup}}, "", metainternalversion.ListOptions{}, false},
+		"request of the server, which has no user": {nil, "", metainternalversion.ListOptions{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			info := &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: tenancy.GroupName, APIVersion: "v1", Resource: "namespaces"}
+			info := &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: tenancy.GroupName, APIVersion: "v1", Resource: "namespaces", Name: tc.name}
 			if tc.options.Watch {
 				info.Verb = "watch"
 			}
@@ -198,11 +201,36 @@ func TestFor(t *testing.T) {
 			if tc.user != nil {
 				ctx = request.WithUser(ctx, tc.user)
 			}
-			view, err := f.views.For(ctx, &tc.options)
-			if err != nil || (view != nil) != tc.view {
-				t.Errorf("got %v, %v; want a view: %v", view, err, tc.view)
+			r, err := f.views.For(ctx, &tc.options)
+			byRight := r == nil
+			if err == nil && r != nil {
+				byRight, err = r.ByRight(ctx)
+			}
+			if err != nil || byRight == tc.view {
+				t.Errorf("by right: %t, %v; want a view: %t", byRight, err, tc.view)
 			}
 		})
+	}
+}
+
+// TestHeldAt checks at which revisions a list is by right: not before the history.
+func TestHeldAt(t *testing.T) {
+	f := newFixture(t)
+	before := f.put(t, newRole("every", []string{"list", "watch"}))
+	f.run(t)
+	without := f.put(t, newNamespace("a"))
+	with := f.put(t, bind("", "e", "every", "u"))
+	revoked := f.put(t, bind("", "e", "every", "v"))
+	ctx := request.WithUser(t.Context(), &user.DefaultInfo{Name: "u"})
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: tenancy.GroupName, Resource: "namespaces"})
+	r, err := f.views.For(ctx, &metainternalversion.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for revision, want := range map[int64]bool{before - 1: false, without: false, with: true, revoked: false} {
+		if held, err := r.HeldAt(ctx, revision); err != nil || held != want {
+			t.Errorf("at %d: %t, %v; want %t", revision, held, err, want)
+		}
 	}
 }
 

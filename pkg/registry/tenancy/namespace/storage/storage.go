@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -167,35 +168,61 @@ func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions)
 
 // List reads the Namespaces that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	view, err := r.view(ctx, options)
-	switch {
-	case err != nil:
-		return nil, err
-	case view != nil:
-		return table.ListOf(ctx, r.store, func() (runtime.Object, error) { return view.List(ctx, options, predicate(options)) })
+	return table.ListOf(ctx, r.store, func() (runtime.Object, error) {
+		request, byRight, err := r.request(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		if byRight {
+			list, err := r.store.List(ctx, options)
+			if err != nil || request == nil {
+				return list, err
+			}
+			if held, err := heldAt(ctx, request, list); err != nil || held {
+				return list, err
+			}
+		}
+		return request.List(ctx, options, predicate(options))
+	})
+}
+
+// heldAt reports whether the user had the right to list all at the revision of the list.
+func heldAt(ctx context.Context, request *visibility.Request, list runtime.Object) (bool, error) {
+	listMeta, err := meta.ListAccessor(list)
+	if err != nil {
+		return false, fmt.Errorf("read the metadata of a list: %w", err)
 	}
-	return table.List(ctx, r.store, options)
+	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(listMeta.GetResourceVersion())
+	if err != nil {
+		return false, fmt.Errorf("read the resourceVersion of a list: %w", err)
+	}
+	return request.HeldAt(ctx, int64(revision))
 }
 
 // Watch streams the changes of the Namespaces that the options select.
 func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
-	view, err := r.view(ctx, options)
+	request, byRight, err := r.request(ctx, options)
 	switch {
 	case err != nil:
 		return nil, err
-	case view != nil:
-		return view.Watch(ctx, options, predicate(options))
+	case byRight:
+		return r.store.Watch(ctx, options)
 	}
-	return r.store.Watch(ctx, options)
+	return request.Watch(ctx, options, predicate(options))
 }
 
-// view returns the view of the user of the request, or nil if she has the right to see
-// all that the options select.
-func (r *REST) view(ctx context.Context, options *metainternalversion.ListOptions) (*visibility.View, error) {
+// request returns the request of a user who may not see all Namespaces always, or nil,
+// and whether she has the right to see all that the options select.
+func (r *REST) request(ctx context.Context, options *metainternalversion.ListOptions) (request *visibility.Request, byRight bool, err error) {
 	if r.views == nil {
-		return nil, nil
+		return nil, true, nil
 	}
-	return r.views.For(ctx, options)
+	request, err = r.views.For(ctx, options)
+	if err != nil || request == nil {
+		return nil, true, err
+	}
+	byRight, err = request.ByRight(ctx)
+	return request, byRight, err
 }
 
 func predicate(options *metainternalversion.ListOptions) storage.SelectionPredicate {

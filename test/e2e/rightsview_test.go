@@ -1,0 +1,96 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// TestRightToAllNamespaces grants a user the right to list and watch all Namespaces and
+// revokes it. A watch continues through both, and a list at a revision has what she
+// could see then.
+func TestRightToAllNamespaces(t *testing.T) {
+	t.Parallel()
+	ns, own := newNamespace(t, borough), newNamespace(t, borough)
+	user := ns + "-alice"
+	grant(t, borough, own, "view", user)
+	namespaces := clientAs(t, borough, user).TenancyV1().Namespaces()
+	names := func(options metav1.ListOptions) (string, string) {
+		t.Helper()
+		list, err := namespaces.List(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found string
+		for _, item := range list.Items {
+			if item.Name == ns || item.Name == own {
+				found += item.Name + " "
+			}
+		}
+		return found, list.ResourceVersion
+	}
+	found, before := names(metav1.ListOptions{})
+	wantEqual(t, "the list before the grant", found, own+" ")
+	w, err := namespaces.Watch(t.Context(), metav1.ListOptions{ResourceVersion: before})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	want := func(w watch.Interface, kind watch.EventType) *v1.Namespace {
+		t.Helper()
+		for event := range w.ResultChan() {
+			namespace, ok := event.Object.(*v1.Namespace)
+			if !ok {
+				t.Fatalf("got %v", event)
+			}
+			if event.Type == watch.Deleted && namespace.Name == own {
+				t.Fatalf("%s, which the user may still get, is deleted", own)
+			}
+			if namespace.Name == ns {
+				if event.Type != kind {
+					t.Fatalf("got %v, want %s", event, kind)
+				}
+				return namespace
+			}
+		}
+		t.Fatalf("the watch has ended without %s", kind)
+		return nil
+	}
+
+	grant(t, borough, "", "view", user)
+	added := want(w, watch.Added)
+	found, during := names(metav1.ListOptions{})
+	if found != own+" "+ns+" " && found != ns+" "+own+" " {
+		t.Errorf("with the right to all, the list has %q", found)
+	}
+	byRight, err := namespaces.Watch(t.Context(), metav1.ListOptions{ResourceVersion: during})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer byRight.Stop()
+	exact := func(revision string) metav1.ListOptions {
+		return metav1.ListOptions{ResourceVersion: revision, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	}
+	found, _ = names(exact(before))
+	wantEqual(t, "with the right to all, the list before the grant", found, own+" ")
+
+	if err := rights(t, borough).ClusterRoleBindings().Delete(t.Context(), user, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	deleted := want(w, watch.Deleted)
+	if deleted.UID != added.UID || deleted.ResourceVersion == added.ResourceVersion {
+		t.Errorf("got DELETED of %s at %s, ADDED of %s at %s", deleted.UID, deleted.ResourceVersion, added.UID, added.ResourceVersion)
+	}
+	wantEqual(t, "the revision at which a watch by right has lost it", want(byRight, watch.Deleted).ResourceVersion, deleted.ResourceVersion)
+	found, _ = names(metav1.ListOptions{})
+	wantEqual(t, "the list after the revocation", found, own+" ")
+	if found, _ = names(exact(during)); len(found) != len(ns)+len(own)+2 {
+		t.Errorf("after the revocation, the list at a revision before has %q", found)
+	}
+}
