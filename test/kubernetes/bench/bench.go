@@ -25,6 +25,8 @@ type size struct {
 	limited    int // Namespaces with LimitRanges
 	bindings   int // Namespaces with a RoleBinding
 	grants     int // RoleBindings that are created one by one
+	visible    int // Namespaces of which a user may get some
+	viewers    int // users that watch the Namespaces that they may get
 	keys       int // of the raw etcd
 	idle       time.Duration
 }
@@ -32,11 +34,11 @@ type size struct {
 var (
 	full = size{
 		create: 1000, gets: 3000, lists: 20, watched: 200, fill: 2000, many: 10000, empties: 20, together: 300,
-		others: []int{1000, 10000, 50000}, limited: 50000, bindings: 10000, grants: 300, keys: 30000, idle: 10 * time.Second,
+		others: []int{1000, 10000, 50000}, limited: 50000, bindings: 10000, grants: 300, visible: 100000, viewers: 1000, keys: 30000, idle: 10 * time.Second,
 	}
 	small = size{
 		create: 300, gets: 1000, lists: 5, watched: 100, fill: 500, many: 2000, empties: 5, together: 50,
-		others: []int{100, 1000}, limited: 1000, bindings: 1000, grants: 100, keys: 10000, idle: 5 * time.Second,
+		others: []int{100, 1000}, limited: 1000, bindings: 1000, grants: 100, visible: 5000, viewers: 100, keys: 10000, idle: 5 * time.Second,
 	}
 )
 
@@ -76,6 +78,8 @@ var cases = []benchCase{
 	{name: "reviews", about: "SubjectAccessReviews with 10,000 RoleBindings, also for the next two", run: reviewAccess},
 	{name: "user", about: "create Pods as a user with a RoleBinding", run: createAsUser},
 	{name: "grant", about: "grant a right and use it", run: grantHere},
+	{name: "visible", about: "list the Namespaces that a user may get, among 10,000 and 100,000", rounds: 1, run: listVisible},
+	{name: "views", about: "1,000 watches of the Namespaces that a user may get", rounds: 1, boroughOnly: true, run: watchVisible},
 	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
 	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteAmongOthers},
 }

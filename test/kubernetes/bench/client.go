@@ -29,7 +29,11 @@ const (
 type client struct {
 	http *http.Client
 	host string
+	user string // to impersonate, or empty
 }
+
+// as returns the client with requests of a user.
+func (c *client) as(user string) *client { return &client{http: c.http, host: c.host, user: user} }
 
 // client returns the n-th client of a side.
 func (s *side) client(n int) (*client, error) {
@@ -53,6 +57,9 @@ func (c *client) send(ctx context.Context, method, path, accept string, body []b
 	}
 	request.Header.Set("Accept", accept)
 	request.Header.Set("Content-Type", jsonType)
+	if c.user != "" {
+		request.Header.Set("Impersonate-User", c.user)
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, err

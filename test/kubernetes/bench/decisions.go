@@ -17,7 +17,7 @@ import (
 const (
 	fewDecisionRow   = "A decision, with 10 RoleBindings"
 	decisionRow      = "A decision, with 10,000 RoleBindings"
-	bindingMemoryRow = "Memory for each of 10,000 RoleBindings"
+	bindingMemoryRow = "Memory for each of 100,000 RoleBindings"
 )
 
 // measureDecisions runs the Go benchmarks of pkg/authorization/rbac, which hack/bench.sh

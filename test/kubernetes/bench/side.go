@@ -36,9 +36,9 @@ type side struct {
 	restart    func(context.Context) error // all processes, with their state
 	stop       func() error
 
-	clients   []*client
-	names     atomic.Int64
-	hasPolicy bool
+	clients               []*client
+	names                 atomic.Int64
+	hasPolicy, hasViewers bool
 }
 
 // starters start a side with new state and return when it is ready.
