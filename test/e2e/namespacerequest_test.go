@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	typed "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
@@ -135,6 +136,49 @@ func TestNamespaceRequest(t *testing.T) {
 		}
 		wantEqual(t, "status", created.Status, v1.NamespaceRequestStatus{NamespaceUID: ns.UID, RoleBinding: "admin"})
 	}
+}
+
+// TestNamespaceRequestInWatch watches Namespaces while some are requested: the user gets
+// one event for each, others none.
+func TestNamespaceRequestInWatch(t *testing.T) {
+	t.Parallel()
+	alice := newRequester(t, borough)
+	events := map[string]watch.Interface{}
+	for _, user := range []string{alice, alice + "-friend"} {
+		w, err := clientAs(t, borough, user).TenancyV1().Namespaces().Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		events[user] = w
+	}
+	next := func(user string) string {
+		t.Helper()
+		event, ok := <-events[user].ResultChan()
+		if !ok {
+			t.Fatalf("the watch of %s ended", user)
+		}
+		ns, ok := event.Object.(*v1.Namespace)
+		if !ok {
+			t.Fatalf("%s gets %v", user, event)
+		}
+		return fmt.Sprint(event.Type, " ", ns.Name, " ", ns.Labels["round"])
+	}
+	var last string
+	for round := range 5 {
+		last = fmt.Sprint(alice, "-", round)
+		if _, err := requestsOf(t, borough, alice).Create(t.Context(), newRequest(last), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{"round":"%d"}}}`, round)
+		if _, err := borough.Client(t).TenancyV1().Namespaces().Patch(t.Context(), last, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, "event", next(alice), fmt.Sprintf("ADDED %s ", last))
+		wantEqual(t, "event", next(alice), fmt.Sprintf("MODIFIED %s %d", last, round))
+	}
+	grant(t, borough, last, "view", alice+"-friend")
+	wantEqual(t, "first event of another user", next(alice+"-friend"), fmt.Sprintf("ADDED %s 4", last))
 }
 
 // TestNamespaceRequestUsers requests Namespaces as different kinds of users.

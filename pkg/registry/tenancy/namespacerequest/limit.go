@@ -5,6 +5,7 @@ package namespacerequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,7 +49,7 @@ func (l limit) check(ctx context.Context, name, user string) (*transaction.Guard
 
 func (l limit) newReached(name, user string, count int) error {
 	message := fmt.Sprintf("user %q has %d namespaces that were created by namespacerequests, and the limit is %d", user, count, l.max)
-	err := apierrors.NewForbidden(tenancy.Resource("namespacerequests"), name, fmt.Errorf("%s", message))
+	err := apierrors.NewForbidden(tenancy.Resource("namespacerequests"), name, errors.New(message))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: v1.NamespaceLimitCause, Message: message})
 	return err
 }
