@@ -56,6 +56,10 @@ test-cluster: ## Try the deployment in a cluster of its own (KUBECONFIG=FILE).
 storm: ## Look for orphans for 200 rounds, and 200 with faults (RACE=0).
 	RACE=$(RACE) hack/storm.sh
 
+.PHONY: visibility
+visibility: ## Compare what users see of the Namespaces with their rights for 1,000 rounds (RACE=0).
+	RACE=$(RACE) hack/visibility.sh
+
 .PHONY: differential
 differential: ## Send the same requests to a kube-apiserver and to Borough.
 	hack/differential.sh

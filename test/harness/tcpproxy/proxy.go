@@ -14,10 +14,10 @@ import (
 
 // Proxy forwards connections to a server.
 type Proxy struct {
-	server string // HOST:PORT
-	port   int
+	port int
 
 	mu       sync.Mutex
+	server   string       // HOST:PORT
 	listener net.Listener // nil while connections are refused
 	hangs    bool
 	open     map[*connection]bool
@@ -32,6 +32,13 @@ func New(server string) (*Proxy, error) {
 
 // Port returns the port of the proxy.
 func (p *Proxy) Port() int { return p.port }
+
+// Redirect forwards new connections to another server. Those that are open stay.
+func (p *Proxy) Redirect(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
+}
 
 // Serve forwards connections, on the same port as before.
 func (p *Proxy) Serve() error {
@@ -101,7 +108,10 @@ func (p *Proxy) Hang() {
 func (p *Proxy) Close() { p.Refuse() }
 
 func (p *Proxy) accept(client net.Conn) {
-	server, err := net.Dial("tcp", p.server)
+	p.mu.Lock()
+	address := p.server
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = client.Close()
 		return

@@ -5,6 +5,7 @@ package site
 
 import (
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,10 @@ import (
 
 // Prefix is the prefix of all keys in etcd.
 const Prefix = "/registry/"
+
+// IsObject reports whether a key is that of an object, and not one that a server or a
+// test keeps for itself.
+func IsObject(key string) bool { return strings.Contains(strings.TrimPrefix(key, Prefix), "/") }
 
 // decoder has the types of all stored objects.
 var decoder = func() runtime.Decoder {

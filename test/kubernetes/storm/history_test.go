@@ -129,7 +129,7 @@ func (h *history) readTo(ctx context.Context, end int64) error {
 
 func (h *history) apply(event *clientv3.Event) error {
 	key, revision := string(event.Kv.Key), event.Kv.ModRevision
-	if !isObject(key) {
+	if !site.IsObject(key) {
 		return nil
 	}
 	h.writes[write{key, revision}] = struct{}{}
@@ -229,7 +229,7 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 	}
 	for _, kv := range all.Kvs {
 		key := string(kv.Key)
-		if !isObject(key) || strings.HasPrefix(key, namespacesPrefix) {
+		if !site.IsObject(key) || strings.HasPrefix(key, namespacesPrefix) {
 			continue
 		}
 		namespace, _, err := splitKey(key)
@@ -262,10 +262,6 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 	}
 	return keys, nil
 }
-
-// isObject reports whether a key is that of an object, and not one that a server or
-// the test keeps for itself.
-func isObject(key string) bool { return strings.Contains(strings.TrimPrefix(key, prefix), "/") }
 
 // splitKey returns the Namespace, unless it is in none, and the name of the object
 // with a key.
