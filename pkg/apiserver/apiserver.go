@@ -31,6 +31,7 @@ import (
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/project"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/pkg/visibility"
@@ -215,6 +216,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 		Content:    content,
 	})
 	if c.Standalone != nil {
+		resources["projects"] = project.NewREST(c.Standalone.Views, c.Standalone.Policy)
 		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, namespaces.Namespace, rights.RoleBindings.Store); err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 	scheme := NewScheme()
 	codecs := limitedSerializer{serializer.NewCodecFactory(scheme), requestlimits.NewChecker(scheme)}
 	infos := codecs.SupportedMediaTypes()
-	kinds := []string{"Pod", "LimitRange", "Namespace", "NamespacePurge", "Binding", "PodList", "NamespaceRequest"}
+	kinds := []string{"Pod", "LimitRange", "Namespace", "NamespacePurge", "Binding", "PodList", "NamespaceRequest", "Project"}
 	internal := schema.GroupVersion{Group: tenancy.GroupName, Version: runtime.APIVersionInternal}
 	stored, ok := runtime.SerializerInfoForMediaType(infos, runtime.ContentTypeProtobuf)
 	if !ok {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/authorization/rbac"
 )
 
 // List returns the Namespaces that the user sees at the revision that the options
@@ -21,9 +22,21 @@ import (
 // for a revision before the history, Timeout with the cause ResourceVersionTooLarge for
 // one that is not reached.
 func (w *View) List(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) (*tenancy.NamespaceList, error) {
-	from, revision, err := w.choose(ctx, options)
+	list := &tenancy.NamespaceList{Items: []tenancy.Namespace{}}
+	metadata, err := w.list(ctx, options, predicate, func(n *tenancy.Namespace, _ rbac.Access) { list.Items = append(list.Items, *n) })
 	if err != nil {
 		return nil, err
+	}
+	list.ListMeta = metadata
+	return list, nil
+}
+
+// list calls add with the Namespaces of a list and, if the view shows it, the user's
+// access. What it has added is of no use if it returns an error.
+func (w *View) list(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate, add func(*tenancy.Namespace, rbac.Access)) (list metav1.ListMeta, err error) {
+	from, revision, err := w.choose(ctx, options)
+	if err != nil {
+		return list, err
 	}
 	v := w.views
 	v.mu.RLock()
@@ -35,20 +48,17 @@ func (w *View) List(ctx context.Context, options *metainternalversion.ListOption
 	for _, name := range names {
 		versions = append(versions, v.at(name, revision))
 	}
-	expired := revision < v.oldest()
 	v.mu.RUnlock()
-	if expired {
-		return nil, newListExpired(options.Continue, from)
-	}
 
-	list := &tenancy.NamespaceList{}
+	rights := w.rights(revision)
+	added := int64(0)
 	for i, name := range names {
 		if versions[i] == nil {
 			continue // it does not exist, and a ClusterRole names it
 		}
-		if options.Limit > 0 && int64(len(list.Items)) == options.Limit {
+		if options.Limit > 0 && added == options.Limit {
 			if list.Continue, err = encodeContinue(name, revision); err != nil {
-				return nil, apierrors.NewInternalError(fmt.Errorf("encode a continue token: %w", err))
+				return list, apierrors.NewInternalError(fmt.Errorf("encode a continue token: %w", err))
 			}
 			if predicate.Empty() {
 				rest := slices.DeleteFunc(versions[i:], func(n *version) bool { return n == nil })
@@ -57,17 +67,25 @@ func (w *View) List(ctx context.Context, options *metainternalversion.ListOption
 			break
 		}
 		if err := context.Cause(ctx); err != nil {
-			return nil, err
+			return list, err
 		}
 		namespace := versions[i].decode(name)
 		if namespace == nil {
 			continue
 		}
 		if selected, err := predicate.Matches(namespace); err != nil {
-			return nil, apierrors.NewInternalError(err)
+			return list, apierrors.NewInternalError(err)
 		} else if selected {
-			list.Items = append(list.Items, *namespace)
+			var access rbac.Access
+			if w.form != nil {
+				_, access = w.sees(name, revision, &rights)
+			}
+			add(namespace, access)
+			added++
 		}
+	}
+	if v.lost(revision) {
+		return list, newListExpired(options.Continue, from)
 	}
 	list.ResourceVersion = fmt.Sprint(revision)
 	return list, nil
@@ -113,9 +131,10 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 // names returns the names that the user sees at a revision, from a name on, sorted.
 // There may be some that do not exist. The lock is held.
 func (w *View) names(from string, revision int64) []string {
-	rights := w.views.index.Visible(w.subjects, from, revision)
-	if !rights.All {
-		return rights.Names
+	if !w.all {
+		if rights := w.views.index.Visible(w.subjects, from, revision); !rights.All {
+			return rights.Names
+		}
 	}
 	var names []string
 	for name := range w.views.namespaces {

@@ -52,7 +52,7 @@ func (s state) sees(u, name string) bool {
 		verbs := []string{"get"}
 		switch b := obj.(type) {
 		case *rbacv1.RoleBinding:
-			if b.Namespace != name {
+			if b.Namespace != name || b.RoleRef.Kind != "ClusterRole" { // there are no Roles
 				continue
 			}
 			role, subjects = b.RoleRef.Name, b.Subjects

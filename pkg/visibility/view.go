@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters"
@@ -24,10 +25,17 @@ import (
 type View struct {
 	views    *Views
 	subjects []rbac.Subject
+	// all is true if she has all rights, regardless of the policy.
+	all bool
+	// form is in what the view shows Namespaces, or nil if it shows them as they are.
+	form form
 }
 
+// form returns the object that shows a Namespace to a user with the access.
+type form func(*tenancy.Namespace, rbac.Access) runtime.Object
+
 // Of returns the view of a user.
-func (v *Views) Of(u user.Info) *View { return &View{v, rbac.Subjects(u)} }
+func (v *Views) Of(u user.Info) *View { return &View{views: v, subjects: rbac.Subjects(u)} }
 
 // Request is a request to list or watch Namespaces of a user who may not see all of
 // them always.
@@ -106,19 +114,65 @@ func sendsInitialEvents(options *metainternalversion.ListOptions) bool {
 
 // rights returns the rights of the user by ClusterRoleBindings at a revision.
 func (w *View) rights(revision int64) rbac.ClusterRights {
+	if w.all {
+		return rbac.ClusterRights{All: true, Access: rbac.AccessAdmin}
+	}
 	return w.views.index.ClusterRights(w.subjects, revision)
 }
 
-// sees reports whether the user may get a Namespace at a revision, at which she has the
+// version returns the version of a Namespace at a revision, or nil.
+func (w *View) version(name string, revision int64) *version {
+	w.views.mu.RLock()
+	defer w.views.mu.RUnlock()
+	return w.views.at(name, revision)
+}
+
+// sight is what the user sees of a Namespace.
+type sight struct {
+	version *version // nil if she does not see it
+	access  rbac.Access
+}
+
+// sight returns what the user sees of a Namespace at a revision, at which she has the
 // rights by ClusterRoleBindings.
-func (w *View) sees(name string, revision int64, rights *rbac.ClusterRights) bool {
-	if rights.All {
-		return true
+func (w *View) sight(name string, revision int64, rights *rbac.ClusterRights) sight {
+	if n := w.version(name, revision); n != nil {
+		if seen, access := w.sees(name, revision, rights); seen {
+			return sight{n, access}
+		}
 	}
-	if _, found := slices.BinarySearch(rights.Names, name); found {
-		return true
+	return sight{}
+}
+
+// sees reports whether the user may get a Namespace at a revision, at which she has the
+// rights by ClusterRoleBindings, and her access, if the view shows it.
+func (w *View) sees(name string, revision int64, rights *rbac.ClusterRights) (bool, rbac.Access) {
+	seen := rights.All
+	if !seen {
+		_, seen = slices.BinarySearch(rights.Names, name)
 	}
-	return w.views.index.MayGet(w.subjects, name, revision)
+	if seen && (w.form == nil || rights.Access == rbac.AccessAdmin) {
+		return true, w.shown(rights.Access)
+	}
+	get, access := w.views.index.RightsIn(name, w.subjects, revision)
+	return seen || get, w.shown(max(rights.Access, access))
+}
+
+// shown returns the access to a Namespace that the user sees, or always the same if the
+// view does not show it.
+func (w *View) shown(access rbac.Access) rbac.Access {
+	if w.form == nil {
+		return 0
+	}
+	return max(access, rbac.AccessCustom)
+}
+
+// object returns the object that shows a Namespace.
+func (w *View) object(namespace *tenancy.Namespace, access rbac.Access) runtime.Object {
+	if w.form == nil {
+		return namespace
+	}
+	return w.form(namespace, access)
 }
 
 // The continue tokens of a view differ from those of the library by a prefix that no

@@ -201,6 +201,14 @@ func (v *Views) forget(name string) {
 // oldest returns the revision at which the history begins. The lock is held.
 func (v *Views) oldest() int64 { return max(v.floor, v.index.Floor()) }
 
+// lost reports whether the history does not have a revision any more. What was read
+// from it then may be wrong.
+func (v *Views) lost(revision int64) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return revision < v.oldest()
+}
+
 // at returns the version of a Namespace at a revision, or nil. The lock is held.
 func (v *Views) at(name string, revision int64) *version {
 	for n := v.namespaces[name]; n != nil; n = n.previous {
@@ -232,6 +240,12 @@ func (n *version) decode(name string) *tenancy.Namespace {
 func setRevision(obj runtime.Object, revision int64) {
 	// The object has metadata, and the revision is not 0.
 	_ = storage.APIObjectVersioner{}.UpdateObject(obj, uint64(revision))
+}
+
+func revisionOf(obj runtime.Object) int64 {
+	// The object has metadata, and the revision was set.
+	revision, _ := storage.APIObjectVersioner{}.ObjectResourceVersion(obj)
+	return int64(revision)
 }
 
 // policyChange returns a change of the policy. An object that cannot be read grants

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/clock"
@@ -181,11 +182,11 @@ func (r *watcher) take() (items []item, reached int64, expired bool) {
 // closing bookmark.
 func (r *watcher) sendInitial(ctx context.Context, names []string, closing bool) bool {
 	for _, name := range names {
-		namespace := r.selected(name, r.version(name, r.revision))
+		object := r.selected(name, r.sight(name, r.revision, &r.rights))
 		if r.lost(r.revision) {
 			return r.sendExpired(ctx)
 		}
-		if namespace != nil && !r.send(ctx, watch.Event{Type: watch.Added, Object: namespace}) {
+		if object != nil && !r.send(ctx, watch.Event{Type: watch.Added, Object: object}) {
 			return false
 		}
 	}
@@ -219,7 +220,7 @@ func (r *watcher) sendRevision(ctx context.Context, revision int64, items []item
 		if i.name != "" {
 			names[i.name] = struct{}{}
 		} else if after = r.View.rights(revision); !before.Equal(&after) {
-			r.addDifferences(names, &before, &after)
+			r.addDifferences(names, revision, &before, &after)
 		}
 	}
 	granted := false
@@ -234,7 +235,7 @@ func (r *watcher) sendRevision(ctx context.Context, revision int64, items []item
 		if !r.send(ctx, event) {
 			return false
 		}
-		granted = granted || event.Type == watch.Added && event.Object.(*tenancy.Namespace).ResourceVersion != fmt.Sprint(revision)
+		granted = granted || event.Type != watch.Deleted && revisionOf(event.Object) != revision
 	}
 	r.revision, r.rights = revision, after
 	if granted && r.bookmarks {
@@ -243,19 +244,23 @@ func (r *watcher) sendRevision(ctx context.Context, revision int64, items []item
 	return true
 }
 
-// addDifferences adds the names of the Namespaces that rights before or after a change
-// concern, and not both.
-func (r *watcher) addDifferences(names map[string]struct{}, before, after *rbac.ClusterRights) {
+// addDifferences adds the names of the Namespaces that the user may see, or her access
+// to them, by rights from before or after a revision and not both.
+func (r *watcher) addDifferences(names map[string]struct{}, revision int64, before, after *rbac.ClusterRights) {
+	r.views.mu.RLock()
+	defer r.views.mu.RUnlock()
 	if before.All != after.All {
-		r.views.mu.RLock()
-		defer r.views.mu.RUnlock()
 		for name := range r.views.namespaces {
 			names[name] = struct{}{}
 		}
 		return
 	}
-	for _, rights := range []*rbac.ClusterRights{before, after} {
-		for _, name := range rights.Names {
+	lists := [][]string{before.Names, after.Names}
+	if r.form != nil && before.Access != after.Access {
+		lists = append(lists, r.names("", revision))
+	}
+	for _, list := range lists {
+		for _, name := range list {
 			names[name] = struct{}{}
 		}
 	}
@@ -264,17 +269,11 @@ func (r *watcher) addDifferences(names map[string]struct{}, before, after *rbac.
 // event returns the event of a Namespace at a revision, or one without an object: the
 // difference of what the user sees before and at the revision.
 func (r *watcher) event(name string, revision int64, before, after *rbac.ClusterRights) watch.Event {
-	var oldVersion, newVersion *version
-	if oldVersion = r.version(name, revision-1); oldVersion != nil && !r.sees(name, revision-1, before) {
-		oldVersion = nil
-	}
-	if newVersion = r.version(name, revision); newVersion != nil && !r.sees(name, revision, after) {
-		newVersion = nil
-	}
-	if oldVersion == newVersion {
+	earlier, now := r.sight(name, revision-1, before), r.sight(name, revision, after)
+	if earlier == now {
 		return watch.Event{}
 	}
-	was, is := r.selected(name, oldVersion), r.selected(name, newVersion)
+	was, is := r.selected(name, earlier), r.selected(name, now)
 	switch {
 	case was == nil && is == nil:
 		return watch.Event{}
@@ -287,27 +286,20 @@ func (r *watcher) event(name string, revision int64, before, after *rbac.Cluster
 	return watch.Event{Type: watch.Modified, Object: is}
 }
 
-// version returns the version of a Namespace at a revision, or nil.
-func (r *watcher) version(name string, revision int64) *version {
-	r.views.mu.RLock()
-	defer r.views.mu.RUnlock()
-	return r.views.at(name, revision)
-}
-
-// selected returns the Namespace of a version, which may be nil, if the predicate
-// selects it, and otherwise nil.
-func (r *watcher) selected(name string, n *version) *tenancy.Namespace {
-	if n == nil {
+// selected returns the object that shows what the user sees of a Namespace, or nil if
+// she does not see it or the predicate does not select it.
+func (r *watcher) selected(name string, s sight) runtime.Object {
+	if s.version == nil {
 		return nil
 	}
-	namespace := n.decode(name)
+	namespace := s.version.decode(name)
 	if namespace == nil {
 		return nil
 	}
 	if selected, err := r.predicate.Matches(namespace); err != nil || !selected {
 		return nil
 	}
-	return namespace
+	return r.object(namespace, s.access)
 }
 
 // lost reports whether the history does not have a revision any more. What was read
@@ -326,7 +318,7 @@ func (r *watcher) sendExpired(ctx context.Context) bool {
 }
 
 func (r *watcher) sendBookmark(ctx context.Context, revision int64, annotations map[string]string) bool {
-	bookmark := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+	bookmark := r.object(&tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}, 0)
 	setRevision(bookmark, revision)
 	return r.send(ctx, watch.Event{Type: watch.Bookmark, Object: bookmark})
 }

@@ -243,6 +243,7 @@ func TestDiscovery(t *testing.T) {
 		"namespaces/finalize":      {"Namespace", false, nil, ""},
 		"namespacepurges":          {"NamespacePurge", true, nil, "create"},
 		"namespacerequests":        {"NamespaceRequest", false, nil, "create"},
+		"projects":                 {"Project", false, nil, "get list watch"},
 		"limitranges":              {"LimitRange", true, []string{"limits"}, "create delete deletecollection get list patch update watch"},
 		"pods":                     {"Pod", true, []string{"po"}, "create delete deletecollection get list patch update watch"},
 		"pods/status":              {"Pod", true, nil, "get patch update"},
@@ -270,11 +271,11 @@ func TestDiscovery(t *testing.T) {
 	var aggregated apidiscoveryv2.APIGroupDiscoveryList
 	answer.JSON(t, &aggregated)
 	for _, group := range aggregated.Items {
-		if group.Name == "tenancy.borough.io" && len(group.Versions) == 1 && len(group.Versions[0].Resources) == 5 {
+		if group.Name == "tenancy.borough.io" && len(group.Versions) == 1 && len(group.Versions[0].Resources) == 6 {
 			return
 		}
 	}
-	t.Errorf("got %s, want it to have the five kinds", answer.Body)
+	t.Errorf("got %s, want it to have the six kinds", answer.Body)
 }
 
 func TestOpenAPI(t *testing.T) {
@@ -300,7 +301,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	wantAnswer(t, http.Do(t, "GET", "/openapi/v3/apis/tenancy.borough.io/v1", nil, "Accept", asJSON), 200).JSON(t, &v3)
 
-	for _, kind := range []string{"Namespace", "LimitRange", "Pod", "NamespacePurge", "NamespaceRequest"} {
+	for _, kind := range []string{"Namespace", "LimitRange", "Pod", "NamespacePurge", "NamespaceRequest", "Project"} {
 		want := []metav1.GroupVersionKind{{Group: "tenancy.borough.io", Version: "v1", Kind: kind}}
 		two := v2.Definitions["com.github.borough-io.borough.pkg.apis.tenancy.v1."+kind]
 		wantEqual(t, kind+": kinds in v2", two.GVK, want)

@@ -93,6 +93,7 @@ func TestKubectlDiscovery(t *testing.T) {
 		"namespacerequests tenancy.borough.io/v1 false NamespaceRequest",
 		"namespaces ns tenancy.borough.io/v1 false Namespace",
 		"pods po tenancy.borough.io/v1 true Pod",
+		"projects tenancy.borough.io/v1 false Project",
 	})
 	wantContains(t, borough.Kubectl(t, "api-versions"), "tenancy.borough.io/v1")
 	wantContains(t, borough.Kubectl(t, "explain", "ns"), "KIND:", "Namespace", "VERSION:", "v1", "spec", "status")

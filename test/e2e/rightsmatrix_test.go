@@ -72,6 +72,7 @@ func TestRightsMatrix(t *testing.T) {
 		authz + "/selfsubjectrulesreviews":         "create",
 		"authentication.k8s.io/selfsubjectreviews": "create",
 		tenancy + "/namespaces":                    "list watch", // of those that the user may get
+		tenancy + "/projects":                      read,         // the same
 	})
 	view := union(everyone, rightsOf(map[string]string{
 		tenancy + "/namespaces": "get", tenancy + "/namespaces/status": "get",
@@ -148,7 +149,7 @@ func requestFor(t *testing.T, gv schema.GroupVersion, r metav1.APIResource, verb
 	name := "absent"
 	if r.Namespaced {
 		path += "/namespaces/" + namespace
-	} else if strings.HasPrefix(r.Name, "namespaces") {
+	} else if strings.HasPrefix(r.Name, "namespaces") || r.Name == "projects" {
 		name = namespace
 	}
 	resource, subresource, isSubresource := strings.Cut(r.Name, "/")
@@ -230,7 +231,12 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 			get := func(r matrixRequest) harness.Answer {
 				return client.Do(t, r.method, r.path, []byte(r.body), "Content-Type", r.contentType)
 			}
-			if client == outsider && (right == "tenancy.borough.io/namespaces list" || right == "tenancy.borough.io/namespaces watch") {
+			want := http.StatusForbidden
+			switch resource, verb, _ := strings.Cut(right, " "); {
+			case client != outsider || resource != "tenancy.borough.io/namespaces" && resource != "tenancy.borough.io/projects":
+			case resource == "tenancy.borough.io/projects" && verb == "get":
+				want = http.StatusNotFound
+			case verb == "list" || verb == "watch":
 				r.path += "?" // may have a query
 				answer := client.Do(t, r.method, strings.Replace(r.path, "?", "?timeoutSeconds=1&", 1), nil)
 				if wantAnswer(t, answer, http.StatusOK); strings.Contains(string(answer.Body), exists) {
@@ -239,7 +245,7 @@ func TestExistenceDoesNotLeak(t *testing.T) {
 				continue
 			}
 			a, b := get(r), get(notThere[right])
-			if a.Code != http.StatusForbidden || b.Code != a.Code || strings.ReplaceAll(string(a.Body), exists, missing) != string(b.Body) {
+			if a.Code != want || b.Code != a.Code || strings.ReplaceAll(string(a.Body), exists, missing) != string(b.Body) {
 				t.Errorf("%s: %v, and where there is no Namespace: %v", right, a, b)
 			}
 		}

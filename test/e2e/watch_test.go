@@ -97,7 +97,12 @@ func (s streamed) meta(t *testing.T) metav1.PartialObjectMetadata {
 // stream opens a watch. It returns a function that waits for the next event.
 func stream(t *testing.T, b *harness.Borough, path string, query url.Values) func() streamed {
 	t.Helper()
-	response := b.HTTP(t).Open(t, "GET", path+"?"+query.Encode(), nil, "Accept", asJSON)
+	return streamAs(t, b.HTTP(t), path, query)
+}
+
+func streamAs(t *testing.T, client harness.HTTP, path string, query url.Values) func() streamed {
+	t.Helper()
+	response := client.Open(t, "GET", path+"?"+query.Encode(), nil, "Accept", asJSON)
 	t.Cleanup(func() { response.Body.Close() })
 	if response.StatusCode != 200 {
 		body, _ := io.ReadAll(response.Body)

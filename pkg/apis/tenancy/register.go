@@ -33,6 +33,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Binding{},
 		&NamespacePurge{},
 		&NamespaceRequest{},
+		&Project{}, &ProjectList{},
 	)
 	return nil
 }

@@ -217,3 +217,48 @@ type NamespaceRequestStatus struct {
 	// RoleBinding is the name of the RoleBinding in the Namespace.
 	RoleBinding string
 }
+
+// ProjectAccess is the highest access of a user to a Namespace.
+type ProjectAccess string
+
+const (
+	// ProjectAdmin is that by the ClusterRole cluster-admin or admin, and of members of
+	// the group system:masters.
+	ProjectAdmin ProjectAccess = "admin"
+	// ProjectEdit is that by the ClusterRole edit.
+	ProjectEdit ProjectAccess = "edit"
+	// ProjectView is that by the ClusterRole view.
+	ProjectView ProjectAccess = "view"
+	// ProjectCustom is any other.
+	ProjectCustom ProjectAccess = "custom"
+)
+
+// Project is a Namespace as a user sees it. It is not stored.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type Project struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec   ProjectSpec
+	Status ProjectStatus
+}
+
+// ProjectSpec is the desired state of a Namespace.
+type ProjectSpec struct {
+	Finalizers []FinalizerName
+}
+
+// ProjectStatus is the state of a Namespace, and the access of the user.
+type ProjectStatus struct {
+	Phase  NamespacePhase
+	Access ProjectAccess
+}
+
+// ProjectList is a list of Projects.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ProjectList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+
+	Items []Project
+}

@@ -49,6 +49,16 @@ func AdminRules() []rbacv1.PolicyRule {
 	}
 }
 
+// projectViewer is the name of the ClusterRole with ProjectRules.
+const projectViewer = "system:project-viewer"
+
+// ProjectRules are the rights to read projects. All users have them, and see their own.
+func ProjectRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"projects"}, Verbs: read},
+	}
+}
+
 // ControllerRules returns the rights of the namespace controller: it discovers the
 // kinds, watches the Namespaces, purges their content, and finalizes them. It does
 // not have the verb force on namespacepurges.
@@ -99,6 +109,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			{APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, Verbs: []string{"create"}},
 			{APIGroups: []string{authenticationv1.GroupName}, Resources: []string{"selfsubjectreviews"}, Verbs: []string{"create"}},
 		}),
+		newRole(projectViewer, ProjectRules()),
 		// No one has this role until an administrator binds it.
 		newRole("namespace-requester", []rbacv1.PolicyRule{
 			{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespacerequests"}, Verbs: []string{"create"}},
@@ -123,6 +134,7 @@ func ClusterRoleBindings() []rbacv1.ClusterRoleBinding {
 		newBinding("cluster-admin", group(user.SystemPrivilegedGroup)),
 		newBinding("system:discovery", group(user.AllAuthenticated)),
 		newBinding("system:basic-user", group(user.AllAuthenticated)),
+		newBinding(projectViewer, group(user.AllAuthenticated)),
 		newBinding("system:public-info-viewer", group(user.AllAuthenticated), group(user.AllUnauthenticated)),
 		newBinding("system:monitoring", group(user.MonitoringGroup)),
 		newBinding(ControllerUser, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: ControllerUser}),

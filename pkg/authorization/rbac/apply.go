@@ -163,7 +163,7 @@ func (p *policy) setRole(revision int64, key objectKey, r *role) {
 		return
 	}
 	r.from, r.previous = revision, last
-	r.namespaces = rightsToNamespaces(r.rules)
+	r.namespaces = rightsToNamespaces(key, r.rules)
 	p.roles[key] = r
 	if r.selectors != nil {
 		p.aggregating[key] = struct{}{}

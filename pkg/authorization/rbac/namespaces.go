@@ -19,16 +19,38 @@ import (
 // A user who may list or watch all Namespaces sees what is in them as well, so that counts
 // as the right to get them all.
 
-// namespaceRights is what rules allow on Namespaces.
+// Access is the access of a user to a Namespace, by the ClusterRoles that every cluster
+// has. 0 is none by them.
+type Access int
+
+// The kinds of access. Each includes those before it.
+const (
+	// AccessCustom is access by other roles.
+	AccessCustom Access = iota + 1
+	AccessView
+	AccessEdit
+	AccessAdmin
+)
+
+// accessByRole is that of the ClusterRoles.
+var accessByRole = map[string]Access{
+	"view":          AccessView,
+	"edit":          AccessEdit,
+	"admin":         AccessAdmin,
+	"cluster-admin": AccessAdmin,
+}
+
+// namespaceRights is what a role allows on Namespaces.
 type namespaceRights struct {
 	get, list bool     // all of them; list stands for watch, too
 	names     []string // those that may be got, sorted
+	access    Access
 }
 
-func (r *namespaceRights) none() bool { return !r.get && !r.list && len(r.names) == 0 }
+func (r *namespaceRights) none() bool { return r.equal(&none) }
 
 func (r *namespaceRights) equal(other *namespaceRights) bool {
-	return r.get == other.get && r.list == other.list && slices.Equal(r.names, other.names)
+	return r.get == other.get && r.list == other.list && r.access == other.access && slices.Equal(r.names, other.names)
 }
 
 func (r *namespaceRights) gets(name string) bool {
@@ -39,8 +61,11 @@ func (r *namespaceRights) gets(name string) bool {
 	return found
 }
 
-func rightsToNamespaces(rules []rbacv1.PolicyRule) namespaceRights {
+func rightsToNamespaces(role objectKey, rules []rbacv1.PolicyRule) namespaceRights {
 	var rights namespaceRights
+	if role.namespace == "" {
+		rights.access = accessByRole[role.name]
+	}
 	for i := range rules {
 		rule := &rules[i]
 		if !matches(rule.APIGroups, tenancy.GroupName) || !matchesResource(rule.Resources, "namespaces", "") {
@@ -79,11 +104,13 @@ type ClusterRights struct {
 	All bool
 	// Names are those that are named, sorted. They need not exist.
 	Names []string
+	// Access is the highest by ClusterRoleBindings.
+	Access Access
 }
 
-// Equal reports whether both are the same Namespaces.
+// Equal reports whether both are the same.
 func (r *ClusterRights) Equal(other *ClusterRights) bool {
-	return r.All == other.All && slices.Equal(r.Names, other.Names)
+	return r.All == other.All && r.Access == other.Access && slices.Equal(r.Names, other.Names)
 }
 
 // ClusterRights returns those of a user at a revision, which has to be in the history
@@ -101,6 +128,7 @@ func (p *policy) clusterRights(subjects []Subject, revision int64) ClusterRights
 			r := p.rightsOf(b, revision)
 			rights.All = rights.All || r.get || r.list
 			rights.Names = append(rights.Names, r.names...)
+			rights.Access = max(rights.Access, r.access)
 		}
 	}
 	slices.Sort(rights.Names)
@@ -108,19 +136,19 @@ func (p *policy) clusterRights(subjects []Subject, revision int64) ClusterRights
 	return rights
 }
 
-// MayGet reports whether a user may get a Namespace at a revision, which has to be in
-// the history of the index. The rights by ClusterRoleBindings are not considered.
-func (x *Index) MayGet(subjects []Subject, namespace string, revision int64) bool {
+// RightsIn reports whether a user may get a Namespace at a revision, which has to be in
+// the history of the index, and the highest access. The rights by ClusterRoleBindings
+// are not considered.
+func (x *Index) RightsIn(namespace string, subjects []Subject, revision int64) (get bool, access Access) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, s := range subjects {
 		for _, b := range x.policy.subjects[s].in(namespace) {
-			if x.policy.rightsOf(b, revision).gets(namespace) {
-				return true
-			}
+			r := x.policy.rightsOf(b, revision)
+			get, access = get || r.gets(namespace), max(access, r.access)
 		}
 	}
-	return false
+	return get, access
 }
 
 // Visible returns the Namespaces that a user may get at a revision, which has to be in
@@ -150,7 +178,7 @@ func (x *Index) Visible(subjects []Subject, from string, revision int64) Cluster
 		}
 	}
 	slices.Sort(names)
-	return ClusterRights{Names: slices.Compact(names)}
+	return ClusterRights{Names: slices.Compact(names), Access: rights.Access}
 }
 
 // Bound returns the subjects of all bindings in a namespace, and possibly some more.

@@ -41,6 +41,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1.NamespaceTermination{}.OpenAPIModelName():                     schema_pkg_apis_tenancy_v1_NamespaceTermination(ref),
 		v1.Pod{}.OpenAPIModelName():                                      schema_pkg_apis_tenancy_v1_Pod(ref),
 		v1.PodList{}.OpenAPIModelName():                                  schema_pkg_apis_tenancy_v1_PodList(ref),
+		v1.Project{}.OpenAPIModelName():                                  schema_pkg_apis_tenancy_v1_Project(ref),
+		v1.ProjectList{}.OpenAPIModelName():                              schema_pkg_apis_tenancy_v1_ProjectList(ref),
+		v1.ProjectSpec{}.OpenAPIModelName():                              schema_pkg_apis_tenancy_v1_ProjectSpec(ref),
+		v1.ProjectStatus{}.OpenAPIModelName():                            schema_pkg_apis_tenancy_v1_ProjectStatus(ref),
 		v1.PurgedResource{}.OpenAPIModelName():                           schema_pkg_apis_tenancy_v1_PurgedResource(ref),
 		v1.RemainingObject{}.OpenAPIModelName():                          schema_pkg_apis_tenancy_v1_RemainingObject(ref),
 		v1.RemainingResource{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_RemainingResource(ref),
@@ -1172,6 +1176,167 @@ func schema_pkg_apis_tenancy_v1_PodList(ref common.ReferenceCallback) common.Ope
 		},
 		Dependencies: []string{
 			v1.Pod{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_Project(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Project is a Namespace as the user of the request sees it. Each user has a Project for each Namespace that the user may get. Projects are not stored and cannot be written: create, change or delete the Namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata: that of the Namespace, without managedFields.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec is that of the Namespace.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ProjectSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status is the state of the Namespace, and the access of the user.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ProjectStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.ProjectSpec{}.OpenAPIModelName(), v1.ProjectStatus{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_ProjectList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectList is a list of Projects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Items is the list of Projects.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Project{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.Project{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_ProjectSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectSpec is the desired state of a Namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"finalizers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Finalizers lists the agents that must finalize the Namespace.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_ProjectStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ProjectStatus is the state of a Namespace, and the access of the user.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"phase": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Phase is Active until the Namespace is deleted, and then Terminating.\n\nPossible enum values:\n - `\"Active\"` means that content can be created in the Namespace.\n - `\"Terminating\"` means that the Namespace is being deleted: its content is purged, and no content can be created in it.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Active", "Terminating"},
+						},
+					},
+					"access": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Access is the highest access of the user, by RoleBindings in the Namespace and by ClusterRoleBindings.\n\nPossible enum values:\n - `\"admin\"` is that by the ClusterRole cluster-admin or admin, and of members of the group system:masters.\n - `\"custom\"` is any other.\n - `\"edit\"` is that by the ClusterRole edit.\n - `\"view\"` is that by the ClusterRole view.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"admin", "custom", "edit", "view"},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

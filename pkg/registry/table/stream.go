@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
 )
 
 // Format is the form in which a request gets a table.
@@ -45,14 +46,20 @@ func List(ctx context.Context, store *genericregistry.Store, options *metaintern
 	return ListOf(ctx, store, func() (runtime.Object, error) { return store.List(ctx, options) })
 }
 
-// ListOf is List with a function that lists objects of the store.
-func ListOf(ctx context.Context, store *genericregistry.Store, listObjects func() (runtime.Object, error)) (runtime.Object, error) {
+// Kind is a kind of objects that are listed.
+type Kind interface {
+	NewList() runtime.Object
+	rest.TableConvertor
+}
+
+// ListOf is List with a function that lists objects of the kind.
+func ListOf(ctx context.Context, kind Kind, listObjects func() (runtime.Object, error)) (runtime.Object, error) {
 	list, err := listObjects()
 	format, ok := ctx.Value(formatKey{}).(Format)
 	if err != nil || !ok {
 		return list, err
 	}
-	head := store.NewList()
+	head := kind.NewList()
 	from, err := meta.ListAccessor(list)
 	if err != nil {
 		return nil, fmt.Errorf("convert to a table: %w", err)
@@ -65,7 +72,7 @@ func ListOf(ctx context.Context, store *genericregistry.Store, listObjects func(
 	to.SetContinue(from.GetContinue())
 	to.SetRemainingItemCount(from.GetRemainingItemCount())
 	return &stream{format: format, head: head, list: list, convert: func(obj runtime.Object) (*metav1.Table, error) {
-		return store.ConvertToTable(ctx, obj, &metav1.TableOptions{})
+		return kind.ConvertToTable(ctx, obj, &metav1.TableOptions{})
 	}}, nil
 }
 

@@ -246,7 +246,7 @@ func FuzzObjects(f *testing.F) {
 				*q = resource.MustParse(modest)
 			}}
 		}), rand.NewSource(seed), serializer.NewCodecFactory(scheme))
-		for _, kind := range []string{"Pod", "PodList", "LimitRange", "LimitRangeList", "Namespace", "NamespaceList", "Binding", "NamespacePurge", "NamespaceRequest"} {
+		for _, kind := range []string{"Pod", "PodList", "LimitRange", "LimitRangeList", "Namespace", "NamespaceList", "Binding", "NamespacePurge", "NamespaceRequest", "Project", "ProjectList"} {
 			gvk := v1.SchemeGroupVersion.WithKind(kind)
 			obj, err := scheme.New(gvk)
 			if err != nil {

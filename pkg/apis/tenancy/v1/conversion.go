@@ -14,6 +14,7 @@ import (
 func addFieldLabelConversions(scheme *runtime.Scheme) error {
 	for kind, labels := range map[string][]string{
 		"Namespace":  {"metadata.name", "status.phase"},
+		"Project":    {"metadata.name", "status.phase"},
 		"LimitRange": {"metadata.name", "metadata.namespace"},
 		"Pod": {
 			"metadata.name", "metadata.namespace",

@@ -44,6 +44,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Binding{},
 		&NamespacePurge{},
 		&NamespaceRequest{},
+		&Project{}, &ProjectList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

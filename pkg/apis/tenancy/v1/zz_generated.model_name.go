@@ -89,6 +89,26 @@ func (in PodList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Project) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.Project"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectList) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.ProjectList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectSpec) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.ProjectSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ProjectStatus) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.ProjectStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PurgedResource) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.PurgedResource"
 }

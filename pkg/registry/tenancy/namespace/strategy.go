@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -206,4 +207,16 @@ func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 // Match returns the predicate that selects Namespaces by label and field.
 func Match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
 	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: GetAttrs}
+}
+
+// Selected returns the predicate that selects what the options of a list select.
+func Selected(options *metainternalversion.ListOptions) storage.SelectionPredicate {
+	label, field := labels.Everything(), fields.Everything()
+	if options.LabelSelector != nil {
+		label = options.LabelSelector
+	}
+	if options.FieldSelector != nil {
+		field = options.FieldSelector
+	}
+	return Match(label, field)
 }

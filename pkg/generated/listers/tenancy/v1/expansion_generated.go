@@ -24,3 +24,7 @@ type PodListerExpansion interface{}
 // PodNamespaceListerExpansion allows custom methods to be added to
 // PodNamespaceLister.
 type PodNamespaceListerExpansion interface{}
+
+// ProjectListerExpansion allows custom methods to be added to
+// ProjectLister.
+type ProjectListerExpansion interface{}

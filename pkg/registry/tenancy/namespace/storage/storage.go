@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -182,7 +180,7 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 				return list, err
 			}
 		}
-		return request.List(ctx, options, predicate(options))
+		return request.List(ctx, options, namespace.Selected(options))
 	})
 }
 
@@ -208,7 +206,7 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	case byRight:
 		return r.store.Watch(ctx, options)
 	}
-	return request.Watch(ctx, options, predicate(options))
+	return request.Watch(ctx, options, namespace.Selected(options))
 }
 
 // request returns the request of a user who may not see all Namespaces always, or nil,
@@ -223,17 +221,6 @@ func (r *REST) request(ctx context.Context, options *metainternalversion.ListOpt
 	}
 	byRight, err = request.ByRight(ctx)
 	return request, byRight, err
-}
-
-func predicate(options *metainternalversion.ListOptions) storage.SelectionPredicate {
-	label, field := labels.Everything(), fields.Everything()
-	if options.LabelSelector != nil {
-		label = options.LabelSelector
-	}
-	if options.FieldSelector != nil {
-		field = options.FieldSelector
-	}
-	return namespace.Match(label, field)
 }
 
 // Update changes a Namespace, but neither its finalizers nor its status.

@@ -17,6 +17,8 @@ type Interface interface {
 	Namespaces() TypedNamespaceInformer
 	// Pods returns a PodInformer.
 	Pods() TypedPodInformer
+	// Projects returns a ProjectInformer.
+	Projects() TypedProjectInformer
 }
 
 type version struct {
@@ -43,4 +45,9 @@ func (v *version) Namespaces() TypedNamespaceInformer {
 // Pods returns a TypedPodInformer.
 func (v *version) Pods() TypedPodInformer {
 	return &podInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Projects returns a TypedProjectInformer.
+func (v *version) Projects() TypedProjectInformer {
+	return &projectInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }

@@ -14,3 +14,5 @@ type NamespacePurgeExpansion interface{}
 type NamespaceRequestExpansion interface{}
 
 type PodExpansion interface{}
+
+type ProjectExpansion interface{}

@@ -20,6 +20,7 @@ type TenancyV1Interface interface {
 	NamespacePurgesGetter
 	NamespaceRequestsGetter
 	PodsGetter
+	ProjectsGetter
 }
 
 // TenancyV1Client is used to interact with features provided by the tenancy.borough.io group.
@@ -45,6 +46,10 @@ func (c *TenancyV1Client) NamespaceRequests() NamespaceRequestInterface {
 
 func (c *TenancyV1Client) Pods(namespace string) PodInterface {
 	return newPods(c, namespace)
+}
+
+func (c *TenancyV1Client) Projects() ProjectInterface {
+	return newProjects(c)
 }
 
 // NewForConfig creates a new TenancyV1Client for the given config.

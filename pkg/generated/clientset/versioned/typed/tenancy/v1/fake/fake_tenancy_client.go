@@ -35,6 +35,10 @@ func (c *FakeTenancyV1) Pods(namespace string) v1.PodInterface {
 	return newFakePods(c, namespace)
 }
 
+func (c *FakeTenancyV1) Projects() v1.ProjectInterface {
+	return newFakeProjects(c)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeTenancyV1) RESTClient() rest.Interface {
