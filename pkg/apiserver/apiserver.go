@@ -25,6 +25,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	"github.com/borough-io/borough/pkg/loopback"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
@@ -57,6 +58,9 @@ type ExtraConfig struct {
 	// ClusterNamespaces is the rule for the cluster's namespace controller.
 	ClusterNamespaces ClusterNamespaces
 
+	// Loopback is the transport of LoopbackClientConfig of Generic. The server gives it
+	// its handler.
+	Loopback *loopback.Transport
 	// Client is a client of this server with all rights.
 	Client versioned.Interface
 	// Informers are the caches of admission, created from Client. The server starts
@@ -75,9 +79,8 @@ type ExtraConfig struct {
 
 // connectionGrace bounds how long a shutdown waits for connections to close after
 // it was announced on them (HTTP/2 gives the client a second), in addition to the
-// requests in flight. A connection that the loopback client opens during the
-// shutdown gets no announcement, and would otherwise delay it by the request
-// timeout.
+// requests in flight. A connection that is opened in the instant of the shutdown gets
+// no announcement, and would otherwise delay it by the request timeout.
 const connectionGrace = 2 * time.Second
 
 type completedConfig struct {
@@ -108,6 +111,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 		return nil, fmt.Errorf("make the generic API server: %w", err)
 	}
 	server.ShutdownTimeout = connectionGrace
+	c.extra.Loopback.Serve(server.Handler)
 
 	var rights rbac.Storage
 	if s := c.extra.Standalone; s != nil {

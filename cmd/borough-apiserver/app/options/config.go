@@ -16,7 +16,6 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
-	"k8s.io/component-base/tracing"
 
 	"github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
@@ -25,6 +24,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/pkg/generated/openapi"
+	"github.com/borough-io/borough/pkg/loopback"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
@@ -49,6 +49,8 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
 		Unreadable: unread,
 	}
+	self := &loopback.Transport{}
+	generic.LoopbackClientConfig = self.ClientConfig()
 	var standalone *apiserver.StandaloneConfig
 	if o.Standalone {
 		standalone = o.newStandaloneConfig()
@@ -75,9 +77,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		}
 	}
 
-	// Admission reads through the loopback client. The library traces that client
-	// only if it exists before tracing is set up.
-	generic.LoopbackClientConfig.Wrap(tracing.WrapperFor(generic.TracerProvider))
+	// Admission reads through the loopback client.
 	client, err := versioned.NewForConfig(generic.LoopbackClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("create the loopback client: %w", err)
@@ -99,6 +99,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			Codecs:            o.codecs,
 			Standalone:        standalone,
 			ClusterNamespaces: o.Cluster.Namespaces,
+			Loopback:          self,
 			Client:            client,
 			Informers:         informers,
 			Unreadable:        unread,
@@ -112,7 +113,7 @@ func (d *Dependencies) applyServing(generic *genericapiserver.Config) error {
 	if d.rotator != nil {
 		generic.AddReadyzChecks(healthz.NamedCheck("serving-certificate", func(*http.Request) error { return d.rotator.Ready() }))
 	}
-	return d.serving.ApplyToConfig(generic)
+	return d.serving.ApplyTo(&generic.SecureServing)
 }
 
 // applyAdmission sets up what objects of the cluster configure: flow control and

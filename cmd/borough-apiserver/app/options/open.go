@@ -24,7 +24,7 @@ import (
 // configuration that have an effect outside of the process.
 type Dependencies struct {
 	etcd    *embedded.Server // nil with --etcd-servers
-	serving *genericoptions.SecureServingOptionsWithLoopback
+	serving *genericoptions.SecureServingOptions
 	rotator *rotation.Rotator // nil without --serving-cert-secret
 	pki     *standalone.PKI   // nil unless standalone
 
@@ -50,8 +50,8 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 		}
 	}
 	// Copied, because the certificate and the listener are not options.
-	serving := *o.SecureServing.SecureServingOptions
-	d.serving = serving.WithLoopback()
+	serving := *o.SecureServing
+	d.serving = &serving
 	openCertificate := o.openClusterCertificate
 	if o.Standalone {
 		openCertificate = o.openStandaloneCertificate

@@ -45,7 +45,7 @@ type Options struct {
 
 	Server         *genericoptions.ServerRunOptions
 	Storage        *storage.Options
-	SecureServing  *genericoptions.SecureServingOptionsWithLoopback
+	SecureServing  *genericoptions.SecureServingOptions
 	Authentication *genericoptions.DelegatingAuthenticationOptions
 	Authorization  *genericoptions.DelegatingAuthorizationOptions
 	CoreAPI        *genericoptions.CoreAPIOptions
@@ -99,7 +99,7 @@ func New() *Options {
 
 		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
 		Storage:        storage.NewOptions(),
-		SecureServing:  serving.WithLoopback(),
+		SecureServing:  serving,
 		Authentication: genericoptions.NewDelegatingAuthenticationOptions(),
 		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
