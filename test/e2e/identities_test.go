@@ -59,7 +59,7 @@ func kubectlFor(t *testing.T, kubeconfig string) *harness.Kubectl {
 func TestIssuedKubeconfig(t *testing.T) {
 	t.Parallel()
 	alice := kubectlFor(t, issue(t, borough, "--user=alice", "--group=team-a"))
-	wantContains(t, alice.Fails(t, "get", "ns"), "Forbidden", `User "alice" cannot list resource "namespaces"`)
+	wantContains(t, alice.Fails(t, "get", "pods", "-A"), "Forbidden", `User "alice" cannot list resource "pods"`)
 	wantEqual(t, "/readyz", alice.Run(t, "get", "--raw", "/readyz"), "ok")
 
 	ns := newNamespace(t, borough)
@@ -86,9 +86,9 @@ func TestServiceAccountStandIn(t *testing.T) {
 func TestCertificateExpires(t *testing.T) {
 	t.Parallel()
 	client := harness.NewHTTP(t, loadKubeconfig(t, issue(t, borough, "--user=brief", "--expires=10s")))
-	wantStatus(t, client.Do(t, "GET", namespaces, nil), 403, `User "brief" cannot list`)
+	wantStatus(t, client.Do(t, "GET", allPods, nil), 403, `User "brief" cannot list`)
 	poll.Eventually(t, func() string {
-		if answer := client.Do(t, "GET", namespaces, nil); answer.Code != 401 {
+		if answer := client.Do(t, "GET", allPods, nil); answer.Code != 401 {
 			return answer.String()
 		}
 		return ""
@@ -122,7 +122,7 @@ func TestRotateCA(t *testing.T) {
 	}
 	alice := func(kubeconfig string) {
 		t.Helper()
-		wantStatus(t, harness.NewHTTP(t, loadKubeconfig(t, kubeconfig)).Do(t, "GET", namespaces, nil), 403, `User "alice" cannot list`)
+		wantStatus(t, harness.NewHTTP(t, loadKubeconfig(t, kubeconfig)).Do(t, "GET", allPods, nil), 403, `User "alice" cannot list`)
 	}
 
 	restart()
@@ -139,7 +139,7 @@ func TestRotateCA(t *testing.T) {
 	second := issue(t, b, "--user=alice")
 	alice(first)
 	alice(second)
-	wantAnswer(t, harness.NewHTTP(t, firstAdmin).Do(t, "GET", namespaces, nil), 200)
+	wantAnswer(t, harness.NewHTTP(t, firstAdmin).Do(t, "GET", allPods, nil), 200)
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -152,10 +152,10 @@ func TestRotateCA(t *testing.T) {
 	}
 	alice(second)
 	alice(issue(t, b, "--user=alice"))
-	wantContains(t, kubectlFor(t, first).Fails(t, "get", "--raw", namespaces), "certificate signed by unknown authority")
+	wantContains(t, kubectlFor(t, first).Fails(t, "get", "--raw", allPods), "certificate signed by unknown authority")
 	trusting := rest.CopyConfig(firstAdmin)
 	trusting.CAData = b.Config(t, "admin").CAData
-	wantStatus(t, harness.NewHTTP(t, trusting).Do(t, "GET", namespaces, nil), 401, "Unauthorized")
+	wantStatus(t, harness.NewHTTP(t, trusting).Do(t, "GET", allPods, nil), 401, "Unauthorized")
 }
 
 // documented returns the lines of the block of docs/authentication.md that a comment

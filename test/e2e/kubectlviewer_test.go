@@ -106,6 +106,7 @@ func TestRequestsOfTools(t *testing.T) {
 	t.Parallel()
 	ns, other, user, _ := newViewer(t)
 	client := as(t, borough, user)
+	const namespaces = api + "/namespaces"
 	review := []byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":{"resourceAttributes":{"group":"tenancy.borough.io","resource":"namespaces","verb":"list"}}}`)
 	wantAnswer(t, client.Do(t, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, "Content-Type", asJSON), http.StatusCreated)
 	for _, request := range []struct{ query, accept string }{

@@ -21,7 +21,8 @@ import (
 	"github.com/borough-io/borough/test/tokenissuer"
 )
 
-const namespaces = api + "/namespaces"
+// allPods is a path that only users with the right to all Pods can get.
+const allPods = api + "/pods"
 
 // withToken returns a client that sends a bearer token.
 func withToken(t *testing.T, b *harness.Borough, token string) harness.HTTP {
@@ -35,7 +36,7 @@ func withToken(t *testing.T, b *harness.Borough, token string) harness.HTTP {
 // rights.
 func wantUser(t *testing.T, client harness.HTTP, user string) {
 	t.Helper()
-	wantStatus(t, client.Do(t, "GET", namespaces, nil), 403, fmt.Sprintf("User %q cannot list resource", user))
+	wantStatus(t, client.Do(t, "GET", allPods, nil), 403, fmt.Sprintf("User %q cannot list resource", user))
 }
 
 // inFile writes a file and returns its path.
@@ -65,9 +66,9 @@ func TestTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantUser(t, withToken(t, b, "secret"), "alice")
-	wantAnswer(t, withToken(t, b, "root-secret").Do(t, "GET", namespaces, nil), 200)
+	wantAnswer(t, withToken(t, b, "root-secret").Do(t, "GET", allPods, nil), 200)
 	for _, token := range []string{"wrong", "secre", "Secret", "secret,alice"} {
-		wantStatus(t, withToken(t, b, token).Do(t, "GET", namespaces, nil), 401, "Unauthorized")
+		wantStatus(t, withToken(t, b, token).Do(t, "GET", allPods, nil), 401, "Unauthorized")
 		wantStatus(t, withToken(t, b, token).Do(t, "GET", "/readyz", nil), 401, "Unauthorized")
 	}
 	wantUser(t, anonymous(t, b), "system:anonymous")
@@ -78,9 +79,9 @@ func TestTokenFile(t *testing.T) {
 	// A browser can't set headers of a websocket, so the token is in a protocol.
 	protocol := "base64url.bearer.authorization.k8s.io." + base64.RawURLEncoding.EncodeToString([]byte("secret"))
 	websocket := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA=="}
-	wantStatus(t, anonymous(t, b).Do(t, "GET", namespaces+"?watch=true", nil, append(websocket, "Sec-WebSocket-Protocol", protocol+", v4.channel.k8s.io")...),
+	wantStatus(t, anonymous(t, b).Do(t, "GET", allPods+"?watch=true", nil, append(websocket, "Sec-WebSocket-Protocol", protocol+", v4.channel.k8s.io")...),
 		403, `User "alice" cannot watch resource`)
-	wantStatus(t, anonymous(t, b).Do(t, "GET", namespaces+"?watch=true", nil, append(websocket, "Sec-WebSocket-Protocol", strings.TrimSuffix(protocol, "A")+"B, v4.channel.k8s.io")...),
+	wantStatus(t, anonymous(t, b).Do(t, "GET", allPods+"?watch=true", nil, append(websocket, "Sec-WebSocket-Protocol", strings.TrimSuffix(protocol, "A")+"B, v4.channel.k8s.io")...),
 		401, "Unauthorized")
 }
 
@@ -108,26 +109,26 @@ func TestIssuers(t *testing.T) {
 	alice := withToken(t, b, first.Token(t, nil))
 	bob := withToken(t, b, second.Token(t, map[string]any{"sub": "bob", "groups": []string{"team-b", "system:masters"}}))
 	allowed := func() string {
-		if answer := bob.Do(t, "GET", namespaces, nil); answer.Code != 200 {
+		if answer := bob.Do(t, "GET", allPods, nil); answer.Code != 200 {
 			return answer.String()
 		}
 		return ""
 	}
 	poll.Eventually(t, func() string { // the server fetches the keys when it has started
-		if answer := alice.Do(t, "GET", namespaces, nil); answer.Code != 403 {
+		if answer := alice.Do(t, "GET", allPods, nil); answer.Code != 403 {
 			return answer.String()
 		}
 		return ""
 	})
 	wantUser(t, alice, "alice")
 	wantUser(t, withToken(t, b, "secret"), "carol")
-	wantStatus(t, bob.Do(t, "GET", namespaces, nil), 401, "Unauthorized")
+	wantStatus(t, bob.Do(t, "GET", allPods, nil), 401, "Unauthorized")
 	for name, claims := range map[string]map[string]any{
 		"expired":          {"exp": time.Now().Add(-time.Minute).Unix()},
 		"another audience": {"aud": "other"},
 		"another issuer":   {"iss": second.URL},
 	} {
-		if answer := withToken(t, b, first.Token(t, claims)).Do(t, "GET", namespaces, nil); answer.Code != 401 {
+		if answer := withToken(t, b, first.Token(t, claims)).Do(t, "GET", allPods, nil); answer.Code != 401 {
 			t.Errorf("%s: got %v, want 401", name, answer)
 		}
 	}
@@ -166,7 +167,7 @@ func TestIssuers(t *testing.T) {
 
 	replaceFile(t, file, issuers(second))
 	poll.Eventually(t, func() string {
-		if answer := alice.Do(t, "GET", namespaces, nil); answer.Code != 401 {
+		if answer := alice.Do(t, "GET", allPods, nil); answer.Code != 401 {
 			return answer.String()
 		}
 		return ""
@@ -179,9 +180,9 @@ func TestAnonymousAuth(t *testing.T) {
 	t.Parallel()
 	conditions := inFile(t, "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\nanonymous: {enabled: true, conditions: [{path: /livez}]}\n")
 	for flag, want := range map[string]map[string]int{
-		"--anonymous-auth":                      {"/livez": 200, "/readyz": 200, "/metrics": 403, namespaces: 403},
-		"--anonymous-auth=false":                {"/livez": 401, "/readyz": 401, "/metrics": 401, namespaces: 401},
-		"--authentication-config=" + conditions: {"/livez": 200, "/readyz": 401, "/metrics": 401, namespaces: 401},
+		"--anonymous-auth":                      {"/livez": 200, "/readyz": 200, "/metrics": 403, allPods: 403},
+		"--anonymous-auth=false":                {"/livez": 401, "/readyz": 401, "/metrics": 401, allPods: 401},
+		"--authentication-config=" + conditions: {"/livez": 200, "/readyz": 401, "/metrics": 401, allPods: 401},
 	} {
 		b := harness.New(t)
 		if err := b.StartServer(t.Context(), flag); err != nil {
