@@ -55,6 +55,10 @@ type ExtraConfig struct {
 	// all, and requests for its namespaces are served from ours.
 	Standalone *StandaloneConfig
 
+	// Projects serves projects by the policy of a cluster. It may be nil, and is on a
+	// standalone server.
+	Projects *ClusterProjects
+
 	// ClusterNamespaces is the rule for the cluster's namespace controller.
 	ClusterNamespaces ClusterNamespaces
 
@@ -127,6 +131,9 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	if s := c.extra.Standalone; s != nil {
 		installEmptyCore(server, c.generic.DiscoveryAddresses, c.extra.Codecs)
 		groups, work = append(groups, s.groups(server.Authorizer, rights)...), append(s.work(), work...)
+	}
+	if p := c.extra.Projects; p != nil {
+		work = append(work, p.work()...)
 	}
 	for _, group := range groups {
 		if err := c.extra.install(server, group); err != nil {
@@ -219,6 +226,9 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 		Admission:  generic.AdmissionControl,
 		Content:    content,
 	})
+	if c.Projects != nil {
+		resources["projects"] = project.NewREST(c.Projects.Views.Views, nil)
+	}
 	if c.Standalone != nil {
 		resources["projects"] = project.NewREST(c.Standalone.Views, c.Standalone.Policy)
 		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, namespaces.Namespace, rights.RoleBindings.Store); err != nil {

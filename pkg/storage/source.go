@@ -5,6 +5,7 @@ package storage
 
 import (
 	"fmt"
+	"path"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -20,7 +21,7 @@ func newSource(getter generic.RESTOptionsGetter, connections *connections, confi
 		return changes.Source{}, err
 	}
 	transport := storageConfig.Transport
-	source := changes.Source{Connect: func() (*clientv3.Client, func(), error) {
+	source := changes.Source{BeginKey: path.Join("/", storageConfig.Prefix, "borough-views"), Connect: func() (*clientv3.Client, func(), error) {
 		client, err := connections.client(transport)
 		if err != nil {
 			return nil, nil, err

@@ -40,17 +40,20 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	}
 	v := w.views
 	v.mu.RLock()
+	position := v.reached
 	if revision == 0 {
-		revision = v.reached
+		revision = v.revisionAt(position)
+	} else {
+		position = v.positionOf(revision)
 	}
-	names := w.names(from, revision)
+	names := w.names(from, position)
 	versions := make([]*version, 0, len(names))
 	for _, name := range names {
-		versions = append(versions, v.at(name, revision))
+		versions = append(versions, v.at(name, position))
 	}
 	v.mu.RUnlock()
 
-	rights := w.rights(revision)
+	rights := w.rights(position)
 	added := int64(0)
 	for i, name := range names {
 		if versions[i] == nil {
@@ -78,13 +81,13 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 		} else if selected {
 			var access rbac.Access
 			if w.form != nil {
-				_, access = w.sees(name, revision, &rights)
+				_, access = w.sees(name, position, &rights)
 			}
 			add(namespace, access)
 			added++
 		}
 	}
-	if v.lost(revision) {
+	if v.lost(position) {
 		return list, newListExpired(options.Continue, from)
 	}
 	list.ResourceVersion = fmt.Sprint(revision)
@@ -128,17 +131,17 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 	return "", 0, nil
 }
 
-// names returns the names that the user sees at a revision, from a name on, sorted.
+// names returns the names that the user sees at a position, from a name on, sorted.
 // There may be some that do not exist. The lock is held.
-func (w *View) names(from string, revision int64) []string {
+func (w *View) names(from string, position int64) []string {
 	if !w.all {
-		if rights := w.views.index.Visible(w.subjects, from, revision); !rights.All {
+		if rights := w.views.index.Visible(w.subjects, from, position); !rights.All {
 			return rights.Names
 		}
 	}
 	var names []string
 	for name := range w.views.namespaces {
-		if name >= from && w.views.at(name, revision) != nil {
+		if name >= from && w.views.at(name, position) != nil {
 			names = append(names, name)
 		}
 	}

@@ -70,11 +70,11 @@ func (p *Projects) Get(ctx context.Context, name string, options *metav1.GetOpti
 	}
 	for {
 		v.mu.RLock()
-		revision := v.reached
+		position := v.reached
 		v.mu.RUnlock()
-		rights := p.view.rights(revision)
-		seen := p.view.sight(name, revision, &rights)
-		if v.lost(revision) {
+		rights := p.view.rights(position)
+		seen := p.view.sight(name, position, &rights)
+		if v.lost(position) {
 			continue // the history has been replaced since
 		}
 		if seen.version != nil {

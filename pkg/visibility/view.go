@@ -112,19 +112,26 @@ func sendsInitialEvents(options *metainternalversion.ListOptions) bool {
 	return options.ResourceVersion == "" || options.ResourceVersion == "0"
 }
 
-// rights returns the rights of the user by ClusterRoleBindings at a revision.
-func (w *View) rights(revision int64) rbac.ClusterRights {
+// rights returns the rights of the user by ClusterRoleBindings at a position.
+func (w *View) rights(position int64) rbac.ClusterRights {
 	if w.all {
 		return rbac.ClusterRights{All: true, Access: rbac.AccessAdmin}
 	}
-	return w.views.index.ClusterRights(w.subjects, revision)
+	return w.views.index.ClusterRights(w.subjects, position)
 }
 
-// version returns the version of a Namespace at a revision, or nil.
-func (w *View) version(name string, revision int64) *version {
+// version returns the version of a Namespace at a position, or nil.
+func (w *View) version(name string, position int64) *version {
 	w.views.mu.RLock()
 	defer w.views.mu.RUnlock()
-	return w.views.at(name, revision)
+	return w.views.at(name, position)
+}
+
+// revisionAt returns the revision of etcd at a position.
+func (w *View) revisionAt(position int64) int64 {
+	w.views.mu.RLock()
+	defer w.views.mu.RUnlock()
+	return w.views.revisionAt(position)
 }
 
 // sight is what the user sees of a Namespace.
@@ -133,20 +140,20 @@ type sight struct {
 	access  rbac.Access
 }
 
-// sight returns what the user sees of a Namespace at a revision, at which she has the
+// sight returns what the user sees of a Namespace at a position, at which she has the
 // rights by ClusterRoleBindings.
-func (w *View) sight(name string, revision int64, rights *rbac.ClusterRights) sight {
-	if n := w.version(name, revision); n != nil {
-		if seen, access := w.sees(name, revision, rights); seen {
+func (w *View) sight(name string, position int64, rights *rbac.ClusterRights) sight {
+	if n := w.version(name, position); n != nil {
+		if seen, access := w.sees(name, position, rights); seen {
 			return sight{n, access}
 		}
 	}
 	return sight{}
 }
 
-// sees reports whether the user may get a Namespace at a revision, at which she has the
+// sees reports whether the user may get a Namespace at a position, at which she has the
 // rights by ClusterRoleBindings, and her access, if the view shows it.
-func (w *View) sees(name string, revision int64, rights *rbac.ClusterRights) (bool, rbac.Access) {
+func (w *View) sees(name string, position int64, rights *rbac.ClusterRights) (bool, rbac.Access) {
 	seen := rights.All
 	if !seen {
 		_, seen = slices.BinarySearch(rights.Names, name)
@@ -154,7 +161,7 @@ func (w *View) sees(name string, revision int64, rights *rbac.ClusterRights) (bo
 	if seen && (w.form == nil || rights.Access == rbac.AccessAdmin) {
 		return true, w.shown(rights.Access)
 	}
-	get, access := w.views.index.RightsIn(name, w.subjects, revision)
+	get, access := w.views.index.RightsIn(name, w.subjects, position)
 	return seen || get, w.shown(max(rights.Access, access))
 }
 

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,27 +46,30 @@ type Views struct {
 	index *rbac.Index
 	feed  *changes.Feed
 
-	mu         sync.RWMutex
+	mu sync.RWMutex
+	// order is nil if positions are revisions of etcd.
+	order      *order
 	namespaces map[string]*version // the last one of each name
-	// history has the changes after the revision floor until reached.
+	// history has the changes after the position floor until reached.
 	history        []change
 	entries        int // in history
 	floor, reached int64
 	watchers       watchers
 }
 
-// version is a version of a Namespace: its stored value from one revision on, and
+// version is a version of a Namespace: its stored value from one position on, and
 // before another, which is 0 if it is the current one.
 type version struct {
 	from, to int64
+	revision int64 // of etcd
 	value    []byte
 	resource *changes.Resource
 	previous *version
 }
 
-// change is what has changed at a revision.
+// change is what has changed at a position.
 type change struct {
-	revision   int64
+	position   int64
 	namespaces []string
 	touched    []rbac.Touch
 }
@@ -74,9 +78,13 @@ func (c *change) entries() int { return len(c.namespaces) + len(c.touched) }
 
 // New returns views that keep the policy in the index.
 func New(index *rbac.Index) *Views {
-	v := &Views{index: index, namespaces: map[string]*version{}, watchers: newWatchers()}
+	v := newViews(index)
 	v.feed = changes.NewFeed(v)
 	return v
+}
+
+func newViews(index *rbac.Index) *Views {
+	return &Views{index: index, namespaces: map[string]*version{}, watchers: newWatchers()}
 }
 
 // Feed returns the feed of the views.
@@ -90,53 +98,72 @@ func Resources() []schema.GroupResource {
 
 // Reset implements changes.Sink.
 func (v *Views) Reset(revision int64, objects iter.Seq[changes.Change]) {
-	namespaces := map[string]*version{}
-	v.index.Reset(revision, func(yield func(rbac.Change) bool) {
-		for object := range objects {
-			if object.Resource.Group == rbacv1.GroupName {
-				if !yield(policyChange(&object)) {
-					return
-				}
-			} else if object.Value != nil {
-				namespaces[object.Name] = newVersion(&object)
-			}
+	policy, namespaces := split(objects)
+	v.reset(revision, revision, slices.Values(policy), slices.Values(namespaces))
+}
+
+// split separates the changes of the policy from those of Namespaces.
+func split(changed iter.Seq[changes.Change]) (policy []rbac.Change, namespaces []changes.Change) {
+	for c := range changed {
+		if c.Resource.Group == rbacv1.GroupName {
+			policy = append(policy, policyChange(&c))
+		} else {
+			namespaces = append(namespaces, c)
 		}
-	})
+	}
+	return policy, namespaces
+}
+
+// reset replaces everything by the policy and the Namespaces at a position, which is
+// that of a revision.
+func (v *Views) reset(position, revision int64, policy iter.Seq[rbac.Change], objects iter.Seq[changes.Change]) {
+	namespaces := map[string]*version{}
+	for object := range objects {
+		if object.Value != nil {
+			// In force at each position of the history, which begins at this one.
+			namespaces[object.Name] = newVersion(0, &object)
+		}
+	}
+	v.index.Reset(position, policy)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.order != nil {
+		v.order.reset(revision)
+	}
 	v.namespaces, v.history, v.entries = namespaces, nil, 0
-	v.floor, v.reached = revision, revision
+	v.floor, v.reached = position, position
 	v.watchers.expire()
 }
 
-func newVersion(c *changes.Change) *version {
-	return &version{from: c.Revision, value: c.Value, resource: c.Resource}
+func newVersion(from int64, c *changes.Change) *version {
+	return &version{from: from, revision: c.Revision, value: c.Value, resource: c.Resource}
 }
 
 // Apply implements changes.Sink.
 func (v *Views) Apply(revision int64, changed []changes.Change) {
-	next := change{revision: revision}
-	var policy []rbac.Change
-	var namespaces []changes.Change
-	for i := range changed {
-		if c := &changed[i]; c.Resource.Group == rbacv1.GroupName {
-			policy = append(policy, policyChange(c))
-		} else {
-			namespaces = append(namespaces, *c)
-			next.namespaces = append(next.namespaces, c.Name)
-		}
-	}
+	policy, namespaces := split(slices.Values(changed))
+	v.apply(revision, revision, policy, namespaces)
+}
+
+// apply makes all changes of a position, which is that of a revision or, if this is 0, of
+// a change of the policy alone.
+func (v *Views) apply(position, revision int64, policy []rbac.Change, namespaces []changes.Change) {
+	next := change{position: position}
 	if len(policy) > 0 {
-		next.touched = v.index.Apply(revision, policy)
+		next.touched = v.index.Apply(position, policy)
 	} else {
-		v.index.Advance(revision)
+		v.index.Advance(position)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range namespaces {
-		v.set(revision, &namespaces[i])
+		next.namespaces = append(next.namespaces, namespaces[i].Name)
+		v.set(position, &namespaces[i])
 	}
-	v.reached = revision
+	v.reached = position
+	if v.order != nil {
+		v.order.add(revision, next.entries() > 0)
+	}
 	if next.entries() > 0 {
 		v.history = append(v.history, next)
 		v.entries += next.entries()
@@ -154,13 +181,13 @@ func (v *Views) Advance(revision int64) {
 }
 
 // set begins or ends a version of a Namespace. The lock is held.
-func (v *Views) set(revision int64, c *changes.Change) {
+func (v *Views) set(position int64, c *changes.Change) {
 	last := v.namespaces[c.Name]
 	if last != nil && last.to == 0 {
-		last.to = revision
+		last.to = position
 	}
 	if c.Value != nil {
-		next := newVersion(c)
+		next := newVersion(position, c)
 		next.previous = last
 		v.namespaces[c.Name] = next
 	}
@@ -174,10 +201,13 @@ func (v *Views) trim() {
 		v.history[0] = change{}
 		v.history = v.history[1:]
 		v.entries -= oldest.entries()
-		v.floor = oldest.revision
+		v.floor = oldest.position
 		for _, name := range oldest.namespaces {
 			v.forget(name)
 		}
+	}
+	if v.order != nil {
+		v.order.trim(v.floor)
 	}
 }
 
@@ -198,22 +228,22 @@ func (v *Views) forget(name string) {
 	}
 }
 
-// oldest returns the revision at which the history begins. The lock is held.
+// oldest returns the position at which the history begins. The lock is held.
 func (v *Views) oldest() int64 { return max(v.floor, v.index.Floor()) }
 
-// lost reports whether the history does not have a revision any more. What was read
+// lost reports whether the history does not have a position any more. What was read
 // from it then may be wrong.
-func (v *Views) lost(revision int64) bool {
+func (v *Views) lost(position int64) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return revision < v.oldest()
+	return position < v.oldest()
 }
 
-// at returns the version of a Namespace at a revision, or nil. The lock is held.
-func (v *Views) at(name string, revision int64) *version {
+// at returns the version of a Namespace at a position, or nil. The lock is held.
+func (v *Views) at(name string, position int64) *version {
 	for n := v.namespaces[name]; n != nil; n = n.previous {
-		if n.from <= revision {
-			if n.to == 0 || revision < n.to {
+		if n.from <= position {
+			if n.to == 0 || position < n.to {
 				return n
 			}
 			return nil
@@ -233,7 +263,7 @@ func (n *version) decode(name string) *tenancy.Namespace {
 	if !ok || namespace.Name != name {
 		return nil
 	}
-	setRevision(namespace, n.from)
+	setRevision(namespace, n.revision)
 	return namespace
 }
 

@@ -54,10 +54,12 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	defer v.mu.Unlock()
 	if from == 0 {
 		from = v.reached
+	} else {
+		from = v.positionOf(from)
 	}
-	r.revision, r.rights = from, w.rights(from)
+	r.position, r.rights = from, w.rights(from)
 	if oldest := v.oldest(); from < oldest {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", options.ResourceVersion, v.revisionAt(oldest)))
 	}
 	r.queue.rights = w.rights(v.reached)
 	r.queue.items = v.itemsSince(from, w.subjects)
@@ -103,9 +105,9 @@ type watcher struct {
 	events    chan watch.Event
 	stopped   chan struct{} // closed by Stop
 
-	// revision is that up to which all events were sent, and rights are those by
-	// ClusterRoleBindings at this revision.
-	revision int64
+	// position is that up to which all events were sent, and rights are those by
+	// ClusterRoleBindings at this position.
+	position int64
 	rights   rbac.ClusterRights
 }
 
@@ -143,12 +145,12 @@ func (r *watcher) run(ctx context.Context, names []string, closing bool) {
 		if !r.sendItems(ctx, items) {
 			return
 		}
-		r.revision = max(r.revision, reached)
+		r.position = max(r.position, reached)
 		select {
 		case <-r.queue.wake:
 		case <-timer.C():
-			// Everything until the revision was sent.
-			if r.bookmarks && !r.sendBookmark(ctx, r.revision, nil) {
+			// Everything until the position was sent.
+			if r.bookmarks && !r.sendBookmark(ctx, r.position, nil) {
 				return
 			}
 			timer.Reset(untilBookmark(ctx))
@@ -170,7 +172,7 @@ func untilBookmark(ctx context.Context) time.Duration {
 	return bookmarkInterval
 }
 
-// take returns what there is to look at until a revision.
+// take returns what there is to look at until a position.
 func (r *watcher) take() (items []item, reached int64, expired bool) {
 	r.views.mu.Lock()
 	defer r.views.mu.Unlock()
@@ -178,12 +180,12 @@ func (r *watcher) take() (items []item, reached int64, expired bool) {
 	return items, r.views.reached, r.queue.expired
 }
 
-// sendInitial sends the Namespaces with these names at the revision of the watch, and a
+// sendInitial sends the Namespaces with these names at the position of the watch, and a
 // closing bookmark.
 func (r *watcher) sendInitial(ctx context.Context, names []string, closing bool) bool {
 	for _, name := range names {
-		object := r.selected(name, r.sight(name, r.revision, &r.rights))
-		if r.lost(r.revision) {
+		object := r.selected(name, r.sight(name, r.position, &r.rights))
+		if r.lost(r.position) {
 			return r.sendExpired(ctx)
 		}
 		if object != nil && !r.send(ctx, watch.Event{Type: watch.Added, Object: object}) {
@@ -191,20 +193,20 @@ func (r *watcher) sendInitial(ctx context.Context, names []string, closing bool)
 		}
 	}
 	if closing && r.bookmarks {
-		return r.sendBookmark(ctx, r.revision, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		return r.sendBookmark(ctx, r.position, map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
 	return true
 }
 
-// sendItems sends the events of the items, which are sorted by revision.
+// sendItems sends the events of the items, which are sorted by position.
 func (r *watcher) sendItems(ctx context.Context, items []item) bool {
 	for len(items) > 0 {
-		revision := items[0].revision
-		end := slices.IndexFunc(items, func(i item) bool { return i.revision != revision })
+		position := items[0].position
+		end := slices.IndexFunc(items, func(i item) bool { return i.position != position })
 		if end < 0 {
 			end = len(items)
 		}
-		if !r.sendRevision(ctx, revision, items[:end]) {
+		if !r.sendPosition(ctx, position, items[:end]) {
 			return false
 		}
 		items = items[end:]
@@ -212,21 +214,21 @@ func (r *watcher) sendItems(ctx context.Context, items []item) bool {
 	return true
 }
 
-// sendRevision sends the events of a revision.
-func (r *watcher) sendRevision(ctx context.Context, revision int64, items []item) bool {
+// sendPosition sends the events of a position.
+func (r *watcher) sendPosition(ctx context.Context, position int64, items []item) bool {
 	before, after := r.rights, r.rights
 	names := map[string]struct{}{}
 	for _, i := range items {
 		if i.name != "" {
 			names[i.name] = struct{}{}
-		} else if after = r.View.rights(revision); !before.Equal(&after) {
-			r.addDifferences(names, revision, &before, &after)
+		} else if after = r.View.rights(position); !before.Equal(&after) {
+			r.addDifferences(names, position, &before, &after)
 		}
 	}
 	granted := false
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		event := r.event(name, revision, &before, &after)
-		if r.lost(revision - 1) {
+		event := r.event(name, position, &before, &after)
+		if r.lost(position - 1) {
 			return r.sendExpired(ctx)
 		}
 		if event.Object == nil {
@@ -235,18 +237,18 @@ func (r *watcher) sendRevision(ctx context.Context, revision int64, items []item
 		if !r.send(ctx, event) {
 			return false
 		}
-		granted = granted || event.Type != watch.Deleted && revisionOf(event.Object) != revision
+		granted = granted || event.Type != watch.Deleted && revisionOf(event.Object) != r.revisionAt(position)
 	}
-	r.revision, r.rights = revision, after
+	r.position, r.rights = position, after
 	if granted && r.bookmarks {
-		return r.sendBookmark(ctx, revision, nil)
+		return r.sendBookmark(ctx, position, nil)
 	}
 	return true
 }
 
 // addDifferences adds the names of the Namespaces that the user may see, or her access
-// to them, by rights from before or after a revision and not both.
-func (r *watcher) addDifferences(names map[string]struct{}, revision int64, before, after *rbac.ClusterRights) {
+// to them, by rights from before or after a position and not both.
+func (r *watcher) addDifferences(names map[string]struct{}, position int64, before, after *rbac.ClusterRights) {
 	r.views.mu.RLock()
 	defer r.views.mu.RUnlock()
 	if before.All != after.All {
@@ -257,7 +259,7 @@ func (r *watcher) addDifferences(names map[string]struct{}, revision int64, befo
 	}
 	lists := [][]string{before.Names, after.Names}
 	if r.form != nil && before.Access != after.Access {
-		lists = append(lists, r.names("", revision))
+		lists = append(lists, r.names("", position))
 	}
 	for _, list := range lists {
 		for _, name := range list {
@@ -266,10 +268,10 @@ func (r *watcher) addDifferences(names map[string]struct{}, revision int64, befo
 	}
 }
 
-// event returns the event of a Namespace at a revision, or one without an object: the
-// difference of what the user sees before and at the revision.
-func (r *watcher) event(name string, revision int64, before, after *rbac.ClusterRights) watch.Event {
-	earlier, now := r.sight(name, revision-1, before), r.sight(name, revision, after)
+// event returns the event of a Namespace at a position, or one without an object: the
+// difference of what the user sees before and at the position.
+func (r *watcher) event(name string, position int64, before, after *rbac.ClusterRights) watch.Event {
+	earlier, now := r.sight(name, position-1, before), r.sight(name, position, after)
 	if earlier == now {
 		return watch.Event{}
 	}
@@ -280,7 +282,7 @@ func (r *watcher) event(name string, revision int64, before, after *rbac.Cluster
 	case was == nil:
 		return watch.Event{Type: watch.Added, Object: is}
 	case is == nil:
-		setRevision(was, revision)
+		setRevision(was, r.revisionAt(position))
 		return watch.Event{Type: watch.Deleted, Object: was}
 	}
 	return watch.Event{Type: watch.Modified, Object: is}
@@ -302,24 +304,24 @@ func (r *watcher) selected(name string, s sight) runtime.Object {
 	return r.object(namespace, s.access)
 }
 
-// lost reports whether the history does not have a revision any more. What was read
+// lost reports whether the history does not have a position any more. What was read
 // from it then may be wrong.
-func (r *watcher) lost(revision int64) bool {
+func (r *watcher) lost(position int64) bool {
 	r.views.mu.RLock()
 	defer r.views.mu.RUnlock()
-	return r.queue.expired || revision < r.views.oldest()
+	return r.queue.expired || position < r.views.oldest()
 }
 
 // sendExpired sends an error with which the watch ends.
 func (r *watcher) sendExpired(ctx context.Context) bool {
-	status := apierrors.NewResourceExpired(fmt.Sprintf("the history after resource version %d is not available any more", r.revision)).Status()
+	status := apierrors.NewResourceExpired(fmt.Sprintf("the history after resource version %d is not available any more", r.revisionAt(r.position))).Status()
 	r.send(ctx, watch.Event{Type: watch.Error, Object: &status})
 	return false
 }
 
-func (r *watcher) sendBookmark(ctx context.Context, revision int64, annotations map[string]string) bool {
+func (r *watcher) sendBookmark(ctx context.Context, position int64, annotations map[string]string) bool {
 	bookmark := r.object(&tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}, 0)
-	setRevision(bookmark, revision)
+	setRevision(bookmark, r.revisionAt(position))
 	return r.send(ctx, watch.Event{Type: watch.Bookmark, Object: bookmark})
 }
 

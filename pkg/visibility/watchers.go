@@ -14,17 +14,17 @@ import (
 const maxPending = 200_000
 
 // item is something to look at for a watch: a Namespace that has changed or that the
-// user may see or not see any more, at a revision; or without a name all that she sees
+// user may see or not see any more, at a position; or without a name all that she sees
 // by ClusterRoleBindings.
 type item struct {
-	revision int64
+	position int64
 	name     string
 }
 
 // queue is what a watch has to look at. The lock of Views protects it.
 type queue struct {
 	subjects []rbac.Subject
-	// rights are those by ClusterRoleBindings at the revision that is reached.
+	// rights are those by ClusterRoleBindings at the position that is reached.
 	rights rbac.ClusterRights
 	items  []item
 	// expired is set when the history was lost, or the queue was too long.
@@ -115,26 +115,26 @@ func removeFrom[K comparable](m map[K]queues, key K, q *queue) {
 func (w *watchers) notify(index *rbac.Index, c *change) {
 	for _, name := range c.namespaces {
 		for q := range w.seeingAll {
-			q.push(item{c.revision, name})
+			q.push(item{c.position, name})
 		}
 		for q := range w.byName[name] {
-			q.push(item{c.revision, name})
+			q.push(item{c.position, name})
 		}
 		if len(w.all) == len(w.seeingAll) {
 			continue
 		}
 		for subject := range index.Bound(name) {
 			for q := range w.bySubject[subject] {
-				q.push(item{c.revision, name})
+				q.push(item{c.position, name})
 			}
 		}
 	}
 	for _, touch := range c.touched {
 		for q := range w.bySubject[touch.Subject] {
-			q.push(item{c.revision, touch.Namespace})
+			q.push(item{c.position, touch.Namespace})
 			if touch.Namespace == "" {
 				w.removeRights(q)
-				q.rights = index.ClusterRights(q.subjects, c.revision)
+				q.rights = index.ClusterRights(q.subjects, c.position)
 				w.addRights(q)
 			}
 		}
@@ -149,18 +149,18 @@ func (w *watchers) expire() {
 	}
 }
 
-// itemsSince returns what a watch of the subjects has to look at after a revision. The
+// itemsSince returns what a watch of the subjects has to look at after a position. The
 // lock is held.
-func (v *Views) itemsSince(revision int64, subjects []rbac.Subject) []item {
+func (v *Views) itemsSince(position int64, subjects []rbac.Subject) []item {
 	var items []item
-	first, _ := slices.BinarySearchFunc(v.history, revision+1, func(c change, revision int64) int { return int(c.revision - revision) })
+	first, _ := slices.BinarySearchFunc(v.history, position+1, func(c change, position int64) int { return int(c.position - position) })
 	for _, c := range v.history[first:] {
 		for _, name := range c.namespaces {
-			items = append(items, item{c.revision, name})
+			items = append(items, item{c.position, name})
 		}
 		for _, touch := range c.touched {
 			if slices.Contains(subjects, touch.Subject) {
-				items = append(items, item{c.revision, touch.Namespace})
+				items = append(items, item{c.position, touch.Namespace})
 			}
 		}
 	}

@@ -157,6 +157,7 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--standalone", "--max-namespaces-per-user=-1"}, "--max-namespaces-per-user must not be negative"},
 		{[]string{"--standalone", "--max-namespaces-per-user=x"}, "--max-namespaces-per-user"},
 		{[]string{"--kubeconfig=x", "--max-namespaces-per-user=1"}, "--max-namespaces-per-user needs --standalone"},
+		{[]string{"--standalone", "--serve-projects"}, "--serve-projects needs a cluster"},
 		{[]string{"--standalone", "--data-dir="}, "--data-dir"},
 		{[]string{"--standalone", "--secure-port=0"}, "--secure-port"},
 		{[]string{"--standalone", "--secure-port=70000"}, "secure-port"},

@@ -63,6 +63,9 @@ type Source struct {
 	Connect func() (client *clientv3.Client, release func(), err error)
 	// Resources are those to follow.
 	Resources []Resource
+	// BeginKey is the key that Feed.BeginWithWrite writes. It is outside of the
+	// resources.
+	BeginKey string
 }
 
 // check returns an error if the source is not usable.

@@ -43,10 +43,16 @@ type Feed struct {
 	source  Source
 	client  atomic.Pointer[clientv3.Client]
 	reached await.Revision
+	// begin is whether Run writes before it reads.
+	begin bool
 }
 
 // NewFeed returns a feed to a sink. It needs a source before it runs.
 func NewFeed(sink Sink) *Feed { return &Feed{sink: sink} }
+
+// BeginWithWrite makes Run write a key before it reads. So the first revision of the
+// sink is higher than any that a process has seen before.
+func (f *Feed) BeginWithWrite() { f.begin = true }
 
 // SetSource sets the source. It has to be called before Run.
 func (f *Feed) SetSource(source Source) { f.source = source }
@@ -123,6 +129,11 @@ func (f *Feed) Run(ctx context.Context) error {
 // compacted what follows. It ends with an error.
 func (f *Feed) follow(ctx context.Context, client *clientv3.Client) error {
 	if f.reached.Get() == 0 {
+		if f.begin {
+			if _, err := client.Put(ctx, f.source.BeginKey, ""); err != nil {
+				return fmt.Errorf("write %s: %w", f.source.BeginKey, err)
+			}
+		}
 		if err := f.list(ctx, client); err != nil {
 			return fmt.Errorf("list objects: %w", err)
 		}

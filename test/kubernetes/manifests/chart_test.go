@@ -142,6 +142,7 @@ func TestChartValues(t *testing.T) {
 		"networkPolicy.enabled":       "", // in testdata
 		"networkPolicy.from":          `[{"namespaceSelector":{}}]`,
 		"tenantRoles.enabled":         `false`,
+		"projects.enabled":            "", // in testdata
 		"apiserver.extraVolumes":      `[{"name":"other","emptyDir":{}}]`,
 		"apiserver.extraVolumeMounts": `[{"name":"tls","mountPath":"/other"}]`,
 	}

@@ -9,16 +9,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 )
 
-// TestBindings checks that every binding refers to an existing role and one of
-// our service accounts, and that every role is bound.
+// TestBindings checks that every binding refers to an existing role and one of our
+// service accounts, or to that for all users, and that every role is bound.
 func TestBindings(t *testing.T) {
 	// Roles that every cluster has.
 	builtin := []string{
@@ -40,6 +42,9 @@ func TestBindings(t *testing.T) {
 				t.Errorf("%s: no %s", name, role)
 			}
 			for _, s := range subjects {
+				if name == "borough-project-viewer" && s.Kind == "Group" && s.Name == user.AllAuthenticated {
+					continue
+				}
 				if s.Kind != "ServiceAccount" || all[key(s.Kind, s.Namespace, s.Name)] == nil {
 					t.Errorf("%s: no %s %s/%s", name, s.Kind, s.Namespace, s.Name)
 				}
@@ -110,6 +115,15 @@ func TestTenantRights(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestProjectRights checks that users have the same right to projects in a cluster as on a
+// standalone server.
+func TestProjectRights(t *testing.T) {
+	role := decode(t, kustomize(t, "everything"))[key("ClusterRole", "", "borough-project-viewer")].(*rbacv1.ClusterRole)
+	if diff := cmp.Diff(bootstrap.ProjectRules(), role.Rules); diff != "" {
+		t.Errorf("(-standalone +in a cluster):\n%s", diff)
+	}
 }
 
 // TestLeastPrivilege checks that no rule has a wildcard, that the controller has

@@ -17,8 +17,11 @@ import (
 	"github.com/borough-io/borough/cmd/internal/flags"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apiserver"
+	"github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/certificates/rotation"
 	"github.com/borough-io/borough/pkg/delegation"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/visibility"
 )
 
 // ClusterOptions are the options of a server behind a cluster's kube-apiserver.
@@ -27,6 +30,8 @@ type ClusterOptions struct {
 	Namespaces apiserver.ClusterNamespaces
 	// BroadReviews says that a right is reviewed for all namespaces first.
 	BroadReviews bool
+	// ServeProjects says that projects are served.
+	ServeProjects bool
 	// CertSecret is the Secret, NAMESPACE/NAME, in which the server keeps a
 	// serving certificate that it creates. If empty, it creates none.
 	CertSecret string
@@ -59,6 +64,10 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 		"Ask the cluster first whether a user may do what is requested in all namespaces, then to all objects of the namespace, and only then exactly. "+
 		"A cached answer then holds for all objects, so far fewer reviews are needed. "+
 		"Disable it if an authorizer of the cluster denies single namespaces or objects to users who have the right for all.")
+	fs.BoolVar(&o.ServeProjects, "serve-projects", o.ServeProjects, ""+
+		"Serve projects: to each user the namespaces that RBAC of the cluster lets the user get. "+
+		"The server then needs the right to get, list and watch roles, rolebindings, clusterroles and clusterrolebindings of rbac.authorization.k8s.io in the cluster, "+
+		"and the users need the right to get, list and watch projects. Rights that other authorizers of the cluster give are not considered.")
 	fs.StringVar(&o.CertSecret, "serving-cert-secret", o.CertSecret, ""+
 		"Secret of the cluster, NAMESPACE/NAME, in which the server keeps a serving certificate that it creates, renews and "+
 		"shares with its replicas. The server writes its CA into caBundle of the APIService "+apiServiceName+". "+
@@ -135,6 +144,13 @@ func (o *Options) applyAuthorization(authorization *genericapiserver.Authorizati
 		Broad:         o.Cluster.BroadReviews,
 	}.NewAuthorizer()
 	return err
+}
+
+// newClusterProjects returns what serves projects, except for the client.
+func newClusterProjects(config *storage.Config) *apiserver.ClusterProjects {
+	views := visibility.NewMerged(rbac.NewIndex())
+	config.Feed, config.Followed = views.Feed(), visibility.MergedResources()
+	return &apiserver.ClusterProjects{Views: views}
 }
 
 // loadCluster returns how the cluster is reached: by a kubeconfig, or from inside it.

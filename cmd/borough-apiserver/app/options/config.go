@@ -56,6 +56,10 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		standalone = o.newStandaloneConfig()
 		addStandalone(&storageConfig, standalone)
 	}
+	var projects *apiserver.ClusterProjects
+	if o.Cluster.ServeProjects {
+		projects = newClusterProjects(&storageConfig)
+	}
 	for _, step := range []struct {
 		name  string
 		apply func() error
@@ -87,6 +91,11 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			return nil, fmt.Errorf("create the loopback client for RBAC: %w", err)
 		}
 	}
+	if projects != nil {
+		if projects.Client, err = kubernetes.NewForConfig(generic.ClientConfig); err != nil {
+			return nil, fmt.Errorf("create the client for the policy of the cluster: %w", err)
+		}
+	}
 	informers := externalversions.NewSharedInformerFactory(client, 0)
 	if err := o.applyAdmission(generic, client, informers, unread); err != nil {
 		return nil, err
@@ -98,6 +107,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			Scheme:            o.scheme,
 			Codecs:            o.codecs,
 			Standalone:        standalone,
+			Projects:          projects,
 			ClusterNamespaces: o.Cluster.Namespaces,
 			Loopback:          self,
 			Client:            client,

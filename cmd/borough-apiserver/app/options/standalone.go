@@ -49,6 +49,9 @@ func (o *Options) validateStandalone() []error {
 	if o.Cluster.Namespaces.Couple {
 		errs = append(errs, fmt.Errorf("--couple-cluster-namespaces needs a cluster and cannot be used with --standalone"))
 	}
+	if o.Cluster.ServeProjects {
+		errs = append(errs, fmt.Errorf("--serve-projects needs a cluster and cannot be used with --standalone, which always serves projects"))
+	}
 	for _, plugin := range o.Admission.EnablePlugins {
 		if slices.Contains(clusterplugins.Names(), plugin) {
 			errs = append(errs, fmt.Errorf("--enable-admission-plugins: %s is configured by objects of a cluster and cannot be used with --standalone", plugin))

@@ -36,7 +36,7 @@ var (
 )
 
 // NewREST returns a REST that shows what the views have. It ends watches to which the
-// policy no longer gives a right.
+// policy, which may be nil, no longer gives a right.
 func NewREST(views *visibility.Views, policy revocation.Policy) *REST {
 	columns := []metav1.TableColumnDefinition{
 		table.NameColumn(),
@@ -95,6 +95,9 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	w, err := projects.Watch(ctx, options, namespace.Selected(options))
 	if err != nil {
 		return nil, err
+	}
+	if r.policy == nil {
+		return w, nil
 	}
 	return revocation.Watch(ctx, w, r.policy), nil
 }

@@ -1,0 +1,41 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/authorization/clusterpolicy"
+	"github.com/borough-io/borough/pkg/visibility"
+)
+
+// ClusterProjects is what a server needs to serve projects in a cluster.
+type ClusterProjects struct {
+	// Views are the Namespaces that users see.
+	Views *visibility.Merged
+	// Client is a client of the cluster that may read its policy.
+	Client kubernetes.Interface
+}
+
+func (p *ClusterProjects) work() []work {
+	// The server is ready without it: nothing but projects depends on the policy.
+	return []work{{"projects", func(ctx context.Context) { go p.run(ctx) }}}
+}
+
+// run follows the policy of the cluster, and then the Namespaces.
+func (p *ClusterProjects) run(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	if err := clusterpolicy.Follow(ctx, p.Client, p.Views.SetPolicy); err != nil {
+		if ctx.Err() == nil {
+			logger.Error(err, "The policy of the cluster is not followed, so projects cannot be read")
+		}
+		return
+	}
+	if err := p.Views.Feed().Run(ctx); err != nil && ctx.Err() == nil {
+		logger.Error(err, "The Namespaces are not followed, so projects cannot be read")
+	}
+}

@@ -1,0 +1,104 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility
+
+import "sort"
+
+// A position is a place in the one order of all changes that views have. If all are of
+// one etcd, it is the revision of etcd. Otherwise an order assigns it.
+
+// order puts the changes of Namespaces, which have revisions of etcd, and those of a
+// policy, which have none, into the order in which they are received. Positions are
+// those of one process; what clients get and send are revisions.
+//
+// A revision is mapped to the position of the last change of a Namespace until then. So
+// what comes after it, and is changes of the policy that a client may have seen already,
+// comes once more.
+type order struct {
+	// last is the last position. It need not have a mark.
+	last  int64
+	marks []mark
+	// lost is the revision of the last mark that was trimmed.
+	lost int64
+}
+
+// mark is a position at which something has changed for a user.
+type mark struct {
+	position int64
+	// changed is the revision of the last change of a Namespace, or of the reset.
+	changed int64
+	// reached is the revision up to which there is no other change of a Namespace.
+	reached int64
+}
+
+// reset begins the order at a revision.
+func (o *order) reset(revision int64) {
+	o.last++
+	o.marks, o.lost = []mark{{o.last, revision, revision}}, 0
+}
+
+// add adds a position for changes of Namespaces at a revision, or for changes of the
+// policy if the revision is 0. The latter may change nothing for any user.
+func (o *order) add(revision int64, changed bool) {
+	o.last++
+	next := o.marks[len(o.marks)-1]
+	next.position = o.last
+	if revision > 0 {
+		next.changed, next.reached = revision, revision
+	}
+	if changed {
+		o.marks = append(o.marks, next)
+	}
+}
+
+// advance records that no Namespace changes until a revision.
+func (o *order) advance(revision int64) {
+	if len(o.marks) > 0 {
+		o.marks[len(o.marks)-1].reached = revision
+	}
+}
+
+// trim removes the marks before a position.
+func (o *order) trim(position int64) {
+	for len(o.marks) > 1 && o.marks[0].position < position {
+		o.lost = o.marks[0].changed
+		o.marks = o.marks[1:]
+	}
+}
+
+// revision returns the revision that was reached at a position.
+func (o *order) revision(position int64) int64 {
+	i := sort.Search(len(o.marks), func(i int) bool { return o.marks[i].position > position })
+	if i == 0 {
+		return o.lost
+	}
+	return o.marks[i-1].reached
+}
+
+// position returns the position of a revision, or -1 if it is not known any more.
+func (o *order) position(revision int64) int64 {
+	i := sort.Search(len(o.marks), func(i int) bool { return o.marks[i].changed > revision })
+	if i == 0 || o.marks[i-1].changed == o.lost {
+		return -1
+	}
+	changed := o.marks[i-1].changed
+	return o.marks[sort.Search(i, func(i int) bool { return o.marks[i].changed >= changed })].position
+}
+
+// revisionAt returns the revision of etcd at a position. The lock is held.
+func (v *Views) revisionAt(position int64) int64 {
+	if v.order == nil {
+		return position
+	}
+	return v.order.revision(position)
+}
+
+// positionOf returns the position of a revision of etcd that was reached, or -1 if it is
+// not in the history. The lock is held.
+func (v *Views) positionOf(revision int64) int64 {
+	if v.order == nil {
+		return revision
+	}
+	return v.order.position(revision)
+}
