@@ -200,7 +200,7 @@ func TestClientEnds(t *testing.T) {
 		},
 		"waits for CloseNotify": func(w http.ResponseWriter, _ *http.Request) error {
 			w.(http.Flusher).Flush()
-			//nolint:staticcheck // the library requires it
+			//lint:ignore SA1019 deprecated, but the library requires it
 			<-w.(http.CloseNotifier).CloseNotify()
 			_, err := io.WriteString(w, "more")
 			return err
