@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
+// maxRecent is the number of deliveries to describe when the test fails.
+const maxRecent = 10
+
 // client checks what one client of a user gets.
 type client struct {
 	view     *view
@@ -21,6 +24,9 @@ type client struct {
 	pages    pages
 	replay   replay
 	tolerant func() bool // whether requests may fail because of faults
+
+	// recent describes the last deliveries.
+	recent []string
 
 	// Counts of what was delivered.
 	lists, resumed, events, expired, failed int
@@ -65,6 +71,10 @@ func verifyAll(ctx context.Context, h *history, clients []*client) error {
 
 // verify checks what was delivered. The history has been read up to the revision.
 func (c *client) verify(d delivery, revision int64) error {
+	if d.ended || len(d.frames) > 0 {
+		c.recent = append(c.recent, fmt.Sprintf("until %d: %s: code %d, %d events, ended: %t", revision, d.request, d.code, len(d.frames), d.ended))
+		c.recent = c.recent[max(0, len(c.recent)-maxRecent):]
+	}
 	switch {
 	case d.broken != nil:
 		return d.broken
@@ -133,6 +143,15 @@ func (c *client) verifyError(code int, message string) error {
 		return nil
 	}
 	return fmt.Errorf("code %d: %s", code, message)
+}
+
+// describe describes what was delivered last.
+func (c *client) describe() string {
+	text := strings.Join(c.recent, "\n")
+	for x, s := range c.streams {
+		text += fmt.Sprintf("\n%s: open, at %d, missing: %v", x, s.position, s.missing())
+	}
+	return text
 }
 
 // missing returns what the watches that are open have not delivered, or nil.

@@ -281,7 +281,7 @@ func (x *exactness) compare(ctx context.Context) error {
 		for _, u := range x.users {
 			want := objects(u.view.now)
 			if got := u.stored(); !slices.Equal(got, want) {
-				return fmt.Errorf("%s has at %d (-want +got):\n%s", u.view.name, x.history.revision, cmp.Diff(texts(want), texts(got)))
+				return fmt.Errorf("%s has at %d (-want +got):\n%s\n%s", u.view.name, x.history.revision, cmp.Diff(texts(want), texts(got)), u.informer.describe())
 			}
 			if got := u.informer.replay.state(); !slices.Equal(got, want) {
 				return fmt.Errorf("%s has got until %d (-want +got):\n%s", u.view.name, x.history.revision, cmp.Diff(texts(want), texts(got)))
