@@ -173,23 +173,32 @@ func compareWatch(t *testing.T, projects *visibility.Projects, u string, states 
 	for revision := from + 1; revision <= to; revision++ {
 		before, after := states[revision-1].projects(u), states[revision].projects(u)
 		bookmark := false
+		var events, own []projectEvent
 		for _, name := range []string{"a", "b", "c"} {
 			was, wasSeen := before[name]
 			is, isSeen := after[name]
 			switch {
 			case was == is:
 				continue
-			case !wasSeen:
-				want = append(want, projectEvent{"ADDED", name, is})
 			case !isSeen:
-				was.version = fmt.Sprint(revision)
-				want = append(want, projectEvent{"DELETED", name, was})
+				was.version = fmt.Sprint(revision - 1)
+				events = append(events, projectEvent{"DELETED", name, was})
 				continue
-			default:
-				want = append(want, projectEvent{"MODIFIED", name, is})
 			}
-			bookmark = bookmark || is.version != fmt.Sprint(revision)
+			event := projectEvent{"ADDED", name, is}
+			if wasSeen {
+				event.kind = "MODIFIED"
+			}
+			if is.version == fmt.Sprint(revision) {
+				own = append(own, event)
+			} else {
+				events, bookmark = append(events, event), true
+			}
 		}
+		if n := len(events); n > 0 && events[n-1].kind == "DELETED" && len(own) == 0 {
+			events[n-1].version = fmt.Sprint(revision)
+		}
+		want = slices.Concat(want, events, own)
 		if bookmark {
 			want = append(want, projectEvent{"BOOKMARK", "", seen{fmt.Sprint(revision), ""}})
 		}

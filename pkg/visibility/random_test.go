@@ -103,7 +103,8 @@ func selections() []selection {
 	}
 }
 
-// differences returns the events of a watch at a revision.
+// differences returns the events of a watch at a revision. None but the last has the
+// revision, and those that must have it are the last.
 func differences(before, after map[string]*v1.Namespace, revision int64, bookmarks bool) []watchEvent {
 	names := map[string]struct{}{}
 	for name := range before {
@@ -112,21 +113,27 @@ func differences(before, after map[string]*v1.Namespace, revision int64, bookmar
 	for name := range after {
 		names[name] = struct{}{}
 	}
-	var events []watchEvent
+	var events, own []watchEvent
 	granted := false
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		was, is := before[name], after[name]
 		switch {
 		case was == is:
-		case was == nil:
-			events = append(events, watchEvent{kind: "ADDED", name: name, version: is.ResourceVersion, tier: is.Labels["tier"]})
-			granted = granted || is.ResourceVersion != fmt.Sprint(revision)
 		case is == nil:
-			events = append(events, watchEvent{kind: "DELETED", name: name, version: fmt.Sprint(revision), tier: was.Labels["tier"]})
+			events = append(events, watchEvent{kind: "DELETED", name: name, version: fmt.Sprint(revision - 1), tier: was.Labels["tier"]})
+		case was != nil:
+			own = append(own, watchEvent{kind: "MODIFIED", name: name, version: is.ResourceVersion, tier: is.Labels["tier"]})
+		case is.ResourceVersion == fmt.Sprint(revision):
+			own = append(own, watchEvent{kind: "ADDED", name: name, version: is.ResourceVersion, tier: is.Labels["tier"]})
 		default:
-			events = append(events, watchEvent{kind: "MODIFIED", name: name, version: is.ResourceVersion, tier: is.Labels["tier"]})
+			events = append(events, watchEvent{kind: "ADDED", name: name, version: is.ResourceVersion, tier: is.Labels["tier"]})
+			granted = true
 		}
 	}
+	if n := len(events); n > 0 && events[n-1].kind == "DELETED" && len(own) == 0 {
+		events[n-1].version = fmt.Sprint(revision)
+	}
+	events = append(events, own...)
 	if granted && bookmarks {
 		events = append(events, watchEvent{kind: "BOOKMARK", version: fmt.Sprint(revision)})
 	}

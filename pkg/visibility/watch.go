@@ -34,7 +34,8 @@ const (
 //
 // A Namespace is ADDED when she may see it and DELETED when she may not any more, at
 // the revision of this change of the policy: with this resourceVersion if it is
-// DELETED, and with that of the Namespace if it is ADDED, which a bookmark follows.
+// DELETED, and with that of the Namespace if it is ADDED, which a bookmark follows. Of
+// several that are DELETED at one revision, only the last has it.
 func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) (watch.Interface, error) {
 	initial := sendsInitialEvents(options)
 	from, err := w.begin(ctx, options.ResourceVersion, initial)
@@ -225,19 +226,39 @@ func (r *watcher) sendPosition(ctx context.Context, position int64, items []item
 			r.addDifferences(names, position, &before, &after)
 		}
 	}
+	// No event but the last has the revision, because a client that is cut off after an
+	// event continues behind its resourceVersion.
+	revision := r.revisionAt(position)
 	granted := false
+	var last watch.Event  // not sent yet
+	var own []watch.Event // those of Namespaces that have changed at the revision
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		event := r.event(name, position, &before, &after)
 		if r.lost(position - 1) {
 			return r.sendExpired(ctx)
 		}
-		if event.Object == nil {
+		switch {
+		case event.Object == nil:
 			continue
+		case event.Type != watch.Deleted && revisionOf(event.Object) == revision:
+			own = append(own, event)
+			continue
+		case last.Object != nil && !r.send(ctx, last):
+			return false
 		}
+		last = event
+		granted = granted || event.Type != watch.Deleted
+	}
+	if last.Type == watch.Deleted && len(own) == 0 {
+		setRevision(last.Object, revision)
+	}
+	if last.Object != nil {
+		own = slices.Insert(own, 0, last)
+	}
+	for _, event := range own {
 		if !r.send(ctx, event) {
 			return false
 		}
-		granted = granted || event.Type != watch.Deleted && revisionOf(event.Object) != r.revisionAt(position)
 	}
 	r.position, r.rights = position, after
 	if granted && r.bookmarks {
@@ -269,7 +290,8 @@ func (r *watcher) addDifferences(names map[string]struct{}, position int64, befo
 }
 
 // event returns the event of a Namespace at a position, or one without an object: the
-// difference of what the user sees before and at the position.
+// difference of what the user sees before and at the position. A DELETED has the
+// revision before, as if it were not the last event.
 func (r *watcher) event(name string, position int64, before, after *rbac.ClusterRights) watch.Event {
 	earlier, now := r.sight(name, position-1, before), r.sight(name, position, after)
 	if earlier == now {
@@ -282,7 +304,7 @@ func (r *watcher) event(name string, position int64, before, after *rbac.Cluster
 	case was == nil:
 		return watch.Event{Type: watch.Added, Object: is}
 	case is == nil:
-		setRevision(was, r.revisionAt(position))
+		setRevision(was, r.revisionAt(position-1))
 		return watch.Event{Type: watch.Deleted, Object: was}
 	}
 	return watch.Event{Type: watch.Modified, Object: is}

@@ -155,6 +155,9 @@ func newHistoryOfAlice(selector labels.Selector) *view {
 	at(13, namespace("a", "x"), false)
 	at(14, namespace("b"), true)
 	at(15, clusterRole("r", "", rule("get", "a")), false)
+	at(30, namespace("c"), false)
+	at(31, clusterRole("r", "", rule("get", "c", "a")), false)
+	at(32, clusterRole("r", ""), false) // both leave it
 	return v
 }
 
@@ -174,7 +177,7 @@ func parse(t *testing.T, text string) frame {
 	}
 	if name != "" {
 		m := meta("", name)
-		if name == "a" && revision == 13 || name == "b" && revision == 2 {
+		if name == "a" && revision >= 13 || name == "b" && revision == 2 {
 			m = meta("", name, "x")
 		}
 		f.object.content = contentOf(&m)
@@ -191,7 +194,7 @@ func TestStream(t *testing.T) {
 		misses        bool // something at the end
 	}{
 		{query: "resourceVersion=1", frames: "", misses: true},
-		{query: "resourceVersion=1", frames: "ADDED:a@1 ADDED:b@2 MODIFIED:b@11 DELETED:a@12 DELETED:b@14 ADDED:a@13"},
+		{query: "resourceVersion=1", frames: "ADDED:a@1 ADDED:b@2 MODIFIED:b@11 DELETED:a@12 DELETED:b@14 ADDED:a@13", misses: true},
 		{query: "resourceVersion=1", frames: "ADDED:b@2 ADDED:a@1 MODIFIED:b@11 DELETED:a@12 DELETED:b@14", misses: true},
 		{query: "resourceVersion=10", frames: "MODIFIED:b@11", misses: true},
 		{query: "resourceVersion=10", frames: "ADDED:a@1", fails: true},
@@ -201,10 +204,15 @@ func TestStream(t *testing.T) {
 		{query: "resourceVersion=10", frames: "MODIFIED:b@11 DELETED:a@1", fails: true},
 		{query: "resourceVersion=11", frames: "DELETED:a@12 ADDED:a@13", fails: true},
 		{query: "resourceVersion=12", frames: "MODIFIED:a@13", fails: true},
-		{query: "resourceVersion=15", frames: ""},
+		{query: "resourceVersion=15", frames: "", misses: true},
 		{query: "resourceVersion=15", frames: "ADDED:a@13", fails: true},
+		{query: "resourceVersion=13", frames: "DELETED:b@14 ADDED:a@13 ADDED:c@30 DELETED:a@31 DELETED:c@32"},
+		{query: "resourceVersion=31", frames: "DELETED:c@31 DELETED:a@32"},
+		{query: "resourceVersion=31", frames: "DELETED:c@32", fails: true}, // and a client that continues there misses a
+		{query: "resourceVersion=31", frames: "DELETED:c@31 DELETED:a@31", fails: true},
+		{query: "resourceVersion=32", frames: ""},
 		// With bookmarks.
-		{query: "resourceVersion=1&allowWatchBookmarks=true", frames: "BOOKMARK@3 BOOKMARK@9 ADDED:a@1 ADDED:b@2 BOOKMARK@10 MODIFIED:b@11 BOOKMARK@11 DELETED:a@12 DELETED:b@14 ADDED:a@13 BOOKMARK@15 BOOKMARK@20"},
+		{query: "resourceVersion=1&allowWatchBookmarks=true", frames: "BOOKMARK@3 BOOKMARK@9 ADDED:a@1 ADDED:b@2 BOOKMARK@10 MODIFIED:b@11 BOOKMARK@11 DELETED:a@12 DELETED:b@14 ADDED:a@13 BOOKMARK@15 BOOKMARK@20", misses: true},
 		{query: "resourceVersion=9&allowWatchBookmarks=true", frames: "ADDED:a@1 ADDED:b@2 MODIFIED:b@11", fails: true},
 		{query: "resourceVersion=9&allowWatchBookmarks=true", frames: "ADDED:a@1 BOOKMARK@10", fails: true},
 		{query: "resourceVersion=9&allowWatchBookmarks=true", frames: "ADDED:a@1 ADDED:b@2 BOOKMARK@9", fails: true},
@@ -212,8 +220,8 @@ func TestStream(t *testing.T) {
 		{query: "resourceVersion=9&allowWatchBookmarks=true", frames: "BOOKMARK@8", fails: true},
 		{query: "resourceVersion=14&allowWatchBookmarks=true", frames: "ADDED:a@13", misses: true},
 		// With initial events.
-		{query: "sendInitialEvents=true&allowWatchBookmarks=true", frames: "ADDED:a@13 END@15"},
-		{query: "sendInitialEvents=true&allowWatchBookmarks=true", frames: "ADDED:a@13 END@20 BOOKMARK@21"},
+		{query: "sendInitialEvents=true&allowWatchBookmarks=true", frames: "ADDED:a@13 END@15", misses: true},
+		{query: "sendInitialEvents=true&allowWatchBookmarks=true", frames: "ADDED:a@13 END@20 BOOKMARK@21", misses: true},
 		{query: "sendInitialEvents=true&allowWatchBookmarks=true", frames: "ADDED:a@1 ADDED:b@2 END@10", misses: true},
 		{query: "sendInitialEvents=true&allowWatchBookmarks=true", frames: "ADDED:b@11 DELETED:b@14 END@14", misses: true},
 		{query: "sendInitialEvents=true&allowWatchBookmarks=true", frames: "END@9", misses: true},
@@ -273,9 +281,9 @@ func TestSelector(t *testing.T) {
 	v := newHistoryOfAlice(labels.SelectorFromSet(labels.Set{"x": "true"}))
 	var got []string
 	for _, c := range v.changes {
-		got = append(got, c.event().String())
+		got = append(got, c.event(true).String())
 	}
-	want := []string{"ADDED b at 2", "DELETED b at 11", "ADDED a at 13"}
+	want := []string{"ADDED b at 2", "DELETED b at 11", "ADDED a at 13", "DELETED a at 32"}
 	for i := range want {
 		if len(got) != len(want) || !strings.HasPrefix(got[i], want[i]) {
 			t.Fatalf("got %q, want %q", got, want)

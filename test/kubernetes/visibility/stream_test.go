@@ -19,8 +19,9 @@ import (
 // What a watch from a revision delivers is exactly determined, but for the order of
 // events of the same revision: the changes of the view after that revision, without a
 // gap. So its position is known after each event, also if the resourceVersion of an
-// ADDED is older: the Namespace then came into view by a grant at the position. What
-// remains open is where a watch with initial events starts. It must be at a revision
+// ADDED is older: the Namespace then came into view by a grant at the position. No event
+// has a resourceVersion behind which changes are missing, so that a client that is cut
+// off there can continue. What remains open is where a watch with initial events starts. It must be at a revision
 // that the request allows, and is determined by what follows.
 type stream struct {
 	view      *view
@@ -94,9 +95,13 @@ func (s *stream) advance(f frame, strict bool) error {
 		return s.bookmark(f.object.revision)
 	}
 	s.fill()
-	i := slices.IndexFunc(s.pending, func(c change) bool { return c.event() == f.event })
+	last := len(s.pending) == 1
+	i := slices.IndexFunc(s.pending, func(c change) bool { return c.event(last) == f.event })
 	if i < 0 {
 		return fmt.Errorf("at %d: %s, want one of %s", s.position, f, describe(s.pending))
+	}
+	if !last && f.object.revision == s.pending[i].revision {
+		return fmt.Errorf("at %d: %s, before all events of this revision: %s", s.position, f, describe(s.pending))
 	}
 	grant := s.pending[i].isGrant()
 	s.position = s.pending[i].revision
@@ -298,7 +303,7 @@ func describe(changes []change) string {
 	}
 	var events []event
 	for _, c := range changes {
-		events = append(events, c.event())
+		events = append(events, c.event(len(changes) == 1))
 	}
 	return fmt.Sprintf("%v at %d", events, changes[0].revision)
 }

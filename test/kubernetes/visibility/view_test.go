@@ -78,15 +78,21 @@ func (v *view) after(revision int64) int {
 	return sort.Search(len(v.changes), func(i int) bool { return v.changes[i].revision > revision })
 }
 
-// event returns the event of a watch that reports the change.
-func (c *change) event() event {
+// event returns the event of a watch that reports the change, which is the last one of
+// its revision or not.
+func (c *change) event(last bool) event {
 	switch {
 	case c.before == nil:
 		return event{watch.Added, object{c.name, c.after.uid, c.after.revision, c.after.content}}
 	case c.after == nil:
 		// The object is the last version that was in view; its resourceVersion is when it
-		// left.
-		return event{watch.Deleted, object{c.name, c.before.uid, c.revision, c.before.content}}
+		// left. If others follow, it is the one before, so that a client that is cut off in
+		// between does not continue behind them.
+		revision := c.revision
+		if !last {
+			revision--
+		}
+		return event{watch.Deleted, object{c.name, c.before.uid, revision, c.before.content}}
 	}
 	return event{watch.Modified, object{c.name, c.after.uid, c.after.revision, c.after.content}}
 }
