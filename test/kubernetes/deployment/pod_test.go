@@ -193,6 +193,8 @@ func (p *pod) arguments(t *testing.T) []string {
 			fmt.Sprintf("=:%d", port), fmt.Sprintf("=127.0.0.1:%d", local),
 			fmt.Sprintf("://0.0.0.0:%d", port), fmt.Sprintf("://127.0.0.1:%d", local))
 	}
+	// Pods that listen on their own loopback address share that of this machine.
+	replace = append(replace, "://127.0.0.1:2382", fmt.Sprintf("://127.0.0.1:%d", p.site.newPort(t)))
 	local := strings.NewReplacer(replace...).Replace(strings.Join(args, "\n"))
 	for _, elsewhere := range []string{".svc:", "example.com", "0.0.0.0"} {
 		if strings.Contains(local, elsewhere) {
