@@ -63,6 +63,12 @@ func TestEtcdManifest(t *testing.T) {
 		for _, port := range container.Ports {
 			here = append(here, fmt.Sprintf("0.0.0.0:%d", port.ContainerPort), fmt.Sprintf("127.0.0.1:%d", ports[i][port.Name]))
 		}
+		// Where each Pod has a loopback address of its own, the members share one.
+		http, err := harness.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		here = append(here, "127.0.0.1:2382", fmt.Sprintf("127.0.0.1:%d", http))
 		var args []string
 		for _, arg := range container.Args {
 			arg = strings.ReplaceAll(arg, "$(POD_NAME)", fmt.Sprintf("%s-%d", set.Name, i))
