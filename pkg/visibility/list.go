@@ -53,7 +53,10 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	}
 	v.mu.RUnlock()
 
-	rights := w.rights(position)
+	var rights rbac.ClusterRights
+	if w.form != nil {
+		rights = w.rights(position)
+	}
 	added := int64(0)
 	for i, name := range names {
 		if versions[i] == nil {
@@ -135,8 +138,8 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 // There may be some that do not exist. The lock is held.
 func (w *View) names(from string, position int64) []string {
 	if !w.all {
-		if rights := w.views.index.Visible(w.subjects, from, position); !rights.All {
-			return rights.Names
+		if names, all := w.views.index.Visible(w.subjects, from, position); !all {
+			return names
 		}
 	}
 	var names []string

@@ -74,3 +74,15 @@ func Eventually(t testing.TB, condition func() (reason string)) {
 		t.Fatal(err)
 	}
 }
+
+// IsOver reports whether the channel is closed or the context has ended.
+func IsOver(ctx context.Context, over <-chan struct{}) bool {
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}

@@ -151,19 +151,19 @@ func (x *Index) RightsIn(namespace string, subjects []Subject, revision int64) (
 	return get, access
 }
 
-// Visible returns the Namespaces that a user may get at a revision, which has to be in
-// the history of the index, from a name on, sorted: by ClusterRoleBindings, and by
-// RoleBindings. The names of the former need not exist.
-func (x *Index) Visible(subjects []Subject, from string, revision int64) ClusterRights {
+// Visible returns the names of the Namespaces that a user may get at a revision, which
+// has to be in the history of the index, from a name on, sorted. Those that a ClusterRole
+// names need not exist. If the user may get all Namespaces, it returns true instead.
+func (x *Index) Visible(subjects []Subject, from string, revision int64) (names []string, all bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	p := &x.policy
 	rights := p.clusterRights(subjects, revision)
 	if rights.All {
-		return rights
+		return nil, true
 	}
 	first, _ := slices.BinarySearch(rights.Names, from)
-	names := rights.Names[first:]
+	names = rights.Names[first:]
 	compare := func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) }
 	for _, s := range subjects {
 		bound := p.subjects[s]
@@ -178,7 +178,7 @@ func (x *Index) Visible(subjects []Subject, from string, revision int64) Cluster
 		}
 	}
 	slices.Sort(names)
-	return ClusterRights{Names: slices.Compact(names), Access: rights.Access}
+	return slices.Compact(names), false
 }
 
 // Bound returns the subjects of all bindings in a namespace, and possibly some more.

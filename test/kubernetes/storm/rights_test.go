@@ -140,7 +140,7 @@ func (s *storm) exercise(ctx context.Context, t *testing.T, running *sync.WaitGr
 	})
 	for server := range s.Servers {
 		running.Go(func() {
-			for !isOver(ctx, over) {
+			for !poll.IsOver(ctx, over) {
 				if _, err := s.use(ctx, right, server); err != nil {
 					t.Error(err)
 					return
@@ -154,7 +154,7 @@ func (s *storm) exercise(ctx context.Context, t *testing.T, running *sync.WaitGr
 // grantAndRevoke revokes a right and grants it until the round is over. Some writes
 // are repeated through the other server, where they change nothing.
 func (s *storm) grantAndRevoke(ctx context.Context, over <-chan struct{}, right *right, r *rand.Rand) error {
-	for !isOver(ctx, over) {
+	for !poll.IsOver(ctx, over) {
 		server := r.IntN(len(s.Servers))
 		at := target{namespace: steady, name: right.user, label: fmt.Sprint(r.Uint32())}
 		granting := right.send()
@@ -166,7 +166,7 @@ func (s *storm) grantAndRevoke(ctx context.Context, over <-chan struct{}, right 
 		if err != nil {
 			return err
 		}
-		for checks := 0; acknowledged && checks < checksPerWrite && !isOver(ctx, over); {
+		for checks := 0; acknowledged && checks < checksPerWrite && !poll.IsOver(ctx, over); {
 			known, err := s.use(ctx, right, server)
 			if err != nil {
 				return err
@@ -337,16 +337,4 @@ func isEmptyList(result rest.Result) bool {
 	body, err := result.Raw()
 	var list struct{ Items *[]json.RawMessage }
 	return err == nil && json.Unmarshal(body, &list) == nil && list.Items != nil && len(*list.Items) == 0
-}
-
-// isOver reports whether the round is over or the test has ended.
-func isOver(ctx context.Context, over <-chan struct{}) bool {
-	select {
-	case <-over:
-		return true
-	case <-ctx.Done():
-		return true
-	default:
-		return false
-	}
 }

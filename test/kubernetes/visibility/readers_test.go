@@ -17,7 +17,7 @@ import (
 
 // read lists the Namespaces as random users, until the round is over.
 func (x *exactness) read(ctx context.Context, over <-chan struct{}, r *rand.Rand) error {
-	for !isOver(ctx, over) {
+	for !poll.IsOver(ctx, over) {
 		u := x.users[r.IntN(len(x.users))]
 		options := metav1.ListOptions{LabelSelector: u.view.selector.String()}
 		switch r.IntN(5) {

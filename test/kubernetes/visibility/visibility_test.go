@@ -203,7 +203,7 @@ func (x *exactness) cut(ctx context.Context, r *rand.Rand) error {
 
 // write sends writes until the round is over.
 func (x *exactness) write(ctx context.Context, over <-chan struct{}, w *writer) error {
-	for !isOver(ctx, over) {
+	for !poll.IsOver(ctx, over) {
 		o := w.choose()
 		obj, err := o.send(w, ctx)
 		switch {
@@ -360,15 +360,4 @@ func texts(objects []object) []string {
 		all = append(all, o.String())
 	}
 	return all
-}
-
-func isOver(ctx context.Context, over <-chan struct{}) bool {
-	select {
-	case <-over:
-		return true
-	case <-ctx.Done():
-		return true
-	default:
-		return false
-	}
 }
