@@ -172,7 +172,7 @@ func (p *pod) arguments(t *testing.T) []string {
 	t.Helper()
 	var replace []string
 	for _, env := range p.container().Env {
-		if env.Name == "GOMEMLIMIT" {
+		if env.Name == "GOGC" || env.Name == "GOMEMLIMIT" {
 			continue // no argument
 		}
 		if env.ValueFrom == nil || env.ValueFrom.FieldRef == nil || env.ValueFrom.FieldRef.FieldPath != "metadata.name" {
