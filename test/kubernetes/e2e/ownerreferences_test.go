@@ -40,8 +40,19 @@ func TestOwnerReferencesPermissions(t *testing.T) {
 	}
 	users := map[string]harness.HTTP{"tenant": as(tenant), "finalizer": as(finalizer), "admin": harness.NewHTTP(t, cluster.AdminConfig())}
 	owner := func(kind string, block bool) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: "GROUPVERSION", Kind: kind, Name: namespace, UID: "u", BlockOwnerDeletion: &block}}
+		return []metav1.OwnerReference{{APIVersion: "GROUPVERSION", Kind: kind, Name: namespace, UID: "UIDOFOWNER", BlockOwnerDeletion: &block}}
 	}
+	// The garbage collector would delete an object whose owner does not exist.
+	uidOf := func(api string) string {
+		t.Helper()
+		answer := users["admin"].Do(t, http.MethodGet, api+"/namespaces/"+namespace, nil)
+		var ns metav1.PartialObjectMetadata
+		if err := json.Unmarshal(answer.Body, &ns); err != nil || ns.UID == "" {
+			t.Fatalf("the UID of the namespace: %v, %s", err, answer)
+		}
+		return string(ns.UID)
+	}
+	uids := map[string]string{"/api/v1": uidOf("/api/v1"), "/apis/tenancy.borough.io/v1": uidOf("/apis/tenancy.borough.io/v1")}
 	const blocks = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>"
 	for _, tc := range []struct {
 		name, user string
@@ -74,7 +85,7 @@ func TestOwnerReferencesPermissions(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					return []byte(strings.ReplaceAll(string(data), "GROUPVERSION", side.groupVersion))
+					return []byte(strings.NewReplacer("GROUPVERSION", side.groupVersion, "UIDOFOWNER", uids[side.api]).Replace(string(data)))
 				}
 				var answer harness.Answer
 				if tc.create {
