@@ -96,7 +96,7 @@ applyconfiguration-gen \
     --go-header-file "$header" \
     --output-dir $generated/applyconfiguration --output-pkg $module/$generated/applyconfiguration \
     --external-applyconfigurations "$(printf "k8s.io/api/core/v1.%s:$core," \
-        LimitRangeSpec PodSpec PodStatus)k8s.io/api/core/v1.ObjectReference:$core" \
+        LimitRangeSpec PodSpec PodStatus ResourceQuotaSpec ResourceQuotaStatus)k8s.io/api/core/v1.ObjectReference:$core" \
     --openapi-schema "$tree/schema.json" \
     $v1
 client-gen \

@@ -33,6 +33,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/project"
+	resourcequota "github.com/borough-io/borough/pkg/registry/tenancy/resourcequota/storage"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/pkg/visibility"
@@ -193,6 +194,10 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 	if err != nil {
 		return nil, err
 	}
+	quotas, err := resourcequota.NewStorage(c.Scheme, optsGetter, shortNames)
+	if err != nil {
+		return nil, err
+	}
 	pods, err := pod.NewStorage(c.Scheme, optsGetter, shortNames)
 	if err != nil {
 		return nil, err
@@ -204,13 +209,19 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 
 		"limitranges": limitRanges.LimitRange,
 
+		"resourcequotas": quotas.ResourceQuota,
+
 		"pods":                     pods.Pod,
 		"pods/status":              pods.Status,
 		"pods/binding":             pods.Binding,
 		"pods/resize":              pods.Resize,
 		"pods/ephemeralcontainers": pods.EphemeralContainers,
 	}
-	stores := map[string]*genericregistry.Store{"limitranges": limitRanges.LimitRange.Store, "pods": pods.Pod.Store}
+	stores := map[string]*genericregistry.Store{
+		"limitranges":    limitRanges.LimitRange.Store,
+		"pods":           pods.Pod.Store,
+		"resourcequotas": quotas.ResourceQuota.Store,
+	}
 	if c.Standalone != nil {
 		stores["roles"], stores["rolebindings"] = rights.Roles.Store, rights.RoleBindings.Store
 	}

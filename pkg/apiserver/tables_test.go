@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -110,6 +112,7 @@ func TestStreamedTables(t *testing.T) {
 		})
 	}
 	r.CreateLimitRange(t, "l")
+	r.CreateQuota(t, "q", corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100")})
 	codecs := serializer.NewCodecFactory(r.Scheme)
 	const maxWrite = 20_000 // more than a row
 	tables := 0
@@ -117,7 +120,7 @@ func TestStreamedTables(t *testing.T) {
 		kind    string
 		storage rest.Lister
 	}{
-		"pods": {"Pod", r.Pods}, "limitranges": {"LimitRange", r.LimitRanges}, "namespaces": {"Namespace", r.Namespaces},
+		"pods": {"Pod", r.Pods}, "limitranges": {"LimitRange", r.LimitRanges}, "resourcequotas": {"ResourceQuota", r.Quotas}, "namespaces": {"Namespace", r.Namespaces},
 	}
 	for _, kind := range tenancy.NamespacedKinds() {
 		if kinds[kind.Resource].kind != kind.Kind {

@@ -5,6 +5,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
 // contentCaches are the watch caches of the namespaced resources.
@@ -42,18 +45,38 @@ func (c *contentCaches) add(resource schema.GroupResource, cache contentCache) {
 // resource has no cache, or one that is not ready. It never reads from etcd.
 func (c *contentCaches) empty(ctx context.Context, namespace string) bool {
 	for _, resource := range c.namespaced {
-		c.mu.Lock()
-		cache, found := c.caches[resource]
-		c.mu.Unlock()
-		if !found {
-			return false
-		}
-		list := cache.newListFunc()
-		options := storage.ListOptions{ResourceVersion: "0", Recursive: true, Predicate: storage.Everything}
-		options.Predicate.Limit = 1
-		if err := cache.GetList(ctx, cache.resourcePrefix+"/"+namespace+"/", options, list); err != nil || meta.LenList(list) > 0 {
+		list, err := c.list(ctx, resource, namespace, 1)
+		if err != nil || meta.LenList(list) > 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// pods returns the Pods in a Namespace, or none if the cache is not ready. It never
+// reads from etcd.
+func (c *contentCaches) pods(ctx context.Context, namespace string) []runtime.Object {
+	list, err := c.list(ctx, tenancy.Resource("pods"), namespace, 0)
+	if err != nil {
+		return nil
+	}
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		return nil
+	}
+	return objects
+}
+
+// list returns a list of at most limit objects, or all with 0.
+func (c *contentCaches) list(ctx context.Context, resource schema.GroupResource, namespace string, limit int64) (runtime.Object, error) {
+	c.mu.Lock()
+	cache, found := c.caches[resource]
+	c.mu.Unlock()
+	if !found {
+		return nil, fmt.Errorf("%s have no watch cache", resource)
+	}
+	list := cache.newListFunc()
+	options := storage.ListOptions{ResourceVersion: "0", Recursive: true, Predicate: storage.Everything}
+	options.Predicate.Limit = limit
+	return list, cache.GetList(ctx, cache.resourcePrefix+"/"+namespace+"/", options, list)
 }

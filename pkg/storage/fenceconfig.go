@@ -4,7 +4,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"path"
 
@@ -12,12 +11,13 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
+	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/fence"
 )
 
 // newFence returns the fence for the resources of the config. The options of the
 // getter define where and how these are stored.
-func newFence(getter generic.RESTOptionsGetter, config Config, seemsEmpty func(context.Context, string) bool) (*fence.Fence, error) {
+func newFence(getter generic.RESTOptionsGetter, config Config, content *contentCaches) (*fence.Fence, error) {
 	namespaces, storageConfig, err := fenceResource(getter, config.Namespaces)
 	if err != nil {
 		return nil, err
@@ -28,9 +28,10 @@ func newFence(getter generic.RESTOptionsGetter, config Config, seemsEmpty func(c
 		Transformer:   transformerOf(storageConfig),
 		GenerationKey: path.Join("/", storageConfig.Prefix, "borough-create-generation"),
 		GuardPrefix:   path.Join("/", storageConfig.Prefix, "borough-guards") + "/",
-		SeemsEmpty:    seemsEmpty,
+		SeemsEmpty:    content.empty,
 	}
 	servers := storageConfig.Transport.ServerList
+	var charged []charge.Resource
 	for _, gr := range config.Namespaced {
 		resource, storageConfig, err := fenceResource(getter, gr)
 		if err != nil {
@@ -40,6 +41,12 @@ func newFence(getter generic.RESTOptionsGetter, config Config, seemsEmpty func(c
 			return nil, fmt.Errorf("--etcd-servers-overrides: %s and %s must be on the same etcd servers, because they are written in the same transactions", gr, config.Namespaces)
 		}
 		fenceConfig.Namespaced = append(fenceConfig.Namespaced, resource)
+		charged = append(charged, charge.Resource{GroupResource: gr, Prefix: resource.Prefix, Codec: storageConfig.Codec, Transformer: transformerOf(storageConfig)})
+	}
+	if !config.Quotas.Empty() {
+		if fenceConfig.Charger, err = charge.New(config.Quotas, charged, content.pods); err != nil {
+			return nil, fmt.Errorf("charge quotas: %w", err)
+		}
 	}
 	f, err := fence.New(fenceConfig)
 	if err != nil {

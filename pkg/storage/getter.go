@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 	"github.com/borough-io/borough/pkg/storage/transaction"
@@ -26,8 +27,8 @@ import (
 )
 
 // restOptionsGetter returns the library's RESTOptions with a decorator that creates
-// the stores of this package. It also implements precondition.Checker and
-// transaction.Guards.
+// the stores of this package. It also implements precondition.Checker, quota.Checker
+// and transaction.Guards.
 type restOptionsGetter struct {
 	library     generic.RESTOptionsGetter
 	options     options.EtcdOptions
@@ -41,12 +42,18 @@ type restOptionsGetter struct {
 
 var (
 	_ precondition.Checker = &restOptionsGetter{}
+	_ quota.Checker        = &restOptionsGetter{}
 	_ transaction.Guards   = &restOptionsGetter{}
 )
 
 // Check implements precondition.Checker for the namespaced resources.
 func (g *restOptionsGetter) Check(ctx context.Context, objects precondition.Objects) (staleAt int64, err error) {
 	return g.fence.Check(ctx, objects)
+}
+
+// CheckQuotas implements quota.Checker.
+func (g *restOptionsGetter) CheckQuotas(ctx context.Context, namespace string, change *quota.Change) (*quota.Denial, error) {
+	return g.fence.CheckQuotas(ctx, namespace, change)
 }
 
 // Guard implements transaction.Guards.

@@ -160,6 +160,9 @@ type Config struct {
 	// Namespaces, and all namespaced resources.
 	Namespaces schema.GroupResource
 	Namespaced []schema.GroupResource
+	// Quotas is the one of Namespaced whose objects limit what the others use. If it is
+	// empty, nothing is charged.
+	Quotas schema.GroupResource
 	// Unreadable records the stored objects that cannot be read. If it is nil, they
 	// are only logged and counted.
 	Unreadable *unreadable.Objects
@@ -215,7 +218,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	}
 	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
 	content := newContentCaches(config.Namespaced)
-	fence, err := newFence(library, config, content.empty)
+	fence, err := newFence(library, config, content)
 	if err != nil {
 		return err
 	}

@@ -169,7 +169,7 @@ func TestApplyToRefuses(t *testing.T) {
 func TestOverridesTogether(t *testing.T) {
 	other := storagetest.StartGRPC(t)
 	var overrides []string
-	for _, resource := range []string{"namespaces", "limitranges", "pods"} {
+	for _, resource := range []string{"namespaces", "limitranges", "pods", "resourcequotas"} {
 		overrides = append(overrides, "tenancy.borough.io/"+resource+"#"+other)
 	}
 	options := parse(t, "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides="+strings.Join(overrides, ","))

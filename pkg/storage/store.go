@@ -112,5 +112,5 @@ func (g *restOptionsGetter) newStore(
 		stopCompactor()
 		_ = client.Close()
 	})
-	return store, newRemover(client.Kubernetes, config, resourcePrefix), destroy, nil
+	return g.fence.ChargedStore(store, config.GroupResource), newRemover(client.Kubernetes, config, resourcePrefix), destroy, nil
 }

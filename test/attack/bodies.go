@@ -41,6 +41,8 @@ func (p paths) pods() string        { return p.in() + "/pods" }
 func (p paths) pod() string         { return p.pods() + "/there" }
 func (p paths) limitRanges() string { return p.in() + "/limitranges" }
 func (p paths) limitRange() string  { return p.limitRanges() + "/there" }
+func (p paths) quotas() string      { return p.in() + "/resourcequotas" }
+func (p paths) quota() string       { return p.quotas() + "/there" }
 
 // Prepare returns the requests that make a Namespace and what the others are
 // about in it.
@@ -50,6 +52,7 @@ func Prepare(namespace string) []Request {
 		post("Namespace", api+"/namespaces", object("Namespace", p.namespace, nil)),
 		post("Pod", p.pods(), object("Pod", "there", obj{"spec": obj{"containers": list{container(0)}}})),
 		post("LimitRange", p.limitRanges(), object("LimitRange", "there", obj{"spec": obj{"limits": list{limits("Container")}}})),
+		post("ResourceQuota", p.quotas(), object("ResourceQuota", "there", obj{"spec": obj{"hard": obj{"pods": "1000000", "count/pods": "1000000"}}})),
 	}
 }
 
@@ -136,6 +139,8 @@ func (p paths) bases() []base {
 		{"bind a Pod", "POST", p.pod() + "/binding" + dryRun, object("Binding", "there", obj{"target": obj{"kind": "Node", "name": "n", "namespace": "x", "fieldPath": "f"}})},
 		{"create a LimitRange", "POST", p.limitRanges() + dryRun, richLimitRange("l")},
 		{"replace a LimitRange", "PUT", p.limitRange() + dryRun, richLimitRange("there")},
+		{"create a ResourceQuota", "POST", p.quotas() + dryRun, richQuota("q")},
+		{"replace a ResourceQuota", "PUT", p.quota() + dryRun, richQuota("there")},
 		{"create a Namespace", "POST", api + "/namespaces" + dryRun, richNamespace("n")},
 		{"replace a Namespace", "PUT", p.in() + dryRun, richNamespace(p.namespace)},
 		{"status of a Namespace", "PUT", p.in() + "/status" + dryRun, richNamespace(p.namespace)},
@@ -161,6 +166,16 @@ func richNamespace(name string) obj {
 		"spec":   obj{"finalizers": list{"kubernetes"}},
 		"status": obj{"phase": "Active", "conditions": list{obj{"type": "T", "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}}},
 	}
+}
+
+func richQuota(name string) obj {
+	return obj{"apiVersion": groupVersion, "kind": "ResourceQuota", "metadata": meta(name), "spec": obj{
+		"hard": obj{"pods": "10", "cpu": "1", "requests.memory": "1Gi", "requests.example.com/r": "1", "count/pods": "10"},
+		"scopeSelector": obj{"matchExpressions": list{
+			obj{"scopeName": "PriorityClass", "operator": "In", "values": list{"high"}},
+			obj{"scopeName": "NotTerminating", "operator": "Exists"},
+		}},
+	}}
 }
 
 func richLimitRange(name string) obj {

@@ -14,7 +14,7 @@ import (
 func patches(p paths) (requests []Request) {
 	add := func(name, contentType string, patch any) {
 		name, all := strings.CutPrefix(name, "*")
-		for _, to := range []struct{ what, path string }{{"Pod", p.pod()}, {"LimitRange", p.limitRange()}, {"Namespace", p.in()}} {
+		for _, to := range []struct{ what, path string }{{"Pod", p.pod()}, {"LimitRange", p.limitRange()}, {"ResourceQuota", p.quota()}, {"Namespace", p.in()}} {
 			if to.what != "Pod" && !all {
 				continue
 			}

@@ -56,7 +56,7 @@ func (r *Random) Request(i int) Request {
 
 // patch makes a patch of the request.
 func (r *Random) patch(request *Request, body any) {
-	to := []string{r.paths.pod(), r.paths.pod() + "/status", r.paths.pod() + "/resize", r.paths.pod() + "/ephemeralcontainers", r.paths.limitRange(), r.paths.in(), r.paths.in() + "/status"}
+	to := []string{r.paths.pod(), r.paths.pod() + "/status", r.paths.pod() + "/resize", r.paths.pod() + "/ephemeralcontainers", r.paths.limitRange(), r.paths.quota(), r.paths.in(), r.paths.in() + "/status"}
 	request.Method, request.Path = http.MethodPatch, to[r.IntN(len(to))]+dryRun
 	switch r.IntN(5) {
 	case 0:

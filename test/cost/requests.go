@@ -45,6 +45,7 @@ var setup = []object{
 	{group + "/namespaces", `{"metadata":{"name":"ns"}}`},
 	{namespace + "/pods", `{"metadata": {"name":"o"},"spec":{"containers":[{"name":"c","image":"i"}]}}`},
 	{namespace + "/limitranges", `{"metadata": {"name":"o"},"spec":{"limits":[{"type":"PersistentVolumeClaim","max":{"storage":"1"}}]}}`},
+	{namespace + "/resourcequotas", `{"metadata": {"name":"o"},"spec":{"hard":{"pods":"1000000"}}}`},
 	// As much as a strategic merge patch can be merged into.
 	{namespace + "/pods", largePod},
 }

@@ -245,6 +245,7 @@ func TestDiscovery(t *testing.T) {
 		"namespacerequests":        {"NamespaceRequest", false, nil, "create"},
 		"projects":                 {"Project", false, nil, "get list watch"},
 		"limitranges":              {"LimitRange", true, []string{"limits"}, "create delete deletecollection get list patch update watch"},
+		"resourcequotas":           {"ResourceQuota", true, []string{"quota"}, "create delete deletecollection get list patch update watch"},
 		"pods":                     {"Pod", true, []string{"po"}, "create delete deletecollection get list patch update watch"},
 		"pods/status":              {"Pod", true, nil, "get patch update"},
 		"pods/binding":             {"Binding", true, nil, "create"},
@@ -271,11 +272,11 @@ func TestDiscovery(t *testing.T) {
 	var aggregated apidiscoveryv2.APIGroupDiscoveryList
 	answer.JSON(t, &aggregated)
 	for _, group := range aggregated.Items {
-		if group.Name == "tenancy.borough.io" && len(group.Versions) == 1 && len(group.Versions[0].Resources) == 6 {
+		if group.Name == "tenancy.borough.io" && len(group.Versions) == 1 && len(group.Versions[0].Resources) == 7 {
 			return
 		}
 	}
-	t.Errorf("got %s, want it to have the six kinds", answer.Body)
+	t.Errorf("got %s, want it to have the seven kinds", answer.Body)
 }
 
 func TestOpenAPI(t *testing.T) {

@@ -94,6 +94,7 @@ func TestKubectlDiscovery(t *testing.T) {
 		"namespaces ns tenancy.borough.io/v1 false Namespace",
 		"pods po tenancy.borough.io/v1 true Pod",
 		"projects tenancy.borough.io/v1 false Project",
+		"resourcequotas quota tenancy.borough.io/v1 true ResourceQuota",
 	})
 	wantContains(t, borough.Kubectl(t, "api-versions"), "tenancy.borough.io/v1")
 	wantContains(t, borough.Kubectl(t, "explain", "ns"), "KIND:", "Namespace", "VERSION:", "v1", "spec", "status")
@@ -185,6 +186,8 @@ func TestExamples(t *testing.T) {
 		`{"limits":{"cpu":"500m","memory":"256Mi"},"requests":{"cpu":"100m","memory":"128Mi"}}`)
 	wantContains(t, borough.KubectlFails(t, "apply", "-f", example("4-pod-too-big.yaml")),
 		"(Forbidden)", `pods.tenancy.borough.io "too-big" is forbidden: maximum cpu usage per Container is 1, but limit is 2`)
+	borough.Kubectl(t, "apply", "-f", example("5-resourcequota.yaml"))
+	wantContains(t, borough.Kubectl(t, "get", "resourcequotas", "-n", "team-a"), "pods: 1/3, requests.cpu: 100m/1", "limits.memory: 256Mi/1Gi")
 	borough.Kubectl(t, "create", "rolebinding", "alice", "--clusterrole=edit", "--user=alice", "-n", "team-a")
 	alice := kubectlFor(t, issue(t, borough, "--user=alice"))
 	wantContains(t, alice.Run(t, "get", "pods", "-n", "team-a"), "web ")

@@ -171,6 +171,7 @@ func TestForcedPurge(t *testing.T) {
 		{Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1, Held: 1, Objects: []v1.RemainingObject{
 			{Name: "limits", Finalizers: []string{"example.com/billing"}},
 		}},
+		{Group: "tenancy.borough.io", Resource: "resourcequotas"},
 		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, {Group: "rbac.authorization.k8s.io", Resource: "roles"},
 	}})
 
@@ -195,6 +196,7 @@ func TestForcedPurge(t *testing.T) {
 		`- group: tenancy.borough.io held: 2 objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: held ` +
 		`- deletionGracePeriodSeconds: 30 deletionTimestamp: "20\S+" name: running removed: 2 resource: pods ` +
 		`- group: tenancy.borough.io held: 1 objects: - finalizers: - example.com/billing name: limits removed: 1 resource: limitranges ` +
+		`- group: tenancy.borough.io held: 0 removed: 0 resource: resourcequotas ` +
 		`- group: rbac.authorization.k8s.io held: 0 removed: 0 resource: rolebindings - group: rbac.authorization.k8s.io held: 0 removed: 0 resource: roles$`
 	if words := strings.Join(strings.Fields(shown), " "); !regexp.MustCompile(pattern).MatchString(words) {
 		t.Errorf("kubectl create --dry-run=server: got\n%s", shown)
@@ -239,9 +241,9 @@ func TestForcedPurge(t *testing.T) {
 		return map[string]string{"namespace-uid": string(ns.UID), "force": "true", "removed": removed, "held": held, "finalized": "false", "dry-run": dryRun}
 	}
 	wantEqual(t, "annotations in the audit log", got, []map[string]string{
-		annotations("pods=3,limitranges=1,rolebindings=0,roles=0", "pods=2,limitranges=1,rolebindings=0,roles=0", "true"),
-		annotations("pods=2,limitranges=1,rolebindings=0,roles=0", "pods=2,limitranges=1,rolebindings=0,roles=0", "true"),
-		annotations("pods=2,limitranges=1,rolebindings=0,roles=0", "pods=2,limitranges=1,rolebindings=0,roles=0", "false"),
+		annotations("pods=3,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "true"),
+		annotations("pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "true"),
+		annotations("pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "false"),
 	})
 }
 
@@ -323,6 +325,7 @@ func TestOrdinaryPurge(t *testing.T) {
 	}
 	wantEqual(t, "status, with no Pod left", status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
 		{Group: "tenancy.borough.io", Resource: "pods"}, {Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1},
+		{Group: "tenancy.borough.io", Resource: "resourcequotas"},
 		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, {Group: "rbac.authorization.k8s.io", Resource: "roles"},
 	}})
 	finalize(t, b, name)

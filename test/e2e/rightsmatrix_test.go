@@ -76,7 +76,7 @@ func TestRightsMatrix(t *testing.T) {
 	})
 	view := union(everyone, rightsOf(map[string]string{
 		tenancy + "/namespaces": "get", tenancy + "/namespaces/status": "get",
-		tenancy + "/limitranges": read, tenancy + "/pods": read, tenancy + "/pods/status": "get",
+		tenancy + "/limitranges": read, tenancy + "/resourcequotas": read, tenancy + "/pods": read, tenancy + "/pods/status": "get",
 	}))
 	edit := union(view, rightsOf(map[string]string{tenancy + "/pods": all}))
 	admin := union(edit, rightsOf(map[string]string{

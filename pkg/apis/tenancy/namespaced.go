@@ -42,6 +42,7 @@ func NamespacedKinds() []NamespacedKind {
 	return []NamespacedKind{
 		{Group: GroupName, Kind: "Pod", Resource: "pods", PurgeStage: PurgeContainers},
 		{Group: GroupName, Kind: "LimitRange", Resource: "limitranges", PurgeStage: PurgeContent},
+		{Group: GroupName, Kind: "ResourceQuota", Resource: "resourcequotas", PurgeStage: PurgeContent},
 	}
 }
 

@@ -29,6 +29,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&Namespace{}, &NamespaceList{},
 		&LimitRange{}, &LimitRangeList{},
+		&ResourceQuota{}, &ResourceQuotaList{},
 		&Pod{}, &PodList{},
 		&Binding{},
 		&NamespacePurge{},

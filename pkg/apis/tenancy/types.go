@@ -138,6 +138,25 @@ type LimitRangeList struct {
 	Items []LimitRange
 }
 
+// ResourceQuota limits what the objects in its Namespace may use together.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ResourceQuota struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	Spec   corev1.ResourceQuotaSpec
+	Status corev1.ResourceQuotaStatus
+}
+
+// ResourceQuotaList is a list of ResourceQuotas.
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type ResourceQuotaList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+
+	Items []ResourceQuota
+}
+
 // Pod is a group of containers. Its spec and status are the types of core/v1, which
 // have no internal version here.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

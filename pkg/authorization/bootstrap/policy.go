@@ -27,7 +27,7 @@ var (
 // In a cluster they are the ClusterRole borough-view.
 func ViewRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"limitranges", "namespaces", "pods"}, Verbs: read},
+		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"limitranges", "namespaces", "pods", "resourcequotas"}, Verbs: read},
 		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespaces/status", "pods/status"}, Verbs: []string{"get"}},
 	}
 }

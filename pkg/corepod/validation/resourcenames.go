@@ -55,6 +55,12 @@ func IsStandardResource(name corev1.ResourceName) bool {
 		strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
 }
 
+// IsStandardQuotaResource reports whether name is one that Kubernetes defines for
+// quotas.
+func IsStandardQuotaResource(name corev1.ResourceName) bool {
+	return IsStandardResource(name) && name != corev1.ResourceStorage
+}
+
 // IsStandardContainerResource reports whether name is a resource that Kubernetes
 // defines and a container can request.
 func IsStandardContainerResource(name corev1.ResourceName) bool {
@@ -113,6 +119,15 @@ func ValidateContainerResourceName(name corev1.ResourceName, path *field.Path) f
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
 	case !IsNativeResource(name) && !IsExtendedResource(name):
 		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
+	}
+	return errs
+}
+
+// ValidateQuotaResourceName checks that name is a resource that a quota can limit.
+func ValidateQuotaResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := ValidateResourceName(name, path)
+	if isUnqualified(name) && !IsStandardQuotaResource(name) {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource for quota"))
 	}
 	return errs
 }

@@ -37,6 +37,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &tenancyv1.RemainingObjectApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("RemainingResource"):
 		return &tenancyv1.RemainingResourceApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ResourceQuota"):
+		return &tenancyv1.ResourceQuotaApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("UndiscoveredGroup"):
 		return &tenancyv1.UndiscoveredGroupApplyConfiguration{}
 

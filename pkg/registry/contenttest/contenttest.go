@@ -27,6 +27,7 @@ import (
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	resourcequota "github.com/borough-io/borough/pkg/registry/tenancy/resourcequota/storage"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -40,6 +41,7 @@ type Registry struct {
 	Finalizer   *namespace.FinalizeREST
 	Pods        *pod.REST
 	LimitRanges *limitrange.REST
+	Quotas      *resourcequota.REST
 	Context     context.Context
 	Namespace   string
 }
@@ -74,10 +76,19 @@ func New(t testing.TB, member *embedded.Server, change ...func(*storage.Options)
 		t.Fatal(err)
 	}
 	t.Cleanup(limitRanges.LimitRange.Destroy)
+	quotas, err := resourcequota.NewStorage(config.Scheme, getter, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(quotas.ResourceQuota.Destroy)
 	storagetest.WaitReady(t, pods.Pod.Store)
+	storagetest.WaitReady(t, quotas.ResourceQuota.Store)
 	storagetest.WaitReady(t, limitRanges.LimitRange.Store)
 
-	r := &Registry{Scheme: config.Scheme, Namespaces: ns.Namespace, Finalizer: ns.Finalize, Pods: pods.Pod, LimitRanges: limitRanges.LimitRange}
+	r := &Registry{
+		Scheme: config.Scheme, Namespaces: ns.Namespace, Finalizer: ns.Finalize,
+		Pods: pods.Pod, LimitRanges: limitRanges.LimitRange, Quotas: quotas.ResourceQuota,
+	}
 	r.Namespace = fmt.Sprintf("ns-%d", namespaces.Add(1))
 	r.Context = request.WithNamespace(t.Context(), r.Namespace)
 	r.CreateNamespace(t)
@@ -177,6 +188,15 @@ func (r *Registry) CreateLimitRange(t testing.TB, name string) {
 	t.Helper()
 	lr := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace}}
 	if _, err := r.LimitRanges.Create(r.Context, lr, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// CreateQuota creates a ResourceQuota.
+func (r *Registry) CreateQuota(t testing.TB, name string, hard corev1.ResourceList) {
+	t.Helper()
+	quota := &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: r.Namespace}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+	if _, err := r.Quotas.Create(r.Context, quota, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 )
 
@@ -23,10 +25,12 @@ type content struct {
 	kv       clientv3.KV
 	fence    *Fence
 	resource Resource
+	quotas   bool // the resource is that of the quotas
 }
 
 // OptimisticPut writes the object only if the preconditions of the attempt in the
-// context hold; otherwise it returns precondition.ErrStale. It creates the object
+// context hold; otherwise it returns precondition.ErrStale. It charges the quotas of the
+// Namespace, and returns Forbidden if one does not allow the write. It creates the object
 // only in a Namespace that exists and is not being deleted; otherwise, unless the
 // object exists, it returns an API error: NotFound for the Namespace, or Forbidden
 // with the cause NamespaceTerminating. If the object is at another revision, it
@@ -36,80 +40,174 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 	if err != nil {
 		return kubernetes.PutResponse{}, err
 	}
+	namespace, name, err := c.splitKey(key)
+	if err != nil {
+		return kubernetes.PutResponse{}, err
+	}
 	put := clientv3.OpPut(key, string(value), clientv3.WithLease(opts.LeaseID))
+	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key)
+	var response kubernetes.PutResponse
 	switch {
 	case expectedRevision == 0:
-		return c.create(ctx, key, put, preconditions, opts)
-	case len(preconditions) > 0:
-		return c.update(ctx, key, put, expectedRevision, preconditions, opts)
+		response, err = c.create(ctx, key, namespace, name, put, preconditions, charged, opts)
+	case len(preconditions) > 0 || charged != nil:
+		response, err = c.update(ctx, key, namespace, name, put, expectedRevision, preconditions, charged, opts)
+	default:
+		// No check of the Namespace: it is not removed while the object exists.
+		response, err = c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
+		c.fence.observe(response.Revision)
 	}
-	// No check of the Namespace: it is not removed while the object exists.
-	response, err := c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
-	c.fence.observe(response.Revision)
+	charged.End()
+	if err == nil && response.Succeeded && c.quotas {
+		c.fence.config.Charger.Count(ctx, c.kv, namespace)
+	}
 	return response, err
 }
 
-func (c *content) create(ctx context.Context, key string, put clientv3.Op, preconditions []clientv3.Cmp, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	namespace, name, ok := splitKey(c.resource.Prefix, key)
-	if !ok {
-		return kubernetes.PutResponse{}, apierrors.NewInternalError(fmt.Errorf("key %q is not of the form %sNAMESPACE/NAME", key, c.resource.Prefix))
+// OptimisticDelete deletes the object and charges the quotas of the Namespace.
+func (c *content) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
+	namespace, name, err := c.splitKey(key)
+	if err != nil {
+		return kubernetes.DeleteResponse{}, err
 	}
+	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key)
+	if charged == nil {
+		return c.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
+	}
+	defer charged.End()
+	response, err := c.change(ctx, key, namespace, name, clientv3.OpDelete(key), expectedRevision, nil, charged)
+	if err != nil {
+		return kubernetes.DeleteResponse{}, err
+	}
+	deleted := kubernetes.DeleteResponse{Succeeded: response.Succeeded, Revision: response.Header.Revision}
+	if !deleted.Succeeded && opts.GetOnFailure {
+		deleted.KV = rangeResult(response, 0)
+	}
+	return deleted, nil
+}
+
+func (c *content) create(ctx context.Context, key, namespace, name string, put clientv3.Op, preconditions []clientv3.Cmp, charged *charge.Charge, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	namespaceKey := c.fence.config.Namespaces.Prefix + namespace
-	read := []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(namespaceKey), c.fence.generation.read()}
+	read := append([]clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(namespaceKey), c.fence.generation.read()}, charged.Get()...)
 
 	revision, cached := c.fence.cachedRevision(namespace)
+	verified := false // that a denial is based on what was read
 	for {
+		denial, err := charged.Prepare(ctx)
+		switch {
+		case err != nil:
+			return kubernetes.PutResponse{}, err
+		case denial != nil && verified:
+			return kubernetes.PutResponse{}, c.forbidden(ctx, namespace, name, denial)
+		}
 		generation := c.fence.generation.revision.Load()
+		try := cached && denial == nil
 		txn := c.kv.Txn(ctx)
-		if cached {
-			txn = txn.If(append([]clientv3.Cmp{
+		if try {
+			compare := append([]clientv3.Cmp{
 				clientv3.Compare(clientv3.ModRevision(key), "=", 0),
 				clientv3.Compare(clientv3.ModRevision(namespaceKey), "=", revision),
 				clientv3.Compare(clientv3.CreateRevision(namespaceKey), ">", 0),
 				c.fence.generation.current(generation),
-			}, preconditions...)...).Then(put).Else(read...)
+			}, preconditions...)
+			txn = txn.If(append(compare, charged.Compare()...)...).Then(append([]clientv3.Op{put}, charged.Put()...)...).Else(read...)
 		} else {
-			txn = txn.Then(read...)
+			txn = txn.If(preconditions...).Then(read...).Else(read...)
 		}
 		response, err := txn.Commit()
 		if err != nil {
+			charged.Forget()
 			return kubernetes.PutResponse{}, err
 		}
 		c.fence.observe(response.Header.Revision)
-		if cached && response.Succeeded {
+		if try && response.Succeeded {
+			charged.Committed(response.Header.Revision)
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
 		if existing := rangeResult(response, 0); existing != nil {
 			return conflict(response, existing, opts), nil
 		}
-		// The Namespace was not in the cache, or it or the generation has changed.
-		// Take both from this read.
+		// The Namespace was not in the cache, or it, the generation or the quotas have
+		// changed, or the quotas seem to deny the write. Take all from this read.
 		c.fence.generation.update(rangeResult(response, 2))
 		current, err := c.fence.checkNamespace(ctx, c.resource.GroupResource, namespace, name, rangeResult(response, 1))
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
-		if cached && current == revision && rangeResult(response, 2).GetModRevision() == generation {
+		requoted := charged.Read(ctx, response, 3)
+		unchanged := cached && current == revision && rangeResult(response, 2).GetModRevision() == generation && !requoted
+		if !response.Succeeded && (!try || unchanged) {
 			return kubernetes.PutResponse{}, precondition.From(ctx).Fail(response.Header.Revision)
 		}
-		revision, cached = current, true
+		revision, cached, verified = current, true, true
 	}
 }
 
-func (c *content) update(ctx context.Context, key string, put clientv3.Op, expectedRevision int64, preconditions []clientv3.Cmp, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", expectedRevision)
-	response, err := c.kv.Txn(ctx).If(append([]clientv3.Cmp{unchanged}, preconditions...)...).Then(put).Else(clientv3.OpGet(key)).Commit()
-	if err != nil {
+func (c *content) update(ctx context.Context, key, namespace, name string, put clientv3.Op, expectedRevision int64, preconditions []clientv3.Cmp, charged *charge.Charge, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	response, err := c.change(ctx, key, namespace, name, put, expectedRevision, preconditions, charged)
+	switch {
+	case err != nil:
 		return kubernetes.PutResponse{}, err
+	case !response.Succeeded:
+		return conflict(response, rangeResult(response, 0), opts), nil
 	}
-	c.fence.observe(response.Header.Revision)
-	if response.Succeeded {
-		return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
+	return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
+}
+
+// change updates or deletes the object, and returns a response that has not succeeded,
+// with the object, if that is at another revision.
+func (c *content) change(ctx context.Context, key, namespace, name string, op clientv3.Op, expectedRevision int64, preconditions []clientv3.Cmp, charged *charge.Charge) (*clientv3.TxnResponse, error) {
+	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", expectedRevision)
+	read := append([]clientv3.Op{clientv3.OpGet(key)}, charged.Get()...)
+	verified := false // that a denial is based on what was read
+	for {
+		denial, err := charged.Prepare(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case denial != nil && verified:
+			return nil, c.forbidden(ctx, namespace, name, denial)
+		}
+		compare := append([]clientv3.Cmp{unchanged}, preconditions...)
+		write := []clientv3.Op{op}
+		if denial == nil {
+			compare, write = append(compare, charged.Compare()...), append(write, charged.Put()...)
+		} else {
+			write = read
+		}
+		response, err := c.kv.Txn(ctx).If(compare...).Then(write...).Else(read...).Commit()
+		if err != nil {
+			charged.Forget()
+			return nil, err
+		}
+		c.fence.observe(response.Header.Revision)
+		if denial == nil && response.Succeeded {
+			charged.Committed(response.Header.Revision)
+			return response, nil
+		}
+		if !response.Succeeded && rangeResult(response, 0).GetModRevision() != expectedRevision {
+			return response, nil
+		}
+		requoted := charged.Read(ctx, response, 1)
+		if !response.Succeeded && (denial != nil || !requoted) {
+			return nil, precondition.From(ctx).Fail(response.Header.Revision)
+		}
+		verified = true
 	}
-	if existing := rangeResult(response, 0); existing.GetModRevision() != expectedRevision {
-		return conflict(response, existing, opts), nil
+}
+
+// forbidden returns the error of a write that a quota does not allow.
+func (c *content) forbidden(ctx context.Context, namespace, name string, denial *quota.Denial) error {
+	return apierrors.NewForbidden(c.resource.GroupResource, name, c.fence.config.Charger.Explain(ctx, namespace, denial))
+}
+
+// splitKey returns the namespace and the name in a key of the resource.
+func (c *content) splitKey(key string) (namespace, name string, err error) {
+	namespace, name, ok := splitKey(c.resource.Prefix, key)
+	if !ok {
+		return "", "", apierrors.NewInternalError(fmt.Errorf("key %q is not of the form %sNAMESPACE/NAME", key, c.resource.Prefix))
 	}
-	return kubernetes.PutResponse{}, precondition.From(ctx).Fail(response.Header.Revision)
+	return namespace, name, nil
 }
 
 // splitKey returns the namespace and the name in a key of a namespaced resource.

@@ -10,7 +10,9 @@
 //     alone;
 //   - a Namespace is removed only if it contains no objects;
 //   - an object is written only if the objects that admission decided by (package
-//     precondition) have not changed.
+//     precondition) have not changed;
+//   - an object is written together with the usage of the quotas that count it (package
+//     charge).
 //
 // So at every revision of etcd each object is in a Namespace that exists,
 // regardless of how many servers write and how stale their caches are. The fence
@@ -22,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -33,10 +36,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/utils/lru"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
+	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/charge"
 )
 
 // MaxNamespaced is the maximum number of namespaced resources of a fence. The
@@ -77,6 +83,8 @@ type Config struct {
 	// SeemsEmpty reports whether a Namespace probably contains no objects, without a
 	// request to etcd. It saves a read when the Namespace is removed. May be nil.
 	SeemsEmpty func(ctx context.Context, namespace string) bool
+	// Charger charges quotas for the writes of namespaced objects. May be nil.
+	Charger *charge.Charger
 	// Decoder decodes a stored Namespace.
 	Decoder runtime.Decoder
 	// Transformer decrypts a stored value for Decoder.
@@ -125,11 +133,34 @@ func (f *Fence) Wrap(resource schema.GroupResource, client *kubernetes.Client) k
 			kv := client.KV
 			f.kv.Store(&kv)
 			if off == "" {
-				return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: r}
+				return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: r, quotas: f.config.Charger.Quotas(r.GroupResource)}
 			}
 		}
 	}
 	return client.Kubernetes
+}
+
+// ChargedStore returns the store of the resource, whose writes are charged if the
+// resource is namespaced.
+func (f *Fence) ChargedStore(s storage.Interface, resource schema.GroupResource) storage.Interface {
+	namespaced := slices.ContainsFunc(f.config.Namespaced, func(r Resource) bool { return r.GroupResource == resource })
+	if f.config.Charger == nil || !namespaced || off != "" {
+		return s
+	}
+	return f.config.Charger.NewStore(s, resource)
+}
+
+// CheckQuotas implements quota.Checker. It returns an error until the store of a
+// namespaced resource is open.
+func (f *Fence) CheckQuotas(ctx context.Context, namespace string, change *quota.Change) (*quota.Denial, error) {
+	kv := f.kv.Load()
+	switch {
+	case f.config.Charger == nil:
+		return nil, nil
+	case kv == nil:
+		return nil, errors.New("check quotas: no store is open")
+	}
+	return f.config.Charger.Check(ctx, *kv, namespace, change)
 }
 
 // Revision returns the latest revision of etcd in a response to a write through

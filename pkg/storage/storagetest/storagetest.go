@@ -111,6 +111,7 @@ func NewConfig(member *embedded.Server) storage.Config {
 		Embedded:   member,
 		Namespaces: tenancy.Resource("namespaces"),
 		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
+		Quotas:     tenancy.Resource("resourcequotas"),
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 // Stores are the stores of the group's resources without validation and defaults, so
 // that tests see only what the storage does.
 type Stores struct {
-	Namespaces, LimitRanges, Pods *genericregistry.Store
+	Namespaces, LimitRanges, ResourceQuotas, Pods *genericregistry.Store
 	// Config is the config of the server with the stores.
 	Config *genericapiserver.Config
 }
@@ -44,6 +44,8 @@ func NewStores(t testing.TB, options *storage.Options, config storage.Config) St
 		Pods:       newStore(t, getter, config.Scheme, "pods", true, &tenancy.Pod{}, &tenancy.PodList{}),
 		LimitRanges: newStore(t, getter, config.Scheme, "limitranges", true,
 			&tenancy.LimitRange{}, &tenancy.LimitRangeList{}),
+		ResourceQuotas: newStore(t, getter, config.Scheme, "resourcequotas", true,
+			&tenancy.ResourceQuota{}, &tenancy.ResourceQuotaList{}),
 	}
 }
 

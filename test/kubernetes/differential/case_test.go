@@ -46,7 +46,8 @@ type step struct {
 	// because the caches of Kubernetes' admission lag behind.
 	Until int `json:"until,omitempty"`
 	// Settle repeats the request until the responses are equal, because controllers
-	// write what it reads.
+	// write what it reads. After a settled request for ResourceQuotas, Kubernetes'
+	// admission uses what it has read.
 	Settle bool `json:"settle,omitempty"`
 }
 
@@ -112,9 +113,10 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"pods":        {"", "Pod", false},
-	"limitranges": {"", "LimitRange", false},
-	"namespaces":  {"", "Namespace", true},
+	"pods":           {"", "Pod", false},
+	"limitranges":    {"", "LimitRange", false},
+	"resourcequotas": {"", "ResourceQuota", false},
+	"namespaces":     {"", "Namespace", true},
 
 	"roles":               {rbacv1.GroupName, "Role", false},
 	"rolebindings":        {rbacv1.GroupName, "RoleBinding", false},

@@ -129,7 +129,7 @@ func foldLargeQuantities(x *exchange) {
 	}
 	for _, a := range []*answer{x.kube, x.borough} {
 		message := fmt.Sprint(a.field("message"))
-		if a.Code == 422 && strings.Contains(message, "is greater than max/min") && hasLargeQuantity(x.step.Body) && !reflect.DeepEqual(x.kube, x.borough) {
+		if a.Code == 422 && (strings.Contains(message, "is greater than max/min") || strings.Contains(message, "must be an integer")) && hasLargeQuantity(x.step.Body) && !reflect.DeepEqual(x.kube, x.borough) {
 			*x.kube, x.end = *x.borough, true
 			return
 		}

@@ -37,6 +37,9 @@ func newRunner(ctx context.Context, pair *sites.Pair) (*runner, error) {
 			return nil, err
 		}
 	}
+	if err := kube.prepareAwaitQuotas(ctx); err != nil {
+		return nil, err
+	}
 	return &runner{kube: kube, borough: borough}, nil
 }
 
@@ -81,9 +84,9 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 const (
 	// settleTime bounds how long a request is repeated until the responses are equal.
 	settleTime = 10 * time.Second
-	// otherBindings bounds how often a review is repeated because Kubernetes named
-	// another binding. It iterates over them in random order.
-	otherBindings = 1000
+	// otherAnswers bounds how often a request is repeated because Kubernetes named
+	// another binding or quota. It iterates over them in random order.
+	otherAnswers = 1000
 )
 
 // ask sends the request of a step to both sites and compares the responses.
@@ -96,15 +99,19 @@ func ask(ctx context.Context, kube, borough *visit, s step, last *exchange) (*ex
 		asking.Go(func() { kubeAnswer, kubeErr = kube.do(ctx, s) })
 		asking.Go(func() { boroughAnswer, boroughErr = borough.do(ctx, s) })
 		asking.Wait()
-		if err := cmp.Or(kubeErr, boroughErr); err != nil {
+		err := cmp.Or(kubeErr, boroughErr)
+		if err != nil {
 			return nil, nil, err
 		}
 		x := &exchange{step: s, after: last, kube: new(kube.fold(kubeAnswer)), borough: new(borough.fold(boroughAnswer))}
 		found := compare(x)
 		switch {
 		case found == nil:
-			return x, nil, nil
-		case allowedByOthers(x) && attempt < otherBindings:
+			if s.Settle && s.resource() == "resourcequotas" {
+				err = kube.awaitQuotas(ctx)
+			}
+			return x, nil, err
+		case (allowedByOthers(x) || refusedByOthers(x)) && attempt < otherAnswers:
 		case s.Settle && time.Now().Before(settled):
 			time.Sleep(10 * time.Millisecond)
 		default:

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -55,6 +56,8 @@ type sender struct {
 	client *http.Client
 	// bootstrapRules are the rules that the site gives all users.
 	bootstrapRules map[string][]any
+	// quotaMarks is the number of calls of awaitQuotas.
+	quotaMarks atomic.Int64
 }
 
 func newSender(site *sites.Site) (*sender, error) {

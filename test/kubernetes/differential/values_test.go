@@ -31,7 +31,8 @@ var quantities = []any{
 
 var resourceNames = []string{
 	"cpu", "memory", "ephemeral-storage", "storage", "hugepages-2Mi", "hugepages-1Gi", "hugepages-", "hugepages-x", "example.com/gpu", "example.com/x-y", "kubernetes.io/x",
-	"requests.cpu", "limits.memory", "requests.example.com/x", "attachable-volumes-x", "pods", "gpu", "", "CPU", "Example.com/x", "example.com/", "a/b/c",
+	"requests.cpu", "limits.memory", "requests.example.com/x", "limits.example.com/x", "requests.hugepages-2Mi", "requests.storage", "count/pods", "count/jobs.batch", "resourcequotas", "services.nodeports",
+	"attachable-volumes-x", "pods", "gpu", "", "CPU", "Example.com/x", "example.com/", "a/b/c",
 }
 
 // enumerations are the values of enumerated types, and an invalid one.
@@ -67,6 +68,8 @@ var enumerations = map[string][]string{
 	"ResourceName":                            resourceNames,
 	"ResourceResizeRestartPolicy":             {"NotRequired", "RestartContainer", "Always"},
 	"LimitType":                               {"Container", "Pod", "PersistentVolumeClaim", "example.com/x", "Node", "kubernetes.io/x"},
+	"ResourceQuotaScope":                      {"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass", "Other"},
+	"ScopeSelectorOperator":                   {"In", "NotIn", "Exists", "DoesNotExist", "Equals"},
 	"PodPhase":                                {"Pending", "Running", "Succeeded", "Failed", "Unknown", "Done"},
 	"PodConditionType":                        {"Ready", "Initialized", "PodScheduled", "ContainersReady", "example.com/x", "x y"},
 	"ConditionStatus":                         {"True", "False", "Unknown", "Maybe"},

@@ -76,7 +76,8 @@ func TestBindings(t *testing.T) {
 func TestEveryKind(t *testing.T) {
 	// What tenants may only read, with the reason.
 	readOnly := map[string]string{
-		"limitranges": "they bound what the tenant may use",
+		"limitranges":    "they bound what the tenant may use",
+		"resourcequotas": "they bound what the tenant may use",
 	}
 	forEachCase(t, func(t *testing.T, all objects) {
 		covers := func(role string, rules ...rbacv1.PolicyRule) {

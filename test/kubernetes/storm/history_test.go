@@ -48,6 +48,12 @@ type history struct {
 	writes     map[write]struct{}       // all that were seen
 	created    map[creation]int64       // the revision of each
 	namespaces map[string]liveNamespace // those that exist
+	// usage is what the objects use of the quotas, by Namespace.
+	usage map[string]*usage
+	// touched are the Namespaces that the revision of the last event has written to.
+	touched  map[string]bool
+	revision int64
+	compared int // quotas
 	// content has, by Namespace, the keys in it and the UID of the Namespace when
 	// each was created.
 	content map[string]map[string]types.UID
@@ -78,6 +84,8 @@ func newHistory(ctx context.Context, client *clientv3.Client) *history {
 		created:    map[creation]int64{},
 		namespaces: map[string]liveNamespace{},
 		content:    map[string]map[string]types.UID{},
+		usage:      map[string]*usage{},
+		touched:    map[string]bool{},
 	}
 }
 
@@ -133,6 +141,10 @@ func (h *history) apply(event *clientv3.Event) error {
 		return nil
 	}
 	h.writes[write{key, revision}] = struct{}{}
+	if revision != h.revision {
+		h.compareQuotas()
+		h.revision = revision
+	}
 	deleted := event.Type == clientv3.EventTypeDelete
 	if event.IsCreate() {
 		if err := h.create(event); err != nil {
@@ -161,6 +173,9 @@ func (h *history) apply(event *clientv3.Event) error {
 	}
 	if namespace == "" {
 		return nil
+	}
+	if err := h.count(namespace, event); err != nil {
+		return fmt.Errorf("%s at %d: %w", key, revision, err)
 	}
 	content := h.content[namespace]
 	ns, exists := h.namespaces[namespace]
@@ -253,6 +268,7 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 			h.orphans = append(h.orphans, fmt.Sprintf("%s was created in Namespace UID %q, which is %q now", key, uid, uids[namespace]))
 		}
 	}
+	h.compareQuotas()
 	known := 0
 	for _, content := range h.content {
 		known += len(content)

@@ -25,6 +25,7 @@ var (
 	namespaceResource = tenancy.Resource("namespaces")
 	pods              = tenancy.Resource("pods")
 	limitRanges       = tenancy.Resource("limitranges")
+	quotas            = tenancy.Resource("resourcequotas")
 	roles             = rbacv1.Resource("roles")
 	roleBindings      = rbacv1.Resource("rolebindings")
 )
@@ -66,6 +67,12 @@ var paths = []path{
 	{"apply LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
 		return apply(client, at, limitRanges, limitRange(at))
 	}},
+	{"POST ResourceQuota", quotas, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, quotas, quota(at))
+	}},
+	{"apply ResourceQuota", quotas, true, func(client rest.Interface, at target) *rest.Request {
+		return apply(client, quotaTarget(at), quotas, quota(at))
+	}},
 	{"POST Role", roles, true, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, roles, role(at, readContent))
 	}},
@@ -86,6 +93,10 @@ var paths = []path{
 	{"apply Pod status", pods, false, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Pod", "name", at, fmt.Sprintf(`"status": {"message": %q}`, at.label))
 		return apply(client, at, pods, body).SubResource("status")
+	}},
+	{"complete Pod", pods, false, func(client rest.Interface, at target) *rest.Request {
+		return of(client.Patch(types.MergePatchType), pods, at.namespace).Name(at.name).SubResource("status").
+			Body([]byte(`{"status": {"phase": "Succeeded"}}`))
 	}},
 	{"apply Pod resize", pods, false, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Pod", "name", at, `"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1m"}}}]}`)
@@ -154,6 +165,20 @@ func pod(at target, nameField string) string {
 
 func limitRange(at target) string {
 	return manifest("LimitRange", "name", at, `"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}`)
+}
+
+// quotaTarget returns one of three names of quotas in a Namespace.
+func quotaTarget(at target) target {
+	last := at.label[len(at.label)-1]
+	at.name = fmt.Sprintf("quota-%d", last%3)
+	return at
+}
+
+// quota returns a ResourceQuota with limits that differ. Most rounds reach some.
+func quota(at target) string {
+	limit := 5 + 3*int(at.label[0]-'0')
+	return manifest("ResourceQuota", "name", quotaTarget(at), fmt.Sprintf(`"spec": {"hard": {"pods": "%d", "requests.cpu": "%dm", "count/pods": "%d", "count/limitranges": "%d"}}`,
+		limit, limit, 2*limit, limit))
 }
 
 // readContent is a rule that allows to read LimitRanges.

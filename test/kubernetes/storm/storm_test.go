@@ -272,9 +272,9 @@ func (s *storm) examine(ctx context.Context, t *testing.T) {
 // report logs the counts.
 func (s *storm) report(t *testing.T) {
 	t.Helper()
-	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations, %s\n%s",
+	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations, %d quotas compared, %s\n%s",
 		s.rounds, s.total(created), s.total(terminating)+s.total(noNamespace), s.total(terminating), s.total(noNamespace),
-		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.describeRights(), s.tally)
+		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.history.compared, s.describeRights(), s.tally)
 }
 
 // verify fails the test if there are orphans or violations, or if the storm did
@@ -284,13 +284,16 @@ func (s *storm) verify(t *testing.T) {
 	if found := slices.Concat(s.history.orphans, s.history.violations); len(found) > 0 {
 		t.Errorf("%d findings:\n%s", len(found), strings.Join(found[:min(len(found), 50)], "\n"))
 	}
+	if s.history.compared == 0 {
+		t.Error("no quota was compared with the objects")
+	}
 	for _, p := range paths {
 		if p.creates && s.counts[p.name][created] == 0 {
 			t.Errorf("nothing was created by %s", p.name)
 		}
 	}
 	s.verifyRights(t)
-	for _, o := range []outcome{terminating, noNamespace} {
+	for _, o := range []outcome{terminating, noNamespace, denied} {
 		if s.total(o) == 0 {
 			t.Errorf("no request had the outcome %q", o)
 		}

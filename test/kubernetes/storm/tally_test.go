@@ -30,10 +30,11 @@ const (
 	terminating outcome = "terminating"  // denied
 	noNamespace outcome = "no namespace" // denied
 	noObject    outcome = "no object"
+	denied      outcome = "denied" // by a quota
 	failed      outcome = "failed" // error or no response
 )
 
-var outcomes = []outcome{created, updated, exists, conflict, terminating, noNamespace, noObject, failed}
+var outcomes = []outcome{created, updated, exists, conflict, terminating, noNamespace, noObject, denied, failed}
 
 // send sends a request. It returns an error only for the outcome failed.
 func send(ctx context.Context, request *rest.Request) (outcome, rest.Result, error) {
@@ -57,6 +58,8 @@ func send(ctx context.Context, request *rest.Request) (outcome, rest.Result, err
 		return noObject, result, nil
 	case apierrors.IsAlreadyExists(err):
 		return exists, result, nil
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
+		return denied, result, nil
 	case apierrors.IsConflict(err):
 		return conflict, result, nil
 	default:

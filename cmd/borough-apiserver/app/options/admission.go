@@ -13,6 +13,7 @@ import (
 	"github.com/borough-io/borough/pkg/admission/limitranger"
 	"github.com/borough-io/borough/pkg/admission/namespacelifecycle"
 	"github.com/borough-io/borough/pkg/admission/ownerreferences"
+	"github.com/borough-io/borough/pkg/admission/resourcequota"
 )
 
 // newAdmissionOptions does what the library's constructor does, but registers our
@@ -24,13 +25,17 @@ func newAdmissionOptions() *genericoptions.AdmissionOptions {
 	limitranger.Register(plugins)
 	clusterplugins.Register(plugins)
 	ownerreferences.Register(plugins)
+	resourcequota.Register(plugins)
+	order := []string{namespacelifecycle.PluginName, limitranger.PluginName, ownerreferences.PluginName}
+	order = append(order, clusterplugins.Names()...)
+	order = append(order, resourcequota.PluginName) // last, as in Kubernetes
 	return &genericoptions.AdmissionOptions{
 		Plugins: plugins,
 		Decorators: admission.Decorators{
 			clusterplugins.Decorator(),
 			admission.DecoratorFunc(admissionmetrics.WithControllerMetrics),
 		},
-		RecommendedPluginOrder: append([]string{namespacelifecycle.PluginName, limitranger.PluginName, ownerreferences.PluginName}, clusterplugins.Names()...),
+		RecommendedPluginOrder: order,
 		DefaultOffPlugins:      sets.New(ownerreferences.PluginName), // as in Kubernetes
 	}
 }

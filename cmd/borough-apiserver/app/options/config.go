@@ -4,6 +4,7 @@
 package options
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/pkg/generated/openapi"
 	"github.com/borough-io/borough/pkg/loopback"
+	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
@@ -47,6 +49,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		Embedded:   deps.etcd,
 		Namespaces: tenancy.Resource("namespaces"),
 		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
+		Quotas:     tenancy.Resource("resourcequotas"),
 		Unreadable: unread,
 	}
 	self := &loopback.Transport{}
@@ -156,8 +159,12 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, cl
 		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, cluster, generic.TracerProvider),
 		webhook.NewDefaultServiceResolver())
 	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces())
+	quotas, ok := generic.RESTOptionsGetter.(quota.Checker)
+	if !ok {
+		return errors.New("set up admission: the storage cannot check quotas")
+	}
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
-		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In))
+		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In), admission.Quotas{Checker: quotas})
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}

@@ -28,6 +28,10 @@ func NewFuncs(scheme *runtime.Scheme) func(serializer.CodecFactory) []any {
 				c.FillNoCustom(obj)
 				applyDefaults(scheme, obj, &v1.LimitRange{})
 			},
+			func(obj *tenancy.ResourceQuota, c randfill.Continue) {
+				c.FillNoCustom(obj)
+				applyDefaults(scheme, obj, &v1.ResourceQuota{})
+			},
 			func(obj *tenancy.Pod, c randfill.Continue) {
 				c.FillNoCustom(obj)
 				applyDefaults(scheme, obj, &v1.Pod{})

@@ -9,13 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// addFieldLabelConversions says which fields the kinds can be selected by. The
-// rules are those of core/v1.
+// addFieldLabelConversions says which fields the kinds can be selected by, if not only
+// by name and namespace. The rules are those of core/v1.
 func addFieldLabelConversions(scheme *runtime.Scheme) error {
 	for kind, labels := range map[string][]string{
-		"Namespace":  {"metadata.name", "status.phase"},
-		"Project":    {"metadata.name", "status.phase"},
-		"LimitRange": {"metadata.name", "metadata.namespace"},
+		"Namespace": {"metadata.name", "status.phase"},
+		"Project":   {"metadata.name", "status.phase"},
 		"Pod": {
 			"metadata.name", "metadata.namespace",
 			"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",

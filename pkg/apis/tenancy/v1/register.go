@@ -40,6 +40,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&Namespace{}, &NamespaceList{},
 		&LimitRange{}, &LimitRangeList{},
+		&ResourceQuota{}, &ResourceQuotaList{},
 		&Pod{}, &PodList{},
 		&Binding{},
 		&NamespacePurge{},

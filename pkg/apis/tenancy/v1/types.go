@@ -70,8 +70,8 @@ const (
 // +k8s:supportsSubresource="/status"
 // +k8s:supportsSubresource="/finalize"
 
-// Namespace is a scope for names: LimitRanges and Pods exist in a Namespace. They
-// can be created only while it is Active, and they are deleted with it.
+// Namespace is a scope for names: LimitRanges, ResourceQuotas and Pods exist in a
+// Namespace. They can be created only while it is Active, and they are deleted with it.
 type Namespace struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata. The name is a DNS label; the label
@@ -287,6 +287,41 @@ type LimitRangeList struct {
 
 	// Items are the LimitRanges.
 	Items []LimitRange `json:"items" protobuf:"bytes,2,rep,name=items"`
+}
+
+// +genclient
+// +genclient:noStatus
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ResourceQuota limits what the objects in its Namespace may use together. Each write
+// that changes the usage is one transaction with status.used.
+type ResourceQuota struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Spec defines the limits that are enforced.
+	// +optional
+	Spec corev1.ResourceQuotaSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
+
+	// Status is the usage. Only the server sets it. The usage is missing until the
+	// objects are counted for the first time, in which time no request can change it.
+	// +optional
+	Status corev1.ResourceQuotaStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// ResourceQuotaList is a list of ResourceQuotas.
+type ResourceQuotaList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard list metadata.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
+
+	// Items are the ResourceQuotas.
+	Items []ResourceQuota `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
 // +genclient

@@ -124,6 +124,16 @@ func (in RemainingResource) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceQuota) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.ResourceQuota"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceQuotaList) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.ResourceQuotaList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in UndiscoveredGroup) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.UndiscoveredGroup"
 }

@@ -211,6 +211,27 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.ResourceQuota
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: io.k8s.api.core.v1.ResourceQuotaSpec
+      default: {}
+    - name: status
+      type:
+        namedType: io.k8s.api.core.v1.ResourceQuotaStatus
+      default: {}
 - name: com.github.borough-io.borough.pkg.apis.tenancy.v1.UndiscoveredGroup
   map:
     fields:
@@ -2333,6 +2354,36 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: io.k8s.api.core.v1.ResourceQuotaSpec
+  map:
+    fields:
+    - name: hard
+      type:
+        map:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: scopeSelector
+      type:
+        namedType: io.k8s.api.core.v1.ScopeSelector
+    - name: scopes
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+- name: io.k8s.api.core.v1.ResourceQuotaStatus
+  map:
+    fields:
+    - name: hard
+      type:
+        map:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: used
+      type:
+        map:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
 - name: io.k8s.api.core.v1.ResourceRequirements
   map:
     fields:
@@ -2421,6 +2472,33 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: volumeName
       type:
         scalar: string
+- name: io.k8s.api.core.v1.ScopeSelector
+  map:
+    fields:
+    - name: matchExpressions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.core.v1.ScopedResourceSelectorRequirement
+          elementRelationship: atomic
+    elementRelationship: atomic
+- name: io.k8s.api.core.v1.ScopedResourceSelectorRequirement
+  map:
+    fields:
+    - name: operator
+      type:
+        scalar: string
+      default: ""
+    - name: scopeName
+      type:
+        scalar: string
+      default: ""
+    - name: values
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
 - name: io.k8s.api.core.v1.SeccompProfile
   map:
     fields:

@@ -24,6 +24,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/charge"
 )
 
 // remover is a storage that can remove an object without reading it.
@@ -57,6 +58,8 @@ func (d *deleter) run(ctx context.Context) error {
 			}
 			return err
 		}
+		// The quotas of a Namespace that is being deleted do not matter any more.
+		ctx := charge.Exempt(ctx)
 		if d.force {
 			return d.ForEach(ctx, page, d.forceDelete)
 		}

@@ -3,8 +3,8 @@
 
 // Package sites starts a kube-apiserver and a standalone Borough with equal
 // settings, to send the same requests to both and compare the responses. The only
-// controller is that of aggregated ClusterRoles: otherwise only requests change
-// objects.
+// controllers are those of aggregated ClusterRoles and of the usage of
+// ResourceQuotas: otherwise only requests change objects.
 package sites
 
 import (
@@ -96,9 +96,13 @@ func Start(ctx context.Context) (_ *Pair, err error) {
 func (p *Pair) startKubernetes(ctx context.Context, flags ...string) (err error) {
 	p.cluster, err = testcluster.Start(ctx, testcluster.Options{
 		Etcd:            testcluster.EtcdOptions{Unsafe: true},
-		OnlyControllers: []string{"clusterrole-aggregation-controller"},
-		// The default rate is below that of the tests.
-		ControllerManagerFlags: []string{"--kube-api-qps=1000", "--kube-api-burst=1000"},
+		OnlyControllers: []string{"clusterrole-aggregation-controller", "resourcequota-controller"},
+		ControllerManagerFlags: []string{
+			// The default rate is below that of the tests.
+			"--kube-api-qps=1000", "--kube-api-burst=1000",
+			// What a failed request was charged stays in the usage until then.
+			"--resource-quota-sync-period=2s",
+		},
 		APIServerFlags: append(flags,
 			"--disable-admission-plugins="+strings.Join(Absent, ","),
 			"--allow-privileged", // as in every cluster

@@ -17,8 +17,8 @@ import (
 // NamespaceApplyConfiguration represents a declarative configuration of the Namespace type for use
 // with apply.
 //
-// Namespace is a scope for names: LimitRanges and Pods exist in a Namespace. They
-// can be created only while it is Active, and they are deleted with it.
+// Namespace is a scope for names: LimitRanges, ResourceQuotas and Pods exist in a
+// Namespace. They can be created only while it is Active, and they are deleted with it.
 type NamespaceApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// Standard object's metadata. The name is a DNS label; the label

@@ -19,6 +19,8 @@ type Interface interface {
 	Pods() TypedPodInformer
 	// Projects returns a ProjectInformer.
 	Projects() TypedProjectInformer
+	// ResourceQuotas returns a ResourceQuotaInformer.
+	ResourceQuotas() TypedResourceQuotaInformer
 }
 
 type version struct {
@@ -50,4 +52,9 @@ func (v *version) Pods() TypedPodInformer {
 // Projects returns a TypedProjectInformer.
 func (v *version) Projects() TypedProjectInformer {
 	return &projectInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// ResourceQuotas returns a TypedResourceQuotaInformer.
+func (v *version) ResourceQuotas() TypedResourceQuotaInformer {
+	return &resourceQuotaInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

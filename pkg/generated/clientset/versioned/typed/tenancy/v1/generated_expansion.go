@@ -16,3 +16,5 @@ type NamespaceRequestExpansion interface{}
 type PodExpansion interface{}
 
 type ProjectExpansion interface{}
+
+type ResourceQuotaExpansion interface{}

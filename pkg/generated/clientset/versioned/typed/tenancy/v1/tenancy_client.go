@@ -21,6 +21,7 @@ type TenancyV1Interface interface {
 	NamespaceRequestsGetter
 	PodsGetter
 	ProjectsGetter
+	ResourceQuotasGetter
 }
 
 // TenancyV1Client is used to interact with features provided by the tenancy.borough.io group.
@@ -50,6 +51,10 @@ func (c *TenancyV1Client) Pods(namespace string) PodInterface {
 
 func (c *TenancyV1Client) Projects() ProjectInterface {
 	return newProjects(c)
+}
+
+func (c *TenancyV1Client) ResourceQuotas(namespace string) ResourceQuotaInterface {
+	return newResourceQuotas(c, namespace)
 }
 
 // NewForConfig creates a new TenancyV1Client for the given config.

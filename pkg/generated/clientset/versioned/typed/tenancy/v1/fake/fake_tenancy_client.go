@@ -39,6 +39,10 @@ func (c *FakeTenancyV1) Projects() v1.ProjectInterface {
 	return newFakeProjects(c)
 }
 
+func (c *FakeTenancyV1) ResourceQuotas(namespace string) v1.ResourceQuotaInterface {
+	return newFakeResourceQuotas(c, namespace)
+}
+
 // RESTClient returns a RESTClient that is used to communicate
 // with API server by this client implementation.
 func (c *FakeTenancyV1) RESTClient() rest.Interface {

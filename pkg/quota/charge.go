@@ -1,0 +1,149 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// Change is a write of one object.
+type Change struct {
+	Resource schema.GroupResource
+	// Old and New are what the object uses before and after the write, nil if it does
+	// not exist then.
+	Old, New *Usage
+	// Unknown means that Old cannot be read: the write deletes the object, and the
+	// quotas have to be counted again.
+	Unknown bool
+}
+
+// IsNeutral reports whether the write changes no quota.
+func (c *Change) IsNeutral() bool {
+	return !c.Unknown && c.Old != nil && c.New != nil && c.Old.hasSameScopes(c.New) && quotav1.Equals(c.Old.resources, c.New.resources)
+}
+
+// Counted reports whether the usage of a quota is known.
+func Counted(quota *tenancy.ResourceQuota) bool {
+	for name := range quota.Status.Hard {
+		if _, ok := quota.Status.Used[name]; !ok {
+			return false
+		}
+	}
+	return quotav1.Equals(quota.Status.Hard, quota.Spec.Hard)
+}
+
+// Used returns the usage of a counted quota after the write, nil if it does not change.
+// It returns a Denial if the quota does not allow the write: usage may grow only up to
+// spec.hard, and containers must name the CPU and memory that a quota limits.
+func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denial) {
+	before, after := c.Old.charged(quota), c.New.charged(quota)
+	delta := quotav1.RemoveZeros(quotav1.Subtract(after, before))
+	grown := corev1.ResourceList{}
+	for name, quantity := range delta {
+		if quantity.Sign() > 0 {
+			grown[name] = quantity
+		}
+	}
+	if after != nil && (c.Old == nil || len(grown) > 0) {
+		if unnamed := missing(c.New.pod, quota.Status.Hard); len(unnamed) > 0 {
+			return nil, NewDenial(fmt.Sprintf("failed quota: %s: must specify %s", quota.Name, missingText(unnamed)))
+		}
+	}
+	if len(delta) == 0 {
+		return nil, nil
+	}
+	used := quotav1.Add(quota.Status.Used, delta)
+	allowed, exceeded := quotav1.LessThanOrEqual(quotav1.Mask(used, quotav1.ResourceNames(grown)), quota.Status.Hard)
+	if allowed {
+		return used, nil
+	}
+	text := fmt.Sprintf("exceeded quota: %s, requested: %s, used: %s, limited: %s", quota.Name,
+		listText(quotav1.Mask(grown, exceeded)),
+		listText(quotav1.Mask(quota.Status.Used, exceeded)),
+		listText(quotav1.Mask(quota.Status.Hard, exceeded)))
+	return nil, &Denial{text, quota, exceeded}
+}
+
+// charged returns what the object uses of what a quota limits, or nil if the quota does
+// not match it.
+func (u *Usage) charged(quota *tenancy.ResourceQuota) corev1.ResourceList {
+	if u == nil || !u.matches(&quota.Spec) {
+		return nil
+	}
+	return quotav1.Mask(u.resources, quotav1.ResourceNames(quota.Status.Hard))
+}
+
+// Total is the usage of a quota while its objects are counted.
+type Total struct {
+	quota *tenancy.ResourceQuota
+	used  corev1.ResourceList
+}
+
+// NewTotal returns the usage of a quota if there are no objects.
+func NewTotal(quota *tenancy.ResourceQuota) *Total {
+	used := corev1.ResourceList{}
+	for name, hard := range quota.Spec.Hard {
+		used[name] = resource.Quantity{Format: hard.Format}
+	}
+	return &Total{quota, used}
+}
+
+// Add adds what an object uses.
+func (t *Total) Add(usage *Usage) {
+	if !usage.matches(&t.quota.Spec) {
+		return
+	}
+	for name, quantity := range usage.resources {
+		if used, limited := t.used[name]; limited {
+			used.Add(quantity)
+			t.used[name] = used
+		}
+	}
+}
+
+// AddCount adds a number of objects of which only the resource counts.
+func (t *Total) AddCount(gr schema.GroupResource, n int64) {
+	if len(t.quota.Spec.Scopes) > 0 || t.quota.Spec.ScopeSelector != nil {
+		return
+	}
+	for name := range Count(gr) {
+		if used, limited := t.used[name]; limited {
+			used.Add(*resource.NewQuantity(n, resource.DecimalSI))
+			t.used[name] = used
+		}
+	}
+}
+
+// Status returns the status of the counted quota.
+func (t *Total) Status() corev1.ResourceQuotaStatus {
+	return corev1.ResourceQuotaStatus{Hard: t.quota.Spec.Hard.DeepCopy(), Used: t.used}
+}
+
+func listText(list corev1.ResourceList) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		quantity := list[name]
+		parts = append(parts, string(name)+"="+quantity.String())
+	}
+	return strings.Join(parts, ",")
+}
+
+func missingText(missing map[corev1.ResourceName]sets.Set[string]) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		parts = append(parts, fmt.Sprintf("%s for: %s", name, strings.Join(sets.List(missing[name]), ",")))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,87 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// maxHolders is the number of Pods that a denial names.
+const maxHolders = 3
+
+// Denial is why a quota does not allow a write. The text is that of Kubernetes.
+type Denial struct {
+	text string
+	// quota is the one of which too much would be used, of the resources exceeded, or
+	// nil.
+	quota    *tenancy.ResourceQuota
+	exceeded []corev1.ResourceName
+}
+
+// NewDenial returns a Denial with a text.
+func NewDenial(text string) *Denial { return &Denial{text: text} }
+
+// Error returns the text.
+func (d *Denial) Error() string { return d.text }
+
+// Exceeded reports whether too much of a quota would be used. Otherwise the write is
+// wrong, however much is left.
+func (d *Denial) Exceeded() bool { return d != nil && d.quota != nil }
+
+// WithHolders returns a Denial that also names the Pods that are being deleted and hold
+// what is missing: the user only has to wait for them. The objects are Pods of the
+// Namespace.
+func (d *Denial) WithHolders(objects []runtime.Object) *Denial {
+	if d.quota == nil {
+		return d
+	}
+	type holder struct {
+		*tenancy.Pod
+		holds corev1.ResourceList
+	}
+	var holders []holder
+	for _, obj := range objects {
+		pod, ok := obj.(*tenancy.Pod)
+		if !ok || pod.DeletionTimestamp == nil {
+			continue
+		}
+		usage := Of(tenancy.Resource("pods"), pod).charged(d.quota)
+		if holds := quotav1.RemoveZeros(quotav1.Mask(usage, d.exceeded)); len(holds) > 0 {
+			holders = append(holders, holder{pod, holds})
+		}
+	}
+	if len(holders) == 0 {
+		return d
+	}
+	slices.SortFunc(holders, func(a, b holder) int {
+		if order := a.DeletionTimestamp.Compare(b.DeletionTimestamp.Time); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	var parts []string
+	for _, h := range holders[:min(len(holders), maxHolders)] {
+		grace := time.Duration(0)
+		if h.DeletionGracePeriodSeconds != nil {
+			grace = time.Duration(*h.DeletionGracePeriodSeconds) * time.Second
+		}
+		// The deletionTimestamp is the end of the grace period.
+		since := time.Since(h.DeletionTimestamp.Add(-grace))
+		parts = append(parts, fmt.Sprintf("pods/%s (Terminating for %s) holds %s", h.Name, duration.HumanDuration(since), listText(h.holds)))
+	}
+	if more := len(holders) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more Pods that are being deleted", more))
+	}
+	return &Denial{text: d.text + ", of which " + strings.Join(parts, ", ")}
+}

@@ -1,0 +1,293 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package quota
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+var (
+	pods        = tenancy.Resource("pods")
+	limitRanges = tenancy.Resource("limitranges")
+	quotas      = tenancy.Resource("resourcequotas")
+)
+
+// list makes a ResourceList of a text such as cpu=1,pods=2.
+func list(text string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if name, quantity, ok := strings.Cut(pair, "="); ok {
+			list[corev1.ResourceName(name)] = resource.MustParse(quantity)
+		}
+	}
+	return list
+}
+
+// container returns a container with requests and limits.
+func container(name, requests, limits string) corev1.Container {
+	return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: list(requests), Limits: list(limits)}}
+}
+
+func podOf(containers ...corev1.Container) *tenancy.Pod {
+	return &tenancy.Pod{Spec: corev1.PodSpec{Containers: containers}}
+}
+
+// with returns a Pod after a change.
+func with(pod *tenancy.Pod, change func(*tenancy.Pod)) *tenancy.Pod {
+	pod = pod.DeepCopy()
+	change(pod)
+	return pod
+}
+
+// counted returns a counted quota.
+func counted(hard, used string, scopes ...corev1.ResourceQuotaScope) *tenancy.ResourceQuota {
+	return &tenancy.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "q"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: list(hard), Scopes: scopes},
+		Status:     corev1.ResourceQuotaStatus{Hard: list(hard), Used: list(used)},
+	}
+}
+
+func TestOf(t *testing.T) {
+	large := podOf(
+		container("a", "cpu=1,memory=1Gi,ephemeral-storage=1G,hugepages-2Mi=2Mi,example.com/gpu=1,deviceclass.resource.kubernetes.io/gpu=1", "cpu=2,memory=2Gi,ephemeral-storage=2G,hugepages-2Mi=2Mi,example.com/gpu=1"),
+		container("b", "cpu=500m", ""),
+	)
+	small := podOf(container("a", "cpu=1", ""))
+	ended := func(phase corev1.PodPhase) *tenancy.Pod {
+		return with(small, func(p *tenancy.Pod) { p.Status.Phase = phase })
+	}
+	for name, test := range map[string]struct {
+		resource schema.GroupResource
+		object   runtime.Object
+		want     string
+	}{
+		"a LimitRange":    {limitRanges, &tenancy.LimitRange{}, "count/limitranges=1"},
+		"a ResourceQuota": {quotas, &tenancy.ResourceQuota{}, "count/resourcequotas=1,resourcequotas=1"},
+		"a kind of another group": {
+			schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, &tenancy.LimitRange{}, "count/roles.rbac.authorization.k8s.io=1",
+		},
+		"a Pod without resources": {pods, podOf(container("a", "", "")), "count/pods=1,pods=1"},
+		"a Pod with all resources": {pods, large, "count/pods=1,pods=1," +
+			"cpu=1500m,requests.cpu=1500m,limits.cpu=2,memory=1Gi,requests.memory=1Gi,limits.memory=2Gi," +
+			"ephemeral-storage=1G,requests.ephemeral-storage=1G,limits.ephemeral-storage=2G," +
+			"hugepages-2Mi=2Mi,requests.hugepages-2Mi=2Mi,requests.example.com/gpu=1,requests.deviceclass.resource.kubernetes.io/gpu=1"},
+		"a Pod with a large init container": {
+			pods, with(small, func(p *tenancy.Pod) { p.Spec.InitContainers = []corev1.Container{container("i", "cpu=3", "")} }),
+			"count/pods=1,pods=1,cpu=3,requests.cpu=3",
+		},
+		"a Pod with its own resources": {
+			pods, with(small, func(p *tenancy.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu=2")} }),
+			"count/pods=1,pods=1,cpu=2,requests.cpu=2",
+		},
+		"overhead": {
+			pods, with(small, func(p *tenancy.Pod) { p.Spec.Overhead = list("cpu=100m") }),
+			"count/pods=1,pods=1,cpu=1100m,requests.cpu=1100m",
+		},
+		"what a node has allocated": {
+			pods, with(small, func(p *tenancy.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", AllocatedResources: list("cpu=2"), Resources: &corev1.ResourceRequirements{Requests: list("cpu=3")}}}
+			}),
+			"count/pods=1,pods=1,cpu=3,requests.cpu=3",
+		},
+		"a Pod that has succeeded": {pods, ended(corev1.PodSucceeded), "count/pods=1"},
+		"a Pod that has failed":    {pods, ended(corev1.PodFailed), "count/pods=1"},
+		"a Pod that is running":    {pods, ended(corev1.PodRunning), "count/pods=1,pods=1,cpu=1,requests.cpu=1"},
+		"a Pod past its grace period": {
+			pods, with(small, func(p *tenancy.Pod) {
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.Unix(1, 0)), ptr.To[int64](1)
+			}),
+			"count/pods=1,pods=1,cpu=1,requests.cpu=1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Of(test.resource, test.object).resources; !quotav1.Equals(got, list(test.want)) {
+				t.Errorf("got %s, want %s", listText(got), listText(list(test.want)))
+			}
+		})
+	}
+}
+
+func TestScopes(t *testing.T) {
+	type affinity = corev1.Affinity
+	plain := podOf(container("a", "", ""))
+	other := corev1.PodAffinityTerm{Namespaces: []string{"other"}}
+	withAffinity := func(a affinity) *tenancy.Pod {
+		return with(plain, func(p *tenancy.Pod) { p.Spec.Affinity = &a })
+	}
+	inClass := func(class string) *tenancy.Pod {
+		return with(plain, func(p *tenancy.Pod) { p.Spec.PriorityClassName = class })
+	}
+	exists := func(scope corev1.ResourceQuotaScope) corev1.ScopedResourceSelectorRequirement {
+		return corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}
+	}
+	class := func(operator corev1.ScopeSelectorOperator, values ...string) corev1.ScopedResourceSelectorRequirement {
+		return corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: operator, Values: values}
+	}
+	deadline := with(plain, func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](0) })
+	burstable := podOf(container("a", "cpu=1", ""))
+	crosses := exists(corev1.ResourceQuotaScopeCrossNamespacePodAffinity)
+	for name, test := range map[string]struct {
+		requirement corev1.ScopedResourceSelectorRequirement
+		in, out     []*tenancy.Pod
+	}{
+		"Terminating":        {exists(corev1.ResourceQuotaScopeTerminating), []*tenancy.Pod{deadline}, []*tenancy.Pod{plain}},
+		"NotTerminating":     {exists(corev1.ResourceQuotaScopeNotTerminating), []*tenancy.Pod{plain}, []*tenancy.Pod{deadline}},
+		"BestEffort":         {exists(corev1.ResourceQuotaScopeBestEffort), []*tenancy.Pod{plain}, []*tenancy.Pod{burstable}},
+		"NotBestEffort":      {exists(corev1.ResourceQuotaScopeNotBestEffort), []*tenancy.Pod{burstable}, []*tenancy.Pod{plain}},
+		"PriorityClass":      {exists(corev1.ResourceQuotaScopePriorityClass), []*tenancy.Pod{inClass("a")}, []*tenancy.Pod{plain}},
+		"class In":           {class(corev1.ScopeSelectorOpIn, "a", "b"), []*tenancy.Pod{inClass("b")}, []*tenancy.Pod{inClass("c"), plain}},
+		"class NotIn":        {class(corev1.ScopeSelectorOpNotIn, "a", "b"), []*tenancy.Pod{inClass("c"), plain}, []*tenancy.Pod{inClass("b")}},
+		"class DoesNotExist": {class(corev1.ScopeSelectorOpDoesNotExist), []*tenancy.Pod{plain}, []*tenancy.Pod{inClass("a")}},
+		"a scope of claims":  {exists(corev1.ResourceQuotaScopeVolumeAttributesClass), nil, []*tenancy.Pod{plain}},
+		"CrossNamespacePodAffinity": {
+			crosses,
+			[]*tenancy.Pod{
+				withAffinity(affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{other}}}),
+				withAffinity(affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: other}}}}),
+				withAffinity(affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{other}}}),
+				withAffinity(affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}}}}}}),
+			},
+			[]*tenancy.Pod{plain, withAffinity(affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}})},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			selected := &corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{test.requirement}}}
+			specs := []*corev1.ResourceQuotaSpec{selected}
+			if test.requirement.Operator == corev1.ScopeSelectorOpExists {
+				specs = append(specs, &corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{test.requirement.ScopeName}})
+			}
+			for _, spec := range specs {
+				for _, pod := range test.in {
+					if !Of(pods, pod).matches(spec) {
+						t.Errorf("%v is not in the scope", pod.Spec)
+					}
+				}
+				for _, pod := range test.out {
+					if Of(pods, pod).matches(spec) {
+						t.Errorf("%v is in the scope", pod.Spec)
+					}
+				}
+				if Of(limitRanges, &tenancy.LimitRange{}).matches(spec) {
+					t.Error("a LimitRange is in the scope")
+				}
+			}
+		})
+	}
+}
+
+func TestUsed(t *testing.T) {
+	cpu := func(quantity string) *tenancy.Pod { return podOf(container("a", "cpu="+quantity, "")) }
+	for name, test := range map[string]struct {
+		quota    *tenancy.ResourceQuota
+		old, new *tenancy.Pod
+		used     string // "" if it does not change
+		denial   string
+	}{
+		"a Pod that fits":            {quota: counted("pods=2,cpu=2", "pods=1,cpu=1"), new: cpu("1"), used: "pods=2,cpu=2"},
+		"resources without a limit":  {quota: counted("services=1", "services=0"), new: cpu("1")},
+		"a Pod outside of the scope": {quota: counted("pods=0", "pods=0", corev1.ResourceQuotaScopeTerminating), new: cpu("1")},
+		"a Pod too many": {
+			quota: counted("pods=1,count/pods=1,cpu=9", "pods=1,count/pods=1,cpu=1"), new: cpu("1"),
+			denial: "exceeded quota: q, requested: count/pods=1,pods=1, used: count/pods=1,pods=1, limited: count/pods=1,pods=1",
+		},
+		"a Pod that names no CPU": {
+			quota: counted("cpu=1,limits.memory=1", "cpu=0,limits.memory=0"), new: podOf(container("b", "", ""), container("a", "", "memory=1")),
+			denial: "failed quota: q: must specify cpu for: a,b; limits.memory for: b",
+		},
+		"init containers must name it too": {
+			quota:  counted("requests.cpu=1", "requests.cpu=0"),
+			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "i"}} }),
+			denial: "failed quota: q: must specify requests.cpu for: i",
+		},
+		"the Pod may name it itself": {
+			quota: counted("cpu=2", "cpu=0"),
+			new: with(podOf(container("a", "", "")), func(p *tenancy.Pod) {
+				p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu=2")}
+			}),
+			used: "cpu=2",
+		},
+		"other resources need not be named": {quota: counted("ephemeral-storage=1,requests.example.com/gpu=1,pods=1", "ephemeral-storage=0,requests.example.com/gpu=0,pods=0"), new: podOf(container("a", "", "")), used: "ephemeral-storage=0,requests.example.com/gpu=0,pods=1"},
+		"a delete":                          {quota: counted("pods=0,cpu=0", "pods=2,cpu=3"), old: cpu("1"), used: "pods=1,cpu=2"},
+		"growth":                            {quota: counted("cpu=2", "cpu=1"), old: cpu("1"), new: cpu("2"), used: "cpu=2"},
+		"too much growth": {
+			quota: counted("cpu=2", "cpu=1"), old: cpu("1"), new: cpu("2500m"),
+			denial: "exceeded quota: q, requested: cpu=1500m, used: cpu=1, limited: cpu=2",
+		},
+		"less, although too much is used": {quota: counted("cpu=1", "cpu=3"), old: cpu("3"), new: cpu("2"), used: "cpu=2"},
+		"no change, although too much is used and not named": {
+			quota: counted("cpu=1,memory=1", "cpu=3,memory=0"), old: cpu("3"), new: with(cpu("3"), func(p *tenancy.Pod) { p.Labels = map[string]string{"a": "b"} }),
+		},
+		"more of one resource, less of another": {
+			quota: counted("cpu=4,memory=1", "cpu=1,memory=3"), old: podOf(container("a", "cpu=1,memory=3", "")), new: podOf(container("a", "cpu=2,memory=2", "")),
+			used: "cpu=2,memory=2",
+		},
+		"into a scope": {
+			quota: counted("pods=0", "pods=0", corev1.ResourceQuotaScopeTerminating), old: cpu("1"),
+			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),
+			denial: "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0",
+		},
+		"out of a scope": {
+			quota: counted("pods=0", "pods=1", corev1.ResourceQuotaScopeNotTerminating), old: cpu("1"),
+			new:  with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),
+			used: "pods=0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := &Change{Resource: pods}
+			if test.old != nil {
+				change.Old = Of(pods, test.old)
+			}
+			if test.new != nil {
+				change.New = Of(pods, test.new)
+			}
+			used, denial := change.Used(test.quota)
+			switch {
+			case (denial != nil) != (test.denial != "") || denial != nil && denial.Error() != test.denial:
+				t.Errorf("got the denial %v, want %s", denial, test.denial)
+			case denial.Exceeded() != strings.HasPrefix(test.denial, "exceeded "):
+				t.Errorf("%v: Exceeded returned %v", denial, denial.Exceeded())
+			case (used != nil) != (test.used != "") || !quotav1.Equals(used, list(test.used)):
+				t.Errorf("got the usage %s, want %s", listText(used), test.used)
+			}
+		})
+	}
+}
+
+func TestIsNeutral(t *testing.T) {
+	pod := podOf(container("a", "cpu=1", ""))
+	changed := func(change func(*tenancy.Pod)) *Usage { return Of(pods, with(pod, change)) }
+	for name, test := range map[string]struct {
+		change Change
+		want   bool
+	}{
+		"create":                            {Change{New: Of(pods, pod)}, false},
+		"delete":                            {Change{Old: Of(pods, pod)}, false},
+		"unknown":                           {Change{Unknown: true}, false},
+		"a label":                           {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Labels = map[string]string{"a": "b"} })}, true},
+		"the phase":                         {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Status.Phase = corev1.PodRunning })}, true},
+		"the end":                           {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Status.Phase = corev1.PodFailed })}, false},
+		"another scope":                     {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) })}, false},
+		"another amount":                    {Change{Old: Of(pods, pod), New: Of(pods, podOf(container("a", "cpu=2", "")))}, false},
+		"the same amount in another format": {Change{Old: Of(pods, pod), New: Of(pods, podOf(container("a", "cpu=1000m", "")))}, true},
+		"a LimitRange":                      {Change{Old: Of(limitRanges, &tenancy.LimitRange{}), New: Of(limitRanges, &tenancy.LimitRange{})}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.change.IsNeutral(); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

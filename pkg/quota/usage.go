@@ -1,0 +1,129 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quota computes what objects use of ResourceQuotas, and whether a write may
+// change it. The rules and their texts are those of Kubernetes' quota admission and
+// its evaluator of Pods, except that usage does not depend on the time: a Pod that
+// outlives its grace period counts until it is removed.
+package quota
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
+)
+
+// deviceClassPrefix begins the names of extended resources that stand for a class of
+// devices.
+const deviceClassPrefix = "deviceclass.resource.kubernetes.io/"
+
+// Usage is what one object uses.
+type Usage struct {
+	resources corev1.ResourceList
+	// scopes is nil if the object is not a Pod.
+	scopes *scopes
+	// pod is the Pod, for the resources that it does not name.
+	pod *corev1.Pod
+}
+
+// Of returns what an object of the resource uses. It does not change the object. The
+// object must not change as long as the usage can be that of Change.New.
+func Of(resource schema.GroupResource, obj runtime.Object) *Usage {
+	usage := &Usage{resources: Count(resource)}
+	if pod, ok := obj.(*tenancy.Pod); ok {
+		usage.pod = (*corev1.Pod)(pod)
+		usage.scopes = scopesOf(usage.pod)
+		addPod(usage.resources, usage.pod)
+	}
+	return usage
+}
+
+// Count returns what each object of the resource uses, regardless of its content.
+func Count(gr schema.GroupResource) corev1.ResourceList {
+	one := *resource.NewQuantity(1, resource.DecimalSI)
+	name := gr.Resource
+	if gr.Group != tenancy.GroupName {
+		name += "." + gr.Group
+	}
+	count := corev1.ResourceList{corev1.ResourceName("count/" + name): one}
+	if gr == tenancy.Resource("resourcequotas") {
+		count[corev1.ResourceQuotas] = one
+	}
+	return count
+}
+
+// addPod adds what a Pod uses until it has succeeded or failed.
+func addPod(usage corev1.ResourceList, pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return
+	}
+	// The larger one of what the Pod requests and what its node has allocated counts.
+	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
+	addCompute(usage, resourcehelper.PodRequests(pod, options), resourcehelper.PodLimits(pod, options))
+	usage[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+}
+
+// addCompute adds requests and limits under the names that quotas have for them.
+func addCompute(usage, requests, limits corev1.ResourceList) {
+	for name, quantity := range requests {
+		requested := corev1.DefaultResourceRequestsPrefix + name
+		switch {
+		case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
+			corevalidation.IsHugePageResource(name):
+			usage[name], usage[requested] = quantity, quantity
+		case corevalidation.IsExtendedResource(name), strings.HasPrefix(string(name), deviceClassPrefix):
+			usage[requested] = quantity
+		}
+	}
+	for name, quantity := range limits {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+			usage["limits."+name] = quantity
+		}
+	}
+}
+
+// required are the resources that every container has to name if a quota limits them.
+var required = sets.New(
+	corev1.ResourceCPU, corev1.ResourceMemory,
+	corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory,
+	corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory,
+)
+
+// missing returns the required resources of hard that containers of the Pod do not
+// name, with the names of the containers.
+func missing(pod *corev1.Pod, hard corev1.ResourceList) map[corev1.ResourceName]sets.Set[string] {
+	if pod == nil || resourcehelper.IsPodLevelResourcesSet(pod) {
+		return nil
+	}
+	names := sets.New(quotav1.ResourceNames(hard)...).Intersection(required)
+	if len(names) == 0 {
+		return nil
+	}
+	missing := map[corev1.ResourceName]sets.Set[string]{}
+	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range containers {
+			named := corev1.ResourceList{}
+			addCompute(named, containers[i].Resources.Requests, containers[i].Resources.Limits)
+			for name := range names {
+				if _, ok := named[name]; ok {
+					continue
+				}
+				if missing[name] == nil {
+					missing[name] = sets.New[string]()
+				}
+				missing[name].Insert(containers[i].Name)
+			}
+		}
+	}
+	return missing
+}

@@ -1,0 +1,143 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resourcequota holds the rules by which ResourceQuotas are written, selected
+// and printed.
+package resourcequota
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+	"github.com/borough-io/borough/pkg/registry/errorlimit"
+)
+
+// Strategy holds the rules for ResourceQuotas. Only storage changes status.used.
+type Strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+	errorlimit.Strategy
+}
+
+var (
+	_ rest.RESTCreateStrategy  = Strategy{}
+	_ rest.RESTUpdateStrategy  = Strategy{}
+	_ rest.RESTDeleteStrategy  = Strategy{}
+	_ rest.ResetFieldsStrategy = Strategy{}
+)
+
+// NewStrategy returns the rules for ResourceQuotas.
+func NewStrategy(typer runtime.ObjectTyper) Strategy {
+	return Strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
+}
+
+// NamespaceScoped is true.
+func (Strategy) NamespaceScoped() bool { return true }
+
+// AllowCreateOnUpdate is false.
+func (Strategy) AllowCreateOnUpdate(context.Context) bool { return false }
+
+// AllowUnconditionalUpdate is true: an update needs no resourceVersion.
+func (Strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
+
+// GetResetFields names the fields that a write does not change.
+func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
+	}
+}
+
+// PrepareForCreate drops the status: storage counts the objects.
+func (Strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	quota := obj.(*tenancy.ResourceQuota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard.DeepCopy()}
+}
+
+// PrepareForUpdate keeps the usage, or drops it if more than before is limited or other
+// objects are counted: storage then counts again.
+func (Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	quota, oldQuota := obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard.DeepCopy()}
+	if !sameScopes(&quota.Spec, &oldQuota.Spec) {
+		return
+	}
+	used := corev1.ResourceList{}
+	for name := range quota.Spec.Hard {
+		quantity, counted := oldQuota.Status.Used[name]
+		if !counted {
+			return
+		}
+		used[name] = quantity
+	}
+	quota.Status.Used = used
+}
+
+// sameScopes reports whether both quotas count the same objects.
+func sameScopes(a, b *corev1.ResourceQuotaSpec) bool {
+	return equality.Semantic.DeepEqual(a.Scopes, b.Scopes) && equality.Semantic.DeepEqual(a.ScopeSelector, b.ScopeSelector)
+}
+
+// Validate checks a new ResourceQuota.
+func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidateResourceQuota(obj.(*tenancy.ResourceQuota))
+}
+
+// ValidateUpdate checks an update.
+func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateResourceQuotaUpdate(obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota))
+}
+
+// Canonicalize changes nothing: defaulting has filled in what is missing.
+func (Strategy) Canonicalize(runtime.Object) {}
+
+// WarningsOnCreate warns of limits on requests that are greater than those on limits.
+func (Strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	hard := obj.(*tenancy.ResourceQuota).Spec.Hard
+	var warnings []string
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage} {
+		requestName, limitName := corev1.DefaultResourceRequestsPrefix+name, "limits."+name
+		request, requests := hard[requestName]
+		if !requests && (name == corev1.ResourceCPU || name == corev1.ResourceMemory) {
+			requestName = name
+			request, requests = hard[name]
+		}
+		if limit, limits := hard[limitName]; requests && limits && request.Cmp(limit) > 0 {
+			warnings = append(warnings, fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", requestName, request.String(), limitName, limit.String()))
+		}
+	}
+	return warnings
+}
+
+// WarningsOnUpdate warns of nothing.
+func (Strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// GetAttrs returns what a ResourceQuota can be selected by.
+func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
+	quota, ok := obj.(*tenancy.ResourceQuota)
+	if !ok {
+		return nil, nil, fmt.Errorf("select a resource quota: got %T", obj)
+	}
+	return quota.Labels, generic.ObjectMetaFieldsSet(&quota.ObjectMeta, true), nil
+}
+
+// Match returns the predicate that selects ResourceQuotas by label and field.
+func Match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: GetAttrs}
+}

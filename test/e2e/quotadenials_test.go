@@ -1,0 +1,91 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/poll"
+)
+
+// TestQuotaDryRun checks that a dry run is compared with the quotas, and charges
+// nothing.
+func TestQuotaDryRun(t *testing.T) {
+	t.Parallel()
+	client := borough.Client(t).TenancyV1()
+	namespace := newNamespace(t, borough)
+	quota := &v1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.cpu": resource.MustParse("1")}}}
+	if _, err := client.ResourceQuotas(namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	if _, err := client.Pods(namespace).Create(t.Context(), quotaPod("small", "1", ""), dryRun); err != nil {
+		t.Error(err)
+	}
+	_, err := client.Pods(namespace).Create(t.Context(), quotaPod("large", "1001m", ""), dryRun)
+	want := `pods.tenancy.borough.io "large" is forbidden: exceeded quota: q, requested: requests.cpu=1001m, used: requests.cpu=0, limited: requests.cpu=1`
+	if !apierrors.IsForbidden(err) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	got, err := client.ResourceQuotas(namespace).Get(t.Context(), "q", metav1.GetOptions{})
+	if err != nil || !got.Status.Used.Name("requests.cpu", resource.DecimalSI).IsZero() {
+		t.Errorf("got the usage %v, error %v", got.Status.Used, err)
+	}
+}
+
+// TestQuotaHolders checks that a denial names the Pods that are being deleted and hold
+// what is missing.
+func TestQuotaHolders(t *testing.T) {
+	t.Parallel()
+	client := borough.Client(t).TenancyV1()
+	namespace := newNamespace(t, borough)
+	quota := &v1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("5"), "requests.cpu": resource.MustParse("1")}}}
+	if _, err := client.ResourceQuotas(namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"web", "other"} {
+		if _, err := client.Pods(namespace).Create(t.Context(), quotaPod(name, "400m", "node"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create := func() string {
+		_, err := client.Pods(namespace).Create(t.Context(), quotaPod("new", "300m", ""), metav1.CreateOptions{})
+		if !apierrors.IsForbidden(err) {
+			t.Fatalf("got %v, want Forbidden", err)
+		}
+		return err.Error()
+	}
+	if text := create(); strings.Contains(text, "Terminating") {
+		t.Errorf("got %s, though no Pod is being deleted", text)
+	}
+	if err := client.Pods(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// The holders are from the watch cache, which follows the write.
+	want := regexp.MustCompile(`exceeded quota: q, requested: requests.cpu=300m, used: requests.cpu=800m, limited: requests.cpu=1, of which pods/web \(Terminating for \d+m?s\) holds requests.cpu=400m$`)
+	poll.Eventually(t, func() string {
+		if text := create(); !want.MatchString(text) {
+			return text
+		}
+		return ""
+	})
+}
+
+// quotaPod returns a Pod that requests CPU.
+func quotaPod(name, cpu, node string) *v1.Pod {
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		NodeName: node,
+		Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+		}}},
+	}}
+}
