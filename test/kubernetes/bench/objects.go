@@ -16,6 +16,11 @@ func (s *side) limitRangeBody(name string) []byte {
 		`"default":{"cpu":"500m","memory":"256Mi"},"defaultRequest":{"cpu":"100m","memory":"64Mi"},"max":{"cpu":"2","memory":"1Gi"}}]}}`, s.apiVersion, name)
 }
 
+func (s *side) quotaBody(name string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"ResourceQuota","metadata":{"name":%q},"spec":{"hard":{`+
+		`"pods":"100000","requests.cpu":"100000","requests.memory":"100000Gi","limits.cpu":"100000","limits.memory":"100000Gi"}}}`, s.apiVersion, name)
+}
+
 // podBody specifies no resources: the LimitRange sets the defaults.
 func (s *side) podBody(name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod","metadata":{"name":%q,"labels":{"app":"bench"}},"spec":{"containers":[`+
