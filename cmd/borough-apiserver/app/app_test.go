@@ -177,7 +177,7 @@ func TestInvalidFlags(t *testing.T) {
 // TestAdmissionPlugins checks the order of the admission chain.
 func TestAdmissionPlugins(t *testing.T) {
 	o := options.New()
-	want := []string{"NamespaceLifecycle", "LimitRanger", "OwnerReferencesPermissionEnforcement", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook"}
+	want := []string{"NamespaceLifecycle", "LimitRanger", "OwnerReferencesPermissionEnforcement", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook", "ResourceQuota"}
 	if got := o.Admission.RecommendedPluginOrder; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
