@@ -44,7 +44,7 @@ type storm struct {
 // TestStorm writes at random, and then compares the usage of the quotas at every
 // revision in the history of etcd with the objects.
 func TestStorm(t *testing.T) {
-	writes := 1000
+	writes := 500
 	if testing.Short() {
 		writes = 200
 	}
