@@ -32,7 +32,7 @@ metadata:
 spec:
   matchConstraints:
     resourceRules:
-    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [DELETE], resources: [pods, limitranges]}
+    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [DELETE], resources: [pods, limitranges, resourcequotas]}
   validations:
   - expression: oldObject == null || oldObject.metadata.name != "` + kept + `"
 ---
@@ -64,6 +64,8 @@ func (s *site) purge(t *testing.T, content ...any) string {
 			_, err = client.Pods(ns.Name).Create(ctx, o, metav1.CreateOptions{})
 		case *v1.LimitRange:
 			_, err = client.LimitRanges(ns.Name).Create(ctx, o, metav1.CreateOptions{})
+		case *v1.ResourceQuota:
+			_, err = client.ResourceQuotas(ns.Name).Create(ctx, o, metav1.CreateOptions{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -77,12 +79,15 @@ func (s *site) purge(t *testing.T, content ...any) string {
 }
 
 // purgeFull purges a Namespace with content that can be deleted.
-func (s *site) purgeFull(t *testing.T) { s.purge(t, newPod("pod"), newLimits("limits")) }
+func (s *site) purgeFull(t *testing.T) {
+	s.purge(t, newPod("pod"), newLimits("limits"), newQuota("quota"))
+}
 
 // purgeHeld purges Namespaces with content that finalizers block until release.
 func (s *site) purgeHeld(t *testing.T) {
 	s.purge(t, newPod("held", finalizer))
 	s.purge(t, newLimits("held", finalizer))
+	s.purge(t, newQuota("held", finalizer))
 }
 
 // purgeKept purges Namespaces with content that keepPolicy protects. They
@@ -90,6 +95,7 @@ func (s *site) purgeHeld(t *testing.T) {
 func (s *site) purgeKept(t *testing.T) {
 	s.purge(t, newPod(kept), newPod("pod"))
 	s.purge(t, newLimits(kept), newLimits("limits"))
+	s.purge(t, newQuota(kept), newQuota("quota"))
 }
 
 // purgeReleased purges a Namespace with content that a finalizer blocks, and releases
@@ -142,7 +148,8 @@ func (s *site) release(t *testing.T, namespaces ...string) {
 	for _, name := range namespaces {
 		_, podErr := client.Pods(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
 		_, limitsErr := client.LimitRanges(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
-		for _, err := range []error{podErr, limitsErr} {
+		_, quotaErr := client.ResourceQuotas(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
+		for _, err := range []error{podErr, limitsErr, quotaErr} {
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}

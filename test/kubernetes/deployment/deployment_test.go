@@ -105,7 +105,7 @@ func (s *site) testPurges(t *testing.T) {
 		}
 		return ""
 	}
-	poll.Eventually(t, func() string { return used("watch", "pods", "limitranges") })
+	poll.Eventually(t, func() string { return used("watch", "pods", "limitranges", "resourcequotas") })
 	poll.Eventually(t, func() string {
 		s.purgeAbandoned(t)
 		s.awaitPurged(t)

@@ -68,7 +68,7 @@ func (s *site) removals() []removal {
 		etcdCerts  = controllerName + "-etcd-certificates"
 	)
 	listWatch := []string{"list", "watch"}
-	content := []string{"pods", "limitranges"}
+	content := []string{"pods", "limitranges", "resourcequotas"}
 	return []removal{
 		{role: "borough-view", need: func(t *testing.T) { s.tryRequests(t, viewer, slices.Concat(lookAround, lookInside)...) }},
 		{role: "borough-edit", need: func(t *testing.T) { s.tryRequests(t, editor, writePods...) }},

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -39,6 +40,7 @@ type request struct {
 const (
 	tenantPod    = "pod"
 	tenantLimits = "limits"
+	tenantQuota  = "quota"
 )
 
 // lookAround are reads that need rights in all Namespaces, lookInside reads
@@ -71,6 +73,17 @@ var (
 		}},
 		{"watch limitranges", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
 			return once(c.LimitRanges(team).Watch(ctx, metav1.ListOptions{}))
+		}},
+		{"get a resourcequota", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
+			_, err := c.ResourceQuotas(team).Get(ctx, tenantQuota, metav1.GetOptions{})
+			return err
+		}},
+		{"list resourcequotas", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
+			_, err := c.ResourceQuotas(team).List(ctx, metav1.ListOptions{})
+			return err
+		}},
+		{"watch resourcequotas", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
+			return once(c.ResourceQuotas(team).Watch(ctx, metav1.ListOptions{}))
 		}},
 		{"get a pod", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
 			_, err := c.Pods(team).Get(ctx, tenantPod, metav1.GetOptions{})
@@ -118,6 +131,13 @@ var (
 		{"delete a limitrange", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
 			return c.LimitRanges(team).Delete(ctx, tenantLimits, metav1.DeleteOptions{})
 		}},
+		{"create a resourcequota", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
+			_, err := c.ResourceQuotas(team).Create(ctx, newQuota("other"), metav1.CreateOptions{})
+			return err
+		}},
+		{"delete a resourcequota", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
+			return c.ResourceQuotas(team).Delete(ctx, tenantQuota, metav1.DeleteOptions{})
+		}},
 		{"delete a namespace", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
 			return c.Namespaces().Delete(ctx, team, metav1.DeleteOptions{})
 		}},
@@ -149,6 +169,9 @@ func (s *site) bindTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.LimitRanges(team).Create(t.Context(), newLimits(tenantLimits), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.ResourceQuotas(team).Create(t.Context(), newQuota(tenantQuota), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// The cluster's controller aggregates the roles.
@@ -204,6 +227,13 @@ func newPod(name string, finalizers ...string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
+	}
+}
+
+func newQuota(name string, finalizers ...string) *v1.ResourceQuota {
+	return &v1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1000")}},
 	}
 }
 
