@@ -76,7 +76,7 @@ var knownDifferences = []*difference{
 		},
 	},
 	{
-		text:  "`kubectl explain` shows Borough's descriptions of Namespaces, LimitRanges and Pods",
+		text:  "`kubectl explain` shows Borough's descriptions of Namespaces, LimitRanges, ResourceQuotas and Pods",
 		steps: regexp.MustCompile(`kubectl explain (ns|namespaces|limits|limitranges|pods$)`),
 		fold:  foldDescriptions,
 	},
