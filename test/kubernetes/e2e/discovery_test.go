@@ -42,6 +42,7 @@ func TestDiscovery(t *testing.T) {
 		}
 		want := map[string]string{
 			"limitranges":              "LimitRange, namespaced: create delete deletecollection get list patch update watch",
+			"resourcequotas":           "ResourceQuota, namespaced: create delete deletecollection get list patch update watch",
 			"namespacepurges":          "NamespacePurge, namespaced: create",
 			"namespaces":               "Namespace: create delete get list patch update watch",
 			"namespaces/finalize":      "Namespace: create update",
@@ -159,6 +160,7 @@ func TestAPIResources(t *testing.T) {
 		{"namespacepurges", "tenancy.borough.io/v1", "true", "NamespacePurge"},
 		{"namespaces", "tenancy.borough.io/v1", "false", "Namespace"},
 		{"pods", "tenancy.borough.io/v1", "true", "Pod"},
+		{"resourcequotas", "tenancy.borough.io/v1", "true", "ResourceQuota"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kubectl api-resources differs (-want +got):\n%s", diff)
