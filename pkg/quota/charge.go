@@ -44,10 +44,14 @@ func Counted(quota *tenancy.ResourceQuota) bool {
 	return quotav1.Equals(quota.Status.Hard, quota.Spec.Hard)
 }
 
-// Used returns the usage of a counted quota after the write, nil if it does not change.
+// Used returns the usage of a counted quota after the write: nil if it does not change,
+// and empty if the quota has to be counted again.
 // It returns a Denial if the quota does not allow the write: usage may grow only up to
 // spec.hard, and containers must name the CPU and memory that a quota limits.
 func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denial) {
+	if c.Unknown {
+		return corev1.ResourceList{}, nil
+	}
 	before, after := c.Old.charged(quota), c.New.charged(quota)
 	delta := quotav1.RemoveZeros(quotav1.Subtract(after, before))
 	grown := corev1.ResourceList{}

@@ -30,10 +30,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
 )
 
@@ -123,7 +121,7 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 			c.Forget() // it may be possible to read it later
 			return nil, apierrors.NewInternalError(fmt.Errorf("a resource quota of namespace %q may count the object, but cannot be read: %w", c.namespace.name, q.unreadable))
 		}
-		used, denial := c.used(q.ResourceQuota)
+		used, denial := c.change.Used(q.ResourceQuota)
 		if denial.Exceeded() {
 			// As in Kubernetes, the other quotas say first what else is wrong.
 			exceeded = cmp.Or(exceeded, denial)
@@ -134,7 +132,7 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 		}
 		if used != nil {
 			charged := *q.ResourceQuota
-			charged.Status.Used = *used
+			charged.Status.Used = used
 			put, err := c.charger.encode(ctx, q.key, &charged)
 			if err != nil {
 				return nil, err
@@ -151,18 +149,6 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 	unchanged := clientv3.Compare(clientv3.ModRevision(c.charger.prefix(c.namespace.name)), "<", c.base.revision+1).WithPrefix()
 	c.compare = append(c.compare, unchanged)
 	return nil, nil
-}
-
-// used returns the usage of a quota after the write, or nil if it does not change.
-func (c *Charge) used(q *tenancy.ResourceQuota) (*corev1.ResourceList, *quota.Denial) {
-	if c.change.Unknown {
-		return &corev1.ResourceList{}, nil
-	}
-	used, denial := c.change.Used(q)
-	if used == nil {
-		return nil, denial
-	}
-	return &used, nil
 }
 
 // awaitCounted takes the turn if the Namespace has quotas, and makes base those that

@@ -6,10 +6,12 @@ package charge
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -43,17 +45,13 @@ func (c *Charge) countAll(ctx context.Context) error {
 		if err := c.read(ctx); err != nil {
 			return err
 		}
-		quotas := c.namespace.known.Load()
-		if quotas.counted() {
+		uncounted := slices.Clone(c.namespace.known.Load().quotas)
+		uncounted = slices.DeleteFunc(uncounted, func(q stored) bool { return q.counted() })
+		if len(uncounted) == 0 {
 			return nil
 		}
-		for _, q := range quotas.quotas {
-			if q.counted() {
-				continue
-			}
-			if err := c.charger.count(ctx, c.kv, c.namespace.name, q); err != nil {
-				return err
-			}
+		if err := c.charger.count(ctx, c.kv, c.namespace.name, uncounted); err != nil {
+			return err
 		}
 	}
 }
@@ -68,25 +66,29 @@ func (c *Charge) read(ctx context.Context) error {
 	return nil
 }
 
-// count counts the objects of a Namespace for a quota, and writes its usage if the quota
+// count counts the objects of a Namespace for quotas, and writes the usage of each that
 // has not changed.
-func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, q stored) error {
-	total, err := c.total(ctx, kv, namespace, q.ResourceQuota)
+func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, quotas []stored) error {
+	totals, err := c.totals(ctx, kv, namespace, quotas)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("count the objects for resource quota %q: %w", q.Name, err))
+		return apierrors.NewInternalError(fmt.Errorf("count the objects in namespace %q for its resource quotas: %w", namespace, err))
 	}
-	counted := *q.ResourceQuota
-	counted.Status = total.Status()
-	put, err := c.encode(ctx, q.key, &counted)
-	if err != nil {
-		return err
+	for i, q := range quotas {
+		counted := *q.ResourceQuota
+		counted.Status = totals[i].Status()
+		put, err := c.encode(ctx, q.key, &counted)
+		if err != nil {
+			return err
+		}
+		if _, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(q.key), "=", q.revision)).Then(put).Commit(); err != nil {
+			return err
+		}
 	}
-	_, err = kv.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(q.key), "=", q.revision)).Then(put).Commit()
-	return err
+	return nil
 }
 
-// total returns the usage of a quota. All reads are of one revision.
-func (c *Charger) total(ctx context.Context, kv clientv3.KV, namespace string, q *tenancy.ResourceQuota) (*quota.Total, error) {
+// totals returns the usage of each quota. All reads are of one revision.
+func (c *Charger) totals(ctx context.Context, kv clientv3.KV, namespace string, quotas []stored) (totals, error) {
 	pods := tenancy.Resource("pods")
 	var counts []clientv3.Op
 	for _, r := range c.content {
@@ -96,25 +98,43 @@ func (c *Charger) total(ctx context.Context, kv clientv3.KV, namespace string, q
 	if err != nil {
 		return nil, err
 	}
-	total := quota.NewTotal(q)
+	var all totals
+	for _, q := range quotas {
+		all = append(all, quota.NewTotal(q.ResourceQuota))
+	}
 	for i, r := range c.content {
 		n := response.Responses[i].GetResponseRange().Count
 		if r.GroupResource != pods {
-			total.AddCount(r.GroupResource, n)
+			all.addCount(r.GroupResource, n)
 			continue
 		}
 		if n == 0 {
 			continue
 		}
-		if err := r.each(ctx, kv, namespace, response.Header.Revision, total); err != nil {
+		if err := r.each(ctx, kv, namespace, response.Header.Revision, all); err != nil {
 			return nil, err
 		}
 	}
-	return total, nil
+	return all, nil
 }
 
-// each adds the usage of each object at a revision.
-func (r *Resource) each(ctx context.Context, kv clientv3.KV, namespace string, revision int64, total *quota.Total) error {
+// totals are the usages of several quotas.
+type totals []*quota.Total
+
+func (t totals) add(usage *quota.Usage) {
+	for _, total := range t {
+		total.Add(usage)
+	}
+}
+
+func (t totals) addCount(resource schema.GroupResource, n int64) {
+	for _, total := range t {
+		total.AddCount(resource, n)
+	}
+}
+
+// each adds the usage of each object at a revision to the totals.
+func (r *Resource) each(ctx context.Context, kv clientv3.KV, namespace string, revision int64, to totals) error {
 	prefix := r.Prefix + namespace + "/"
 	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
@@ -127,10 +147,10 @@ func (r *Resource) each(ctx context.Context, kv clientv3.KV, namespace string, r
 			if err != nil {
 				// When it is deleted, the quotas are counted again.
 				klog.FromContext(ctx).Error(err, "An object that cannot be read is counted for a resource quota only as one object")
-				total.AddCount(r.GroupResource, 1)
+				to.addCount(r.GroupResource, 1)
 				continue
 			}
-			total.Add(quota.Of(r.GroupResource, obj))
+			to.add(quota.Of(r.GroupResource, obj))
 		}
 		if !response.More {
 			return nil
