@@ -29,6 +29,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
@@ -186,10 +187,6 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 	if c.Standalone != nil {
 		views = c.Standalone.Views
 	}
-	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, shortNames, views)
-	if err != nil {
-		return nil, err
-	}
 	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, shortNames)
 	if err != nil {
 		return nil, err
@@ -199,6 +196,23 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 		return nil, err
 	}
 	pods, err := pod.NewStorage(c.Scheme, optsGetter, shortNames)
+	if err != nil {
+		return nil, err
+	}
+	posters, err := c.newPosterConfig(generic)
+	if err != nil {
+		return nil, err
+	}
+	initial := content.Storage{LimitRanges: limitRanges.LimitRange, ResourceQuotas: quotas.ResourceQuota}
+	if c.Standalone != nil {
+		// The store, unlike its REST, does not require that the user holds the rights.
+		initial.RoleBindings = rights.RoleBindings.Store
+	}
+	creator, err := c.newContent(posters, content.None{}, initial)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, shortNames, views, creator)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +256,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 	}
 	if c.Standalone != nil {
 		resources["projects"] = project.NewREST(c.Standalone.Views, c.Standalone.Policy)
-		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, namespaces.Namespace, rights.RoleBindings.Store); err != nil {
+		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, posters, namespaces.Namespace, rights.RoleBindings.Store); err != nil {
 			return nil, err
 		}
 	}

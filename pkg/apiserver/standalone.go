@@ -6,12 +6,10 @@ package apiserver
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -19,14 +17,12 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/util"
 
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 	policy "github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/registry/authentication"
 	"github.com/borough-io/borough/pkg/registry/authorization"
+	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
@@ -53,6 +49,8 @@ type StandaloneConfig struct {
 	// MaxNamespacesPerUser is how many Namespaces a user may have requested. 0 means no
 	// limit.
 	MaxNamespacesPerUser int
+	// DefaultLimits creates the Namespace default with a LimitRange.
+	DefaultLimits bool
 }
 
 // groups returns the groups of Kubernetes.
@@ -87,27 +85,16 @@ func (s *StandaloneConfig) work() []work {
 }
 
 // newNamespaceRequests returns the storage of namespacerequests.
-func (c *ExtraConfig) newNamespaceRequests(generic *genericapiserver.Config, namespaces *namespace.REST, roleBindings *genericregistry.Store) (rest.Storage, error) {
+func (c *ExtraConfig) newNamespaceRequests(generic *genericapiserver.Config, config poster.Config, namespaces *namespace.REST, roleBindings *genericregistry.Store) (rest.Storage, error) {
 	guards, ok := generic.RESTOptionsGetter.(transaction.Guards)
 	if !ok {
 		return nil, errors.New("the storage has no guards for transactions")
 	}
-	models, err := builder3.BuildOpenAPIDefinitionsForResources(generic.OpenAPIV3Config,
-		util.GetCanonicalTypeName(&v1.Namespace{}), util.GetCanonicalTypeName(&rbacv1.RoleBinding{}))
-	if err != nil {
-		return nil, fmt.Errorf("build the OpenAPI models of namespacerequests: %w", err)
-	}
-	types, err := managedfields.NewTypeConverter(models, false)
-	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI models of namespacerequests: %w", err)
-	}
 	return namespacerequest.NewREST(namespacerequest.Config{
-		Scheme:     c.Scheme,
+		Poster:     config,
 		Namespaces: namespaces,
 		// The store, unlike its REST, does not require that the user holds the rights.
 		RoleBindings: roleBindings,
-		Admission:    generic.AdmissionControl,
-		Types:        types,
 		Guards:       guards,
 		MaxPerUser:   c.Standalone.MaxNamespacesPerUser,
 	})

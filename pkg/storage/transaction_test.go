@@ -45,8 +45,20 @@ func TestTransaction(t *testing.T) {
 				return err
 			}
 		}
-		create := func(name string, guard *transaction.Guard, content func(context.Context) error) (*tenancy.Namespace, error) {
-			ctx := transaction.With(in(t.Context(), ""), guard, content)
+		var limitRange *tenancy.LimitRange
+		createLimitRange := func(namespace, name string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				obj, err := s.LimitRanges.Create(in(ctx, namespace), &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+				if err == nil {
+					limitRange = obj.(*tenancy.LimitRange)
+				}
+				return err
+			}
+		}
+		create := func(name string, guard *transaction.Guard, creates ...func(context.Context) error) (*tenancy.Namespace, error) {
+			ctx := transaction.With(in(t.Context(), ""), func(context.Context) (transaction.Plan, error) {
+				return transaction.Plan{Guard: guard, Creates: creates}, nil
+			})
 			obj, err := s.Namespaces.Create(ctx, &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 			if err != nil {
 				return nil, err
@@ -55,14 +67,16 @@ func TestTransaction(t *testing.T) {
 		}
 
 		guard := guardOf("alice")
-		created, err := create("town", guard, createPod("town", "p"))
+		created, err := create("town", guard, createPod("town", "p"), createLimitRange("town", "l"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if created.ResourceVersion != pod.ResourceVersion {
-			t.Errorf("the Namespace is of revision %s, the Pod of %s", created.ResourceVersion, pod.ResourceVersion)
+		if created.ResourceVersion != pod.ResourceVersion || created.ResourceVersion != limitRange.ResourceVersion {
+			t.Errorf("the Namespace is of revision %s, the Pod of %s, the LimitRange of %s", created.ResourceVersion, pod.ResourceVersion, limitRange.ResourceVersion)
 		}
-		for _, key := range []string{"/registry/tenancy.borough.io/namespaces/town", "/registry/tenancy.borough.io/pods/town/p"} {
+		for _, key := range []string{
+			"/registry/tenancy.borough.io/namespaces/town", "/registry/tenancy.borough.io/pods/town/p", "/registry/tenancy.borough.io/limitranges/town/l",
+		} {
 			if value := s.raw(t, key); !bytes.HasPrefix(value, []byte("k8s:enc:aesgcm:v1:one:")) {
 				t.Errorf("%s is not encrypted: %q", key, value)
 			}
@@ -86,7 +100,7 @@ func TestTransaction(t *testing.T) {
 			"no content":    {nil, func(context.Context) error { return nil }, func(err error) bool { return strings.Contains(err.Error(), "no object was created") }},
 			"refused":       {guardOf("alice"), func(context.Context) error { return refused }, func(err error) bool { return errors.Is(err, refused) }},
 		} {
-			if _, err := create("city", test.guard, test.content); err == nil || !test.want(err) {
+			if _, err := create("city", test.guard, createLimitRange("city", "l"), test.content); err == nil || !test.want(err) {
 				t.Errorf("%s: got %v", name, err)
 			}
 			if _, err := s.Namespaces.Get(in(t.Context(), ""), "city", &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -98,6 +112,22 @@ func TestTransaction(t *testing.T) {
 		}
 		twice := func(ctx context.Context) error {
 			return errors.Join(createPod("twice", "p")(ctx), createPod("twice", "q")(ctx))
+		}
+		if _, err := create("town", nil, func(context.Context) error { return refused }); !apierrors.IsAlreadyExists(err) {
+			t.Errorf("a Namespace that exists, with a refusal: %v", err)
+		}
+		swallow := func(ctx context.Context) error {
+			_ = createLimitRange("city", "l")(ctx)
+			return nil
+		}
+		again := func(ctx context.Context) error {
+			return errors.Join(createPod("city", "p")(ctx), createPod("city", "q")(ctx))
+		}
+		if _, err := create("city", nil, again, swallow, func(context.Context) error { return refused }); !errors.Is(err, refused) {
+			t.Errorf("a refusal that the others ignore: %v", err)
+		}
+		if _, err := s.LimitRanges.Get(in(t.Context(), "city"), "l", &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("get a part of what was refused: %v", err)
 		}
 		if _, err := create("twice", nil, twice); err == nil || !strings.Contains(err.Error(), "a second object") {
 			t.Errorf("two objects: %v", err)

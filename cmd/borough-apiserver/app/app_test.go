@@ -156,6 +156,7 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--standalone", "--enable-admission-plugins=Nonsense"}, `"Nonsense" is unknown`},
 		{[]string{"--standalone", "--max-namespaces-per-user=-1"}, "--max-namespaces-per-user must not be negative"},
 		{[]string{"--standalone", "--max-namespaces-per-user=x"}, "--max-namespaces-per-user"},
+		{[]string{"--kubeconfig=x", "--default-limits=false"}, "--default-limits=false needs --standalone"},
 		{[]string{"--kubeconfig=x", "--max-namespaces-per-user=1"}, "--max-namespaces-per-user needs --standalone"},
 		{[]string{"--standalone", "--serve-projects"}, "--serve-projects needs a cluster"},
 		{[]string{"--standalone", "--data-dir="}, "--data-dir"},

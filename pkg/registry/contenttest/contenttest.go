@@ -61,7 +61,7 @@ func New(t testing.TB, member *embedded.Server, change ...func(*storage.Options)
 	config := storagetest.NewConfig(member)
 	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
 
-	ns, err := namespace.NewStorage(config.Scheme, getter, false, nil)
+	ns, err := namespace.NewStorage(config.Scheme, getter, false, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

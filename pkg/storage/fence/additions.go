@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/pkg/storage/transaction"
@@ -42,44 +42,70 @@ func (f *Fence) Guard(ctx context.Context, name string) (*transaction.Guard, err
 // addition is what a transaction.Addition adds to the transaction that creates a
 // Namespace. The zero value adds nothing.
 type addition struct {
-	guard   *transaction.Guard
 	compare []clientv3.Cmp
 	put     []clientv3.Op
 	read    []clientv3.Op // if the transaction fails
+	// verify has for each read the function that returns an error if the comparison
+	// does not hold for the result.
+	verify []func(*mvccpb.KeyValue) error
 }
 
+var errOrphan = errors.New("there is content in a namespace that does not exist")
+
 func newAddition(added *transaction.Addition) addition {
+	var a addition
 	if added == nil {
-		return addition{}
+		return a
 	}
-	// There is no content without its Namespace, so this always holds.
-	a := addition{guard: added.Guard}
-	a.add(added.Key, 0, added.Value)
-	if guard := added.Guard; guard != nil {
-		a.add(guard.Key, guard.Revision, nil)
+	for _, object := range added.Objects {
+		// There is no content without its Namespace, so this always holds.
+		a.requireRevision(object.Key, 0, errOrphan)
+		a.put = append(a.put, clientv3.OpPut(object.Key, string(object.Value)))
+	}
+	for _, guard := range added.Guards {
+		a.requireRevision(guard.Key, guard.Revision, transaction.ErrGuardChanged)
+		a.put = append(a.put, clientv3.OpPut(guard.Key, ""))
+	}
+	for _, condition := range added.Conditions {
+		// Holds for an empty range.
+		a.require(clientv3.Compare(clientv3.ModRevision(condition.Prefix), "<", condition.Revision+1).WithPrefix(),
+			clientv3.OpGet(condition.Prefix, clientv3.WithPrefix(), clientv3.WithMinModRev(condition.Revision+1), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
+			func(newer *mvccpb.KeyValue) error {
+				if newer != nil {
+					return transaction.ErrConditionChanged
+				}
+				return nil
+			})
+		if condition.Key != "" {
+			a.requireRevision(condition.Key, condition.KeyRevision, transaction.ErrConditionChanged)
+		}
 	}
 	return a
 }
 
-// add adds a put to a key that is at a revision.
-func (a *addition) add(key string, revision int64, value []byte) {
-	a.compare = append(a.compare, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
-	a.put = append(a.put, clientv3.OpPut(key, string(value)))
-	a.read = append(a.read, clientv3.OpGet(key, clientv3.WithKeysOnly()))
+// requireRevision requires that a key is at a revision, or does not exist if that is 0.
+func (a *addition) requireRevision(key string, revision int64, otherwise error) {
+	a.require(clientv3.Compare(clientv3.ModRevision(key), "=", revision), clientv3.OpGet(key, clientv3.WithKeysOnly()),
+		func(kv *mvccpb.KeyValue) error {
+			if kv.GetModRevision() != revision {
+				return otherwise
+			}
+			return nil
+		})
 }
 
-// check returns an error if one of the comparisons does not hold in what was read.
-func (a addition) check(responses []*etcdserverpb.ResponseOp) error {
-	for i, response := range responses {
-		var revision int64
-		if kvs := response.GetResponseRange().Kvs; len(kvs) > 0 {
-			revision = kvs[0].ModRevision
-		}
-		switch {
-		case i == 0 && revision != 0:
-			return errors.New("there is content in a namespace that does not exist")
-		case i == 1 && revision != a.guard.Revision:
-			return transaction.ErrGuardChanged
+func (a *addition) require(compare clientv3.Cmp, read clientv3.Op, verify func(*mvccpb.KeyValue) error) {
+	a.compare = append(a.compare, compare)
+	a.read = append(a.read, read)
+	a.verify = append(a.verify, verify)
+}
+
+// check returns an error if one of the comparisons does not hold in what was read by
+// the operations of the transaction from the first on.
+func (a addition) check(response *clientv3.TxnResponse, first int) error {
+	for i, verify := range a.verify {
+		if err := verify(rangeResult(response, first+i)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -24,9 +24,12 @@ const (
 // Namespaces.
 func (f *fixture) createTogether(namespaces kubernetes.Interface, guard *transaction.Guard) (kubernetes.PutResponse, error) {
 	pods := transaction.NewClient(f.pods)
-	ctx := transaction.With(f.t.Context(), guard, func(ctx context.Context) error {
+	createPod := func(ctx context.Context) error {
 		_, err := pods.OptimisticPut(ctx, newPodKey, []byte("pod"), 0, kubernetes.PutOptions{})
 		return err
+	}
+	ctx := transaction.With(f.t.Context(), func(context.Context) (transaction.Plan, error) {
+		return transaction.Plan{Guard: guard, Creates: []func(context.Context) error{createPod}}, nil
 	})
 	return transaction.NewClient(namespaces).OptimisticPut(ctx, newNamespaceKey, []byte(active(f.t)), 0, kubernetes.PutOptions{GetOnFailure: true})
 }

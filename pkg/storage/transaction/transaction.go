@@ -1,19 +1,19 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transaction creates a Namespace and an object in it in one transaction of
-// etcd.
+// Package transaction creates a Namespace and objects in it in one transaction of etcd.
 //
-// A store encodes, encrypts and writes one object. So the two creates are nested: the
+// A store encodes, encrypts and writes one object. So the creates are nested: the
 // create of the Namespace, in a context of With, gets as far as the write to etcd.
-// There the client of the store creates the object in the Namespace, and the write of
-// that is added to the write of the Namespace. Both creates return the result of the
-// one transaction.
+// There the client of the store creates the first object in the Namespace, whose write
+// creates the second, and so on. The write of the last one writes all. All creates
+// return the result of the one transaction.
 package transaction
 
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
@@ -36,33 +36,69 @@ type Guards interface {
 // another one with the same guard was.
 var ErrGuardChanged = errors.New("another transaction with the same guard was carried out")
 
+// Condition is that the objects that a transaction was planned by have not changed. A
+// transaction with a condition is carried out only if the condition holds.
+type Condition struct {
+	// Prefix is that of the keys of all objects that may matter. None of them was
+	// written after Revision.
+	Prefix   string
+	Revision int64
+	// Key, unless it is empty, is still at KeyRevision: the other comparison does not
+	// notice that it was deleted.
+	Key         string
+	KeyRevision int64
+}
+
+// ErrConditionChanged is the error of a transaction that was not carried out because
+// its condition does not hold. With plans the transaction again.
+var ErrConditionChanged = errors.New("the objects that the transaction was planned by have changed")
+
+// Plan is what a transaction has besides the Namespace.
+type Plan struct {
+	// Creates each create one object in the Namespace, with the context that they get.
+	// If one returns an error before that, nothing is written, and the error is that of
+	// the Namespace.
+	Creates []func(ctx context.Context) error
+	// Explain, unless it is nil, returns this error with what the plan is from.
+	Explain func(error) error
+	// Provisional means that the plan was made by what may be out of date. If it, or one
+	// of its creates, is an error, the transaction is planned again.
+	Provisional bool
+	// Guard may be nil. If it has changed, the create of the Namespace returns
+	// ErrGuardChanged.
+	Guard *Guard
+	// Condition may be nil. If it does not hold, the transaction is planned again.
+	Condition *Condition
+}
+
+// Planner returns the plan of a transaction. It is called when the Namespace is about
+// to be written, and again each time that the transaction is planned again.
+type Planner func(ctx context.Context) (Plan, error)
+
 // Addition is what is added to the write of a Namespace.
 type Addition struct {
-	// Key and Value are the object in the Namespace. The key must not exist.
+	Objects    []Object
+	Guards     []*Guard
+	Conditions []*Condition
+}
+
+// Object is an object in the Namespace. Its key must not exist.
+type Object struct {
 	Key   string
 	Value []byte
-	// Guard may be nil.
-	Guard *Guard
 }
 
 type (
-	plannedKey  struct{}
+	plannersKey struct{}
 	begunKey    struct{}
 	additionKey struct{}
 )
 
-// planned is a transaction whose Namespace has not been written yet.
-type planned struct {
-	guard         *Guard
-	createContent func(context.Context) error
-}
-
-// With returns a context for the create of a Namespace, and for nothing else. When the
-// Namespace is written, createContent must create one object in it, with the context
-// that it gets. If it returns an error before that, nothing is written. The guard may
-// be nil; if it has changed, the create returns ErrGuardChanged.
-func With(ctx context.Context, guard *Guard, createContent func(ctx context.Context) error) context.Context {
-	return context.WithValue(ctx, plannedKey{}, planned{guard, createContent})
+// With returns a context for the create of a Namespace, and for nothing else, whose
+// transaction has what the planner plans, and what those of other calls do.
+func With(ctx context.Context, planner Planner) context.Context {
+	planners, _ := ctx.Value(plannersKey{}).([]Planner)
+	return context.WithValue(ctx, plannersKey{}, append(slices.Clip(planners), planner))
 }
 
 // AdditionOf returns what the write of a Namespace with the context has to include, or
@@ -70,17 +106,6 @@ func With(ctx context.Context, guard *Guard, createContent func(ctx context.Cont
 func AdditionOf(ctx context.Context) *Addition {
 	addition, _ := ctx.Value(additionKey{}).(*Addition)
 	return addition
-}
-
-// begun is a transaction whose Namespace is about to be written.
-type begun struct {
-	guard *Guard
-	put   func(context.Context) (kubernetes.PutResponse, error)
-
-	// done and the result of put are set when the object in the Namespace is written.
-	done     bool
-	response kubernetes.PutResponse
-	err      error
 }
 
 // client is a client whose creates are part of the transaction in their context.
@@ -99,39 +124,119 @@ func (c client) OptimisticPut(ctx context.Context, key string, value []byte, exp
 		return put(ctx) // an update
 	}
 	if tx, ok := ctx.Value(begunKey{}).(*begun); ok {
-		return tx.commit(ctx, key, value)
+		return tx.add(Object{key, value})
 	}
-	if plan, ok := ctx.Value(plannedKey{}).(planned); ok {
-		return plan.run(ctx, put)
+	planners, ok := ctx.Value(plannersKey{}).([]Planner)
+	if !ok {
+		return put(ctx)
 	}
-	return put(ctx)
+	for {
+		tx := &begun{put: put}
+		err := tx.run(ctx, planners)
+		switch {
+		case !tx.done && tx.provisional:
+			continue
+		case !tx.done:
+			return c.refused(ctx, key, tx.refusal)
+		case errors.Is(tx.err, ErrConditionChanged):
+			continue
+		case tx.err != nil || !tx.response.Succeeded:
+			// If the Namespace exists, err says that of an object.
+			return tx.response, tx.err
+		}
+		return tx.response, err // an error from after the transaction
+	}
 }
 
-// run creates the content of the Namespace that put writes, and with it the Namespace.
-func (p planned) run(ctx context.Context, put func(context.Context) (kubernetes.PutResponse, error)) (kubernetes.PutResponse, error) {
-	tx := &begun{guard: p.guard, put: put}
-	err := p.createContent(context.WithValue(ctx, begunKey{}, tx))
-	switch {
-	case !tx.done && err == nil:
-		return kubernetes.PutResponse{}, errors.New("no object was created in the namespace")
-	case !tx.done:
+// refused returns the result of a transaction that was not tried.
+func (c client) refused(ctx context.Context, key string, reason error) (kubernetes.PutResponse, error) {
+	// That the Namespace exists is the first reason, as for one without objects.
+	if existing, err := c.Get(ctx, key, kubernetes.GetOptions{}); err == nil && existing.KV != nil {
+		return kubernetes.PutResponse{KV: existing.KV, Revision: existing.Revision}, nil
+	}
+	return kubernetes.PutResponse{}, reason
+}
+
+// begun is a transaction whose Namespace is about to be written.
+type begun struct {
+	// ctx is that of the Namespace. The contexts of the nested creates are of no use to
+	// each other.
+	ctx      context.Context
+	put      func(context.Context) (kubernetes.PutResponse, error)
+	creates  []create // that have not been called
+	addition Addition
+
+	// refusal is why nothing can be written.
+	refusal     error
+	provisional bool
+
+	// done and the result of put are set when all is written.
+	done     bool
+	response kubernetes.PutResponse
+	err      error
+}
+
+// create creates an object.
+type create struct {
+	do      func(context.Context) error
+	explain func(error) error
+}
+
+// run plans a transaction, creates its objects, and with them the Namespace that put
+// writes. Once that is done, an error is put's, or from after it.
+func (tx *begun) run(ctx context.Context, planners []Planner) error {
+	for _, planner := range planners {
+		plan, err := planner(ctx)
+		tx.provisional = tx.provisional || plan.Provisional
+		if err != nil {
+			tx.refusal = err
+			return err
+		}
+		for _, do := range plan.Creates {
+			tx.creates = append(tx.creates, create{do, plan.Explain})
+		}
+		if plan.Guard != nil {
+			tx.addition.Guards = append(tx.addition.Guards, plan.Guard)
+		}
+		if plan.Condition != nil {
+			tx.addition.Conditions = append(tx.addition.Conditions, plan.Condition)
+		}
+	}
+	tx.ctx = context.WithValue(ctx, begunKey{}, tx)
+	return tx.next()
+}
+
+// next creates the next object or, if there is none, writes all.
+func (tx *begun) next() error {
+	if len(tx.creates) == 0 {
+		tx.done = true
+		tx.response, tx.err = tx.put(context.WithValue(tx.ctx, additionKey{}, &tx.addition))
+		return tx.err
+	}
+	create := tx.creates[0]
+	tx.creates = tx.creates[1:]
+	err := create.do(tx.ctx)
+	if err == nil && !tx.done {
+		err = errors.New("no object was created in the namespace")
+	}
+	// The first refusal is that of the innermost create.
+	if !tx.done && tx.refusal == nil {
+		if tx.refusal = err; create.explain != nil {
+			tx.refusal = create.explain(err)
+		}
+	}
+	return err
+}
+
+// add adds an object, and returns when all is written or can't be.
+func (tx *begun) add(object Object) (kubernetes.PutResponse, error) {
+	if tx.done || tx.refusal != nil {
+		return kubernetes.PutResponse{}, errors.New("a function creates a second object in the transaction of a namespace")
+	}
+	tx.addition.Objects = append(tx.addition.Objects, object)
+	err := tx.next()
+	if !tx.done {
 		return kubernetes.PutResponse{}, err
-	case tx.err != nil:
-		return kubernetes.PutResponse{}, tx.err
-	case !tx.response.Succeeded:
-		// The Namespace exists. The error says that of the object.
-		return tx.response, nil
 	}
-	// An error is from after the transaction.
-	return tx.response, err
-}
-
-// commit writes both objects.
-func (tx *begun) commit(ctx context.Context, key string, value []byte) (kubernetes.PutResponse, error) {
-	if tx.done {
-		return kubernetes.PutResponse{}, errors.New("a second object cannot be created in the transaction of a namespace")
-	}
-	tx.done = true
-	tx.response, tx.err = tx.put(context.WithValue(ctx, additionKey{}, &Addition{key, value, tx.guard}))
 	return tx.response, tx.err
 }

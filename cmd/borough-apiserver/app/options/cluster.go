@@ -88,6 +88,9 @@ func (o *Options) validateInCluster() []error {
 		}
 	}
 	errs := o.BuiltInAuthentication.validateInCluster()
+	if !o.DefaultLimits {
+		errs = append(errs, fmt.Errorf("--default-limits=false needs --standalone: in a cluster, the namespace default is created without limits"))
+	}
 	if o.MaxNamespacesPerUser != 0 {
 		errs = append(errs, fmt.Errorf("--max-namespaces-per-user needs --standalone: in a cluster, namespacerequests are not served"))
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	// MaxNamespacesPerUser is how many Namespaces a user may have that were created by
 	// namespacerequests. 0 means no limit. It needs Standalone.
 	MaxNamespacesPerUser int
+	// DefaultLimits creates the Namespace default with a LimitRange. It applies if
+	// Standalone.
+	DefaultLimits bool
 	// BuiltInAuthentication applies if Standalone.
 	BuiltInAuthentication *BuiltInAuthenticationOptions
 
@@ -95,6 +98,8 @@ func New() *Options {
 		DataDir: DefaultDataDir,
 		Cluster: newClusterOptions(),
 
+		DefaultLimits: true,
+
 		BuiltInAuthentication: &BuiltInAuthenticationOptions{Anonymous: true},
 
 		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
@@ -126,6 +131,10 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.IntVar(&o.MaxNamespacesPerUser, "max-namespaces-per-user", o.MaxNamespacesPerUser, ""+
 		"With --standalone, the number of namespaces that each user may have that were created by namespacerequests of the user. 0 means no limit. "+
 		"All servers on the same etcd must have the same value.")
+
+	fs.BoolVar(&o.DefaultLimits, "default-limits", o.DefaultLimits, ""+
+		"With --standalone, create the namespace default, which a server does at its first start, together with the limitrange limits: "+
+		"a container that does not say otherwise requests 100m of cpu.")
 
 	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
 	o.Storage.AddFlags(sets.FlagSet("etcd"))

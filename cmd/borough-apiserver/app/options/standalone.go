@@ -96,6 +96,7 @@ func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
 	index := rbac.NewIndex()
 	return &apiserver.StandaloneConfig{
 		Index: index, Policy: rbac.NewAuthorizer(index), Views: visibility.New(index), MaxNamespacesPerUser: o.MaxNamespacesPerUser,
+		DefaultLimits: o.DefaultLimits,
 	}
 }
 

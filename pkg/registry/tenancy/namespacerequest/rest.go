@@ -10,6 +10,7 @@
 package namespacerequest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -30,6 +29,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
+	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/storage/transaction"
@@ -46,15 +46,12 @@ type Namespaces interface {
 
 // Config is what a REST needs.
 type Config struct {
-	Scheme *runtime.Scheme
+	// Poster is how both objects are created.
+	Poster poster.Config
 	// Namespaces and RoleBindings create the objects. They do not ask whether the user
 	// may.
 	Namespaces   Namespaces
 	RoleBindings rest.Creater
-	// Admission is asked about the CREATE of each object.
-	Admission admission.Interface
-	// Types has the types of both objects, for their managed fields.
-	Types managedfields.TypeConverter
 	// Guards are those of the storage of both objects.
 	Guards transaction.Guards
 	// MaxPerUser is the number of Namespaces that a user may have requested. 0 means
@@ -66,7 +63,7 @@ type Config struct {
 type REST struct {
 	rest.TableConvertor
 	scheme                   *runtime.Scheme
-	namespaces, roleBindings *poster
+	namespaces, roleBindings *poster.Poster
 	limit                    limit
 }
 
@@ -79,11 +76,11 @@ var (
 
 // NewREST returns a REST.
 func NewREST(config Config) (*REST, error) {
-	namespaces, err := newPoster(config, config.Namespaces, v1.SchemeGroupVersion.WithKind("Namespace"), v1.SchemeGroupVersion.WithResource("namespaces"), config.Namespaces.GetResetFields())
+	namespaces, err := poster.New(config.Poster, config.Namespaces, v1.SchemeGroupVersion.WithKind("Namespace"), "namespaces")
 	if err != nil {
 		return nil, err
 	}
-	roleBindings, err := newPoster(config, config.RoleBindings, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), rbacv1.SchemeGroupVersion.WithResource("rolebindings"), nil)
+	roleBindings, err := poster.New(config.Poster, config.RoleBindings, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +92,7 @@ func NewREST(config Config) (*REST, error) {
 		TableConvertor: table.NewConvertor(columns, func(r *tenancy.NamespaceRequest) ([]any, []metav1.TableRowCondition) {
 			return []any{r.Name, r.Status.RoleBinding}, nil
 		}),
-		scheme:       config.Scheme,
+		scheme:       config.Poster.Scheme,
 		namespaces:   namespaces,
 		roleBindings: roleBindings,
 		limit:        limit{config.MaxPerUser, config.Namespaces, config.Guards},
@@ -142,7 +139,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 		if err != nil {
 			return nil, err
 		}
-		created, err := r.create(ctx, wanted, requester, guard, post{options, manager})
+		created, err := r.create(ctx, wanted, requester, guard, poster.Options{CreateOptions: options, Manager: manager})
 		if errors.Is(err, transaction.ErrGuardChanged) {
 			continue // the user has requested another Namespace since they were counted
 		}
@@ -155,8 +152,18 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 	}
 }
 
+// fieldManager returns the field manager of a request.
+func fieldManager(options *metav1.CreateOptions, request *tenancy.NamespaceRequest) string {
+	// The library has added the client to the request, if it has any fields.
+	var client string
+	if fields := request.ManagedFields; len(fields) > 0 {
+		client = fields[len(fields)-1].Manager
+	}
+	return cmp.Or(options.FieldManager, client, poster.ServerManager)
+}
+
 // create creates the Namespace and the RoleBinding.
-func (r *REST) create(ctx context.Context, wanted *tenancy.NamespaceRequest, requester user.Info, guard *transaction.Guard, post post) (*tenancy.Namespace, error) {
+func (r *REST) create(ctx context.Context, wanted *tenancy.NamespaceRequest, requester user.Info, guard *transaction.Guard, options poster.Options) (*tenancy.Namespace, error) {
 	ns, err := r.newNamespace(wanted)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
@@ -164,15 +171,17 @@ func (r *REST) create(ctx context.Context, wanted *tenancy.NamespaceRequest, req
 	var name string // as it was generated
 	createRoleBinding := func(ctx context.Context) error {
 		binding := newRoleBinding(name, requester)
-		_, err := r.roleBindings.create(boroughadmission.WithNewNamespace(ctx, name), binding, post, func(string) {})
+		_, err := r.roleBindings.Create(boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: name}), binding, options, nil)
 		return err
 	}
 	nsCtx := namespace.WithRequester(ctx, requester.GetName())
-	dryRun := dryrun.IsDryRun(post.options.DryRun)
+	dryRun := dryrun.IsDryRun(options.DryRun)
 	if !dryRun {
-		nsCtx = transaction.With(nsCtx, guard, createRoleBinding)
+		nsCtx = transaction.With(nsCtx, func(context.Context) (transaction.Plan, error) {
+			return transaction.Plan{Guard: guard, Creates: []func(context.Context) error{createRoleBinding}}, nil
+		})
 	}
-	created, err := r.namespaces.create(nsCtx, ns, post, func(final string) { name = final })
+	created, err := r.namespaces.Create(nsCtx, ns, options, func(final string) { name = final })
 	if err == nil && dryRun {
 		err = createRoleBinding(ctx)
 	}

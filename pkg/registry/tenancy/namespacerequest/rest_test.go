@@ -31,6 +31,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/openapi"
+	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
@@ -68,7 +69,7 @@ func newFixture(t *testing.T, limit int) *fixture {
 	kubernetes.Install(config.Scheme)
 	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
 	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
-	namespaces, err := namespace.NewStorage(config.Scheme, getter, false, nil)
+	namespaces, err := namespace.NewStorage(config.Scheme, getter, false, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +95,9 @@ func newFixture(t *testing.T, limit int) *fixture {
 	f := &fixture{t: t, namespaces: namespaces.Namespace, roleBindings: rights.RoleBindings, etcd: member.Client(), guards: getter.(transaction.Guards)}
 	f.ctx = request.WithUser(request.WithNamespace(t.Context(), ""), &user.DefaultInfo{Name: "alice"})
 	f.REST, err = namespacerequest.NewREST(namespacerequest.Config{
-		Scheme: config.Scheme, Namespaces: f.namespaces, RoleBindings: f.roleBindings.Store,
-		Admission: f, Types: types, Guards: f, MaxPerUser: limit,
+		Poster:     poster.Config{Scheme: config.Scheme, Admission: f, Types: types},
+		Namespaces: f.namespaces, RoleBindings: f.roleBindings.Store,
+		Guards: f, MaxPerUser: limit,
 	})
 	if err != nil {
 		t.Fatal(err)

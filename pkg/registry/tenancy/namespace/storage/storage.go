@@ -18,6 +18,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/util/dryrun"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -25,6 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	"github.com/borough-io/borough/pkg/visibility"
 )
 
@@ -38,8 +40,8 @@ type Storage struct {
 // NewStorage returns the storages, which share one store. The short name is
 // served only if shortNames is set: in a cluster it is that of the core group. With
 // views, users without the right to list or watch all Namespaces see those that they
-// may get.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool, views *visibility.Views) (Storage, error) {
+// may get. The creator creates the content of new Namespaces; it may be nil.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool, views *visibility.Views, creator *content.Creator) (Storage, error) {
 	strategy := namespace.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Namespace{} },
@@ -72,7 +74,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 	finalize.UpdateStrategy = finalizeStrategy
 	finalize.ResetFieldsStrategy = finalizeStrategy
 
-	rest := &REST{store: store, views: views}
+	rest := &REST{store: store, views: views, content: creator}
 	if shortNames {
 		rest.shortNames = []string{"ns"}
 	}
@@ -111,6 +113,7 @@ type REST struct {
 	store      *genericregistry.Store
 	shortNames []string
 	views      *visibility.Views // or nil
+	content    *content.Creator  // or nil
 }
 
 var (
@@ -154,9 +157,18 @@ func (r *REST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return r.store.GetResetFields()
 }
 
-// Create stores a new Namespace.
+// Create stores a new Namespace with its content.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	return r.store.Create(ctx, obj, createValidation, options)
+	dryRun := dryrun.IsDryRun(options.DryRun)
+	withContent, createValidation := r.withContent(ctx, createValidation, dryRun)
+	created, err := r.store.Create(withContent, obj, createValidation, options)
+	if err == nil && dryRun {
+		err = r.dryRunContent(ctx, created)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return created, nil
 }
 
 // Get reads one Namespace.
@@ -223,9 +235,19 @@ func (r *REST) request(ctx context.Context, options *metainternalversion.ListOpt
 	return request, byRight, err
 }
 
-// Update changes a Namespace, but neither its finalizers nor its status.
+// Update changes a Namespace, but neither its finalizers nor its status. A Namespace
+// that it creates, as apply does, is stored with its content.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return updateOrRemove(ctx, r.store, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+	dryRun := dryrun.IsDryRun(options.DryRun)
+	withContent, createValidation := r.withContent(ctx, createValidation, dryRun)
+	obj, created, err := updateOrRemove(withContent, r.store, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+	if err == nil && created && dryRun {
+		err = r.dryRunContent(ctx, obj)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return obj, created, nil
 }
 
 // ConvertToTable prints Namespaces.

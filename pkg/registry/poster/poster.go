@@ -1,10 +1,11 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package namespacerequest
+// Package poster creates objects as the library does in a POST: with admission,
+// validation and managed fields, but without authorization.
+package poster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -19,31 +20,30 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// defaultManager is the field manager if the client is not known.
-const defaultManager = "borough-apiserver"
+// ServerManager is the field manager of what the server creates by itself, and of what
+// it creates for a client that is not known.
+const ServerManager = "borough-apiserver"
 
-// fieldManager returns the field manager of a request.
-func fieldManager(options *metav1.CreateOptions, request *tenancy.NamespaceRequest) string {
-	// The library has added the client to the request, if it has any fields.
-	var client string
-	if fields := request.ManagedFields; len(fields) > 0 {
-		client = fields[len(fields)-1].Manager
-	}
-	return cmp.Or(options.FieldManager, client, defaultManager)
+// Config is what all posters of a server share.
+type Config struct {
+	Scheme *runtime.Scheme
+	// Admission is asked about the CREATE of each object.
+	Admission admission.Interface
+	// Types has the types of the objects, for their managed fields.
+	Types managedfields.TypeConverter
 }
 
-// post is how objects are created.
-type post struct {
-	options *metav1.CreateOptions
-	manager string
+// Options are how an object is created.
+type Options struct {
+	*metav1.CreateOptions
+	// Manager is the field manager.
+	Manager string
 }
 
-// poster creates objects of one kind as the library does in a POST.
-type poster struct {
+// Poster creates objects of one kind.
+type Poster struct {
 	storage   rest.Creater
 	kind      schema.GroupVersionKind
 	resource  schema.GroupVersionResource
@@ -53,15 +53,21 @@ type poster struct {
 	fields    *managedfields.FieldManager
 }
 
-func newPoster(config Config, storage rest.Creater, kind schema.GroupVersionKind, resource schema.GroupVersionResource, reset map[fieldpath.APIVersion]*fieldpath.Set) (*poster, error) {
+// New returns a poster. The storage must not ask whether the user may create the object.
+// If it resets fields, it implements rest.ResetFieldsStrategy.
+func New(config Config, storage rest.Creater, kind schema.GroupVersionKind, resource string) (*Poster, error) {
+	var reset map[fieldpath.APIVersion]*fieldpath.Set
+	if strategy, ok := storage.(rest.ResetFieldsStrategy); ok {
+		reset = strategy.GetResetFields()
+	}
 	internal := schema.GroupVersion{Group: kind.Group, Version: runtime.APIVersionInternal}
 	fields, err := managedfields.NewDefaultFieldManager(config.Types, runtime.UnsafeObjectConvertor(config.Scheme), config.Scheme, config.Scheme,
 		kind, internal, "", fieldpath.NewExcludeFilterSetMap(reset))
 	if err != nil {
 		return nil, fmt.Errorf("make the field manager of %s: %w", kind.Kind, err)
 	}
-	return &poster{
-		storage: storage, kind: kind, resource: resource,
+	return &Poster{
+		storage: storage, kind: kind, resource: kind.GroupVersion().WithResource(resource),
 		scheme:    config.Scheme,
 		admission: fieldmanager.NewManagedFieldsValidatingAdmissionController(admission.WithAudit(config.Admission)),
 		objects:   admission.NewObjectInterfacesFromScheme(config.Scheme),
@@ -69,9 +75,9 @@ func newPoster(config Config, storage rest.Creater, kind schema.GroupVersionKind
 	}, nil
 }
 
-// create creates an object. It calls named when the name is final, and the object
-// valid.
-func (p *poster) create(ctx context.Context, obj runtime.Object, post post, named func(name string)) (runtime.Object, error) {
+// Create creates an object. It calls named, unless it is nil, when the name is final
+// and the object valid.
+func (p *Poster) Create(ctx context.Context, obj runtime.Object, options Options, named func(name string)) (runtime.Object, error) {
 	object, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
@@ -86,9 +92,9 @@ func (p *poster) create(ctx context.Context, obj runtime.Object, post post, name
 	if err != nil {
 		return nil, fmt.Errorf("make an empty %s: %w", p.kind.Kind, err)
 	}
-	obj = p.fields.UpdateNoErrors(live, obj, post.manager)
+	obj = p.fields.UpdateNoErrors(live, obj, options.Manager)
 	user, _ := request.UserFrom(ctx)
-	attributes := admission.NewAttributesRecord(obj, nil, p.kind, namespace, name, p.resource, "", admission.Create, post.options, dryrun.IsDryRun(post.options.DryRun), user)
+	attributes := admission.NewAttributesRecord(obj, nil, p.kind, namespace, name, p.resource, "", admission.Create, options.CreateOptions, dryrun.IsDryRun(options.DryRun), user)
 	if mutating, ok := p.admission.(admission.MutationInterface); ok && mutating.Handles(admission.Create) {
 		if err := mutating.Admit(ctx, attributes, p.objects); err != nil {
 			return nil, err
@@ -100,7 +106,9 @@ func (p *poster) create(ctx context.Context, obj runtime.Object, post post, name
 		if err != nil {
 			return err
 		}
-		named(final.GetName())
+		if named != nil {
+			named(final.GetName())
+		}
 		return validate(ctx, obj)
-	}, post.options)
+	}, options.CreateOptions)
 }

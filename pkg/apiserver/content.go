@@ -1,0 +1,48 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/util"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
+)
+
+// newPosterConfig returns how the server creates Namespaces and their content for users.
+func (c *ExtraConfig) newPosterConfig(generic *genericapiserver.Config) (poster.Config, error) {
+	kinds := []string{
+		util.GetCanonicalTypeName(&v1.Namespace{}),
+		util.GetCanonicalTypeName(&v1.LimitRange{}),
+		util.GetCanonicalTypeName(&v1.ResourceQuota{}),
+	}
+	if c.Standalone != nil {
+		kinds = append(kinds, util.GetCanonicalTypeName(&rbacv1.RoleBinding{}))
+	}
+	models, err := builder3.BuildOpenAPIDefinitionsForResources(generic.OpenAPIV3Config, kinds...)
+	if err != nil {
+		return poster.Config{}, fmt.Errorf("build the OpenAPI models of namespaces and their content: %w", err)
+	}
+	types, err := managedfields.NewTypeConverter(models, false)
+	if err != nil {
+		return poster.Config{}, fmt.Errorf("read the OpenAPI models of namespaces and their content: %w", err)
+	}
+	return poster.Config{Scheme: c.Scheme, Admission: generic.AdmissionControl, Types: types}, nil
+}
+
+// newContent returns what creates the content of new Namespaces.
+func (c *ExtraConfig) newContent(config poster.Config, templates content.Source, storage content.Storage) (*content.Creator, error) {
+	source := templates
+	if c.Standalone != nil && c.Standalone.DefaultLimits {
+		source = content.WithDefaultLimits(source)
+	}
+	return content.NewCreator(config, source, storage)
+}
