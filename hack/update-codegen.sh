@@ -47,7 +47,8 @@ go-to-protobuf \
         -k8s.io/apimachinery/pkg/api/resource \
         -k8s.io/apimachinery/pkg/runtime/schema \
         -k8s.io/apimachinery/pkg/runtime \
-        -k8s.io/apimachinery/pkg/apis/meta/v1)-k8s.io/api/core/v1" \
+        -k8s.io/apimachinery/pkg/apis/meta/v1 \
+        -k8s.io/api/core/v1)-k8s.io/api/rbac/v1" \
     --packages $v1
 
 echo "deepcopy, defaults, conversions"
@@ -92,11 +93,13 @@ echo "apply configurations, clientset, listers, informers"
 rm -rf $generated/{applyconfiguration,clientset,listers,informers}
 go run ./hack/openapi-schema >"$tree/schema.json"
 core=k8s.io/client-go/applyconfigurations/core/v1
+rbac=k8s.io/client-go/applyconfigurations/rbac/v1
 applyconfiguration-gen \
     --go-header-file "$header" \
     --output-dir $generated/applyconfiguration --output-pkg $module/$generated/applyconfiguration \
     --external-applyconfigurations "$(printf "k8s.io/api/core/v1.%s:$core," \
-        LimitRangeSpec PodSpec PodStatus ResourceQuotaSpec ResourceQuotaStatus)k8s.io/api/core/v1.ObjectReference:$core" \
+        LimitRangeSpec ObjectReference PodSpec PodStatus ResourceQuotaSpec ResourceQuotaStatus)$(printf "k8s.io/api/rbac/v1.%s:$rbac," \
+        Subject)k8s.io/api/rbac/v1.RoleRef:$rbac" \
     --openapi-schema "$tree/schema.json" \
     $v1
 client-gen \

@@ -208,7 +208,11 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 		// The store, unlike its REST, does not require that the user holds the rights.
 		initial.RoleBindings = rights.RoleBindings.Store
 	}
-	creator, err := c.newContent(posters, content.None{}, initial)
+	templates, err := c.newTemplates(optsGetter, rights)
+	if err != nil {
+		return nil, err
+	}
+	creator, err := c.newContent(posters, templates, initial)
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +224,8 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 		"namespaces":          namespaces.Namespace,
 		"namespaces/status":   namespaces.Status,
 		"namespaces/finalize": namespaces.Finalize,
+
+		"namespacetemplates": templates,
 
 		"limitranges": limitRanges.LimitRange,
 

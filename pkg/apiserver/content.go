@@ -8,13 +8,17 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/util"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/rbac"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
+	templates "github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate/storage"
 )
 
 // newPosterConfig returns how the server creates Namespaces and their content for users.
@@ -36,6 +40,19 @@ func (c *ExtraConfig) newPosterConfig(generic *genericapiserver.Config) (poster.
 		return poster.Config{}, fmt.Errorf("read the OpenAPI models of namespaces and their content: %w", err)
 	}
 	return poster.Config{Scheme: c.Scheme, Admission: generic.AdmissionControl, Types: types}, nil
+}
+
+// newTemplates returns the storage of namespacetemplates.
+func (c *ExtraConfig) newTemplates(optsGetter generic.RESTOptionsGetter, rights rbac.Storage) (*templates.REST, error) {
+	config := templates.Config{
+		Scheme:      c.Scheme,
+		RESTOptions: optsGetter,
+		Unreadable:  func() []string { return c.Unreadable.In(tenancy.Resource("namespacetemplates"), "") },
+	}
+	if c.Standalone != nil {
+		config.Rights = rights
+	}
+	return templates.NewStorage(config)
 }
 
 // newContent returns what creates the content of new Namespaces.

@@ -31,14 +31,25 @@ func newFence(getter generic.RESTOptionsGetter, config Config, content *contentC
 		SeemsEmpty:    content.empty,
 	}
 	servers := storageConfig.Transport.ServerList
-	var charged []charge.Resource
-	for _, gr := range config.Namespaced {
+	sameEtcd := func(gr schema.GroupResource) (fence.Resource, *storagebackend.ConfigForResource, error) {
 		resource, storageConfig, err := fenceResource(getter, gr)
+		if err == nil && !sameServers(servers, storageConfig.Transport.ServerList) {
+			err = fmt.Errorf("--etcd-servers-overrides: %s and %s must be on the same etcd servers, because they are in the same transactions", gr, config.Namespaces)
+		}
+		return resource, storageConfig, err
+	}
+	for _, gr := range config.Conditional {
+		resource, _, err := sameEtcd(gr)
 		if err != nil {
 			return nil, err
 		}
-		if !sameServers(servers, storageConfig.Transport.ServerList) {
-			return nil, fmt.Errorf("--etcd-servers-overrides: %s and %s must be on the same etcd servers, because they are written in the same transactions", gr, config.Namespaces)
+		fenceConfig.Conditional = append(fenceConfig.Conditional, resource)
+	}
+	var charged []charge.Resource
+	for _, gr := range config.Namespaced {
+		resource, storageConfig, err := sameEtcd(gr)
+		if err != nil {
+			return nil, err
 		}
 		fenceConfig.Namespaced = append(fenceConfig.Namespaced, resource)
 		charged = append(charged, charge.Resource{GroupResource: gr, Prefix: resource.Prefix, Codec: storageConfig.Codec, Transformer: transformerOf(storageConfig)})

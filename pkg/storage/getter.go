@@ -27,8 +27,8 @@ import (
 )
 
 // restOptionsGetter returns the library's RESTOptions with a decorator that creates
-// the stores of this package. It also implements precondition.Checker, quota.Checker
-// and transaction.Guards.
+// the stores of this package. It also implements precondition.Checker, quota.Checker,
+// transaction.Guards and transaction.Prefixes.
 type restOptionsGetter struct {
 	library     generic.RESTOptionsGetter
 	options     options.EtcdOptions
@@ -44,6 +44,7 @@ var (
 	_ precondition.Checker = &restOptionsGetter{}
 	_ quota.Checker        = &restOptionsGetter{}
 	_ transaction.Guards   = &restOptionsGetter{}
+	_ transaction.Prefixes = &restOptionsGetter{}
 )
 
 // Check implements precondition.Checker for the namespaced resources.
@@ -59,6 +60,11 @@ func (g *restOptionsGetter) CheckQuotas(ctx context.Context, namespace string, c
 // Guard implements transaction.Guards.
 func (g *restOptionsGetter) Guard(ctx context.Context, name string) (*transaction.Guard, error) {
 	return g.fence.Guard(ctx, name)
+}
+
+// Prefix implements transaction.Prefixes.
+func (g *restOptionsGetter) Prefix(resource schema.GroupResource) (string, error) {
+	return g.fence.Prefix(resource)
 }
 
 func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {

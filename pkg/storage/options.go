@@ -160,6 +160,9 @@ type Config struct {
 	// Namespaces, and all namespaced resources.
 	Namespaces schema.GroupResource
 	Namespaced []schema.GroupResource
+	// Conditional are other resources, on the same etcd servers, that the creation of a
+	// Namespace may have conditions on.
+	Conditional []schema.GroupResource
 	// Quotas is the one of Namespaced whose objects limit what the others use. If it is
 	// empty, nothing is charged.
 	Quotas schema.GroupResource

@@ -147,6 +147,7 @@ func (p paths) bases() []base {
 		{"finalize a Namespace", "PUT", p.in() + "/finalize" + dryRun, richNamespace(p.namespace)},
 		{"purge a Namespace", "POST", p.in() + "/namespacepurges" + dryRun, object("NamespacePurge", p.namespace, obj{"spec": obj{"namespaceUID": "0"}})},
 		{"request a Namespace", "POST", api + "/namespacerequests" + dryRun, obj{"apiVersion": groupVersion, "kind": "NamespaceRequest", "metadata": obj{"name": "n", "labels": obj{"a": "b"}, "annotations": obj{"c": "d"}}}},
+		{"create a NamespaceTemplate", "POST", api + "/namespacetemplates" + dryRun, richTemplate("t")},
 		{"delete a Pod", "DELETE", p.pods() + "/not-there" + dryRun, options},
 		{"delete Pods", "DELETE", p.pods() + dryRun + "&labelSelector=not%3Dthere", options},
 		{"delete a Namespace", "DELETE", api + "/namespaces/not-there" + dryRun, options},
@@ -175,6 +176,22 @@ func richQuota(name string) obj {
 			obj{"scopeName": "PriorityClass", "operator": "In", "values": list{"high"}},
 			obj{"scopeName": "NotTerminating", "operator": "Exists"},
 		}},
+	}}
+}
+
+func richTemplate(name string) obj {
+	part := func(rich obj) obj {
+		return obj{"metadata": obj{"name": "there", "labels": obj{"a": "b"}, "annotations": obj{"c": "d"}}, "spec": rich["spec"]}
+	}
+	return obj{"apiVersion": groupVersion, "kind": "NamespaceTemplate", "metadata": meta(name), "spec": obj{
+		"namespaceSelector": obj{
+			"matchLabels":      obj{"a": "not-there"},
+			"matchExpressions": list{obj{"key": "a", "operator": "In", "values": list{"not-there"}}},
+		},
+		"limitRange":    part(richLimitRange("")),
+		"resourceQuota": part(richQuota("")),
+		"roleBinding": obj{"metadata": obj{"name": "there"}, "subjects": list{obj{"kind": "User", "name": "u"}},
+			"roleRef": obj{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}},
 	}}
 }
 

@@ -243,6 +243,7 @@ func TestDiscovery(t *testing.T) {
 		"namespaces/finalize":      {"Namespace", false, nil, ""},
 		"namespacepurges":          {"NamespacePurge", true, nil, "create"},
 		"namespacerequests":        {"NamespaceRequest", false, nil, "create"},
+		"namespacetemplates":       {"NamespaceTemplate", false, []string{"nst"}, "create delete deletecollection get list patch update watch"},
 		"projects":                 {"Project", false, nil, "get list watch"},
 		"limitranges":              {"LimitRange", true, []string{"limits"}, "create delete deletecollection get list patch update watch"},
 		"resourcequotas":           {"ResourceQuota", true, []string{"quota"}, "create delete deletecollection get list patch update watch"},
@@ -272,7 +273,7 @@ func TestDiscovery(t *testing.T) {
 	var aggregated apidiscoveryv2.APIGroupDiscoveryList
 	answer.JSON(t, &aggregated)
 	for _, group := range aggregated.Items {
-		if group.Name == "tenancy.borough.io" && len(group.Versions) == 1 && len(group.Versions[0].Resources) == 7 {
+		if group.Name == "tenancy.borough.io" && len(group.Versions) == 1 && len(group.Versions[0].Resources) == 8 {
 			return
 		}
 	}

@@ -92,6 +92,7 @@ func TestKubectlDiscovery(t *testing.T) {
 		"namespacepurges tenancy.borough.io/v1 true NamespacePurge",
 		"namespacerequests tenancy.borough.io/v1 false NamespaceRequest",
 		"namespaces ns tenancy.borough.io/v1 false Namespace",
+		"namespacetemplates nst tenancy.borough.io/v1 false NamespaceTemplate",
 		"pods po tenancy.borough.io/v1 true Pod",
 		"projects tenancy.borough.io/v1 false Project",
 		"resourcequotas quota tenancy.borough.io/v1 true ResourceQuota",

@@ -39,8 +39,9 @@ func Register(plugins *admission.Plugins) {
 
 // Decorator wraps the plugins so that a request for an existing Namespace has the
 // Namespace's name as its namespace, as in core. By it the plugins look up the labels
-// of the Namespace for a namespaceSelector. It does not change other plugins.
-func Decorator() admission.Decorator {
+// of the Namespace for a namespaceSelector. While they are asked about an object whose
+// Namespace is created with it, newNamespaces has that. It does not change other plugins.
+func Decorator(newNamespaces *NewNamespaces) admission.Decorator {
 	names := map[string]bool{}
 	for _, name := range Names() {
 		names[name] = true
@@ -49,16 +50,22 @@ func Decorator() admission.Decorator {
 		if !names[name] {
 			return handler
 		}
-		return wrapper{handler}
+		return wrapper{handler, newNamespaces}
 	})
 }
 
 type wrapper struct {
 	admission.Interface
+	newNamespaces *NewNamespaces
 }
 
 func (w wrapper) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if mutator, ok := w.Interface.(admission.MutationInterface); ok {
+		remove, err := w.newNamespaces.add(ctx, a)
+		if err != nil {
+			return err
+		}
+		defer remove()
 		return mutator.Admit(ctx, withNamespaceName(a), o)
 	}
 	return nil
@@ -66,6 +73,11 @@ func (w wrapper) Admit(ctx context.Context, a admission.Attributes, o admission.
 
 func (w wrapper) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if validator, ok := w.Interface.(admission.ValidationInterface); ok {
+		remove, err := w.newNamespaces.add(ctx, a)
+		if err != nil {
+			return err
+		}
+		defer remove()
 		return validator.Validate(ctx, withNamespaceName(a), o)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,10 +26,10 @@ import (
 )
 
 // WithNamespaces returns a client and informers for the cluster that read our
-// Namespaces instead of those of the cluster. They cover what the plugins use: to get
-// single Namespaces, and the lister.
-func WithNamespaces(cluster kubernetes.Interface, clusterInformers informers.SharedInformerFactory, client versioned.Interface, namespaces tenancyinformers.NamespaceInformer) (kubernetes.Interface, informers.SharedInformerFactory) {
-	return &clientset{cluster, client}, &factory{clusterInformers, namespaces}
+// Namespaces, and new ones, instead of those of the cluster. They cover what the plugins
+// use: to get single Namespaces, and the lister.
+func WithNamespaces(cluster kubernetes.Interface, clusterInformers informers.SharedInformerFactory, client versioned.Interface, namespaces tenancyinformers.NamespaceInformer, newNamespaces *NewNamespaces) (kubernetes.Interface, informers.SharedInformerFactory) {
+	return &clientset{cluster, client, newNamespaces}, &factory{clusterInformers, namespaces}
 }
 
 func asCore(ns *v1.Namespace) *corev1.Namespace {
@@ -54,29 +55,37 @@ func asCore(ns *v1.Namespace) *corev1.Namespace {
 
 type clientset struct {
 	kubernetes.Interface
-	client versioned.Interface
+	client        versioned.Interface
+	newNamespaces *NewNamespaces
 }
 
 func (c *clientset) CoreV1() corev1client.CoreV1Interface {
-	return &coreV1{c.Interface.CoreV1(), c.client}
+	return &coreV1{c.Interface.CoreV1(), c.client, c.newNamespaces}
 }
 
 type coreV1 struct {
 	corev1client.CoreV1Interface
-	client versioned.Interface
+	client        versioned.Interface
+	newNamespaces *NewNamespaces
 }
 
 func (c *coreV1) Namespaces() corev1client.NamespaceInterface {
-	return &namespaceClient{c.CoreV1Interface.Namespaces(), c.client}
+	return &namespaceClient{c.CoreV1Interface.Namespaces(), c.client, c.newNamespaces}
 }
 
 type namespaceClient struct {
 	corev1client.NamespaceInterface
-	client versioned.Interface
+	client        versioned.Interface
+	newNamespaces *NewNamespaces
 }
 
 func (c *namespaceClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error) {
 	ns, err := c.client.TenancyV1().Namespaces().Get(ctx, name, options)
+	if apierrors.IsNotFound(err) {
+		if created := c.newNamespaces.get(name); created != nil {
+			return created, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

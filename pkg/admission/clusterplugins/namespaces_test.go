@@ -4,6 +4,7 @@
 package clusterplugins
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"testing"
@@ -12,12 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	namespacematcher "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
@@ -41,6 +44,7 @@ func TestNamespaceSelector(t *testing.T) {
 	absent := func() (runtime.Object, error) { return nil, apierrors.NewNotFound(v1.Resource("namespaces"), "ns") }
 	for name, tc := range map[string]struct {
 		get      func() (runtime.Object, error)
+		created  map[string]string // the labels of the Namespace that is created with the Pod
 		selector string
 		want     bool
 		code     int32
@@ -48,6 +52,9 @@ func TestNamespaceSelector(t *testing.T) {
 		"selected":                  {get: readable, selector: "a=b", want: true},
 		"not selected":              {get: readable, selector: "a=c"},
 		"absent":                    {get: absent, selector: "a=b", code: http.StatusNotFound},
+		"new, selected":             {get: absent, created: map[string]string{"a": "b"}, selector: "a=b", want: true},
+		"new, not selected":         {get: absent, created: map[string]string{"a": "c"}, selector: "a=b"},
+		"exists, not new":           {get: readable, created: map[string]string{"a": "c"}, selector: "a=b", want: true},
 		"unreadable":                {get: unreadable, selector: "a=b", code: http.StatusInternalServerError},
 		"unreadable, all selected":  {get: unreadable, want: true},
 		"unreadable, none selected": {get: unreadable, selector: "a=b,a=c", code: http.StatusInternalServerError},
@@ -58,17 +65,27 @@ func TestNamespaceSelector(t *testing.T) {
 				ns, err := tc.get()
 				return true, ns, err
 			})
+			request := admission.NewAttributesRecord(&v1.Pod{}, nil, v1.SchemeGroupVersion.WithKind("Pod"), "ns", "p",
+				v1.SchemeGroupVersion.WithResource("pods"), "", admission.Update, nil, false, nil)
+			newNamespaces := NewNewNamespaces()
+			ctx := t.Context()
+			if tc.created != nil {
+				ctx = boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", Labels: tc.created})
+			}
+			remove, err := newNamespaces.add(ctx, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer remove()
 			informers := externalversions.NewSharedInformerFactory(client, 0)
 			cluster := kubefake.NewClientset()
-			kube, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), client, informers.Tenancy().V1().Namespaces())
+			kube, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), client, informers.Tenancy().V1().Namespaces(), newNamespaces)
 			matcher := namespacematcher.Matcher{NamespaceLister: kubeFactory.Core().V1().Namespaces().Lister(), Client: kube}
 
 			selector, err := labels.Parse(tc.selector)
 			if err != nil {
 				t.Fatal(err)
 			}
-			request := admission.NewAttributesRecord(&v1.Pod{}, nil, v1.SchemeGroupVersion.WithKind("Pod"), "ns", "p",
-				v1.SchemeGroupVersion.WithResource("pods"), "", admission.Update, nil, false, nil)
 			got, status := matcher.MatchNamespaceSelector(webhook{selector}, request)
 			var code int32
 			if status != nil {
@@ -78,5 +95,43 @@ func TestNamespaceSelector(t *testing.T) {
 				t.Errorf("got %v, %v, want %v with code %d", got, status, tc.want, tc.code)
 			}
 		})
+	}
+}
+
+// TestNewNamespaces adds two Namespaces of one name. The second waits for the first.
+func TestNewNamespaces(t *testing.T) {
+	newNamespaces := NewNewNamespaces()
+	add := func(ctx context.Context, label string) (func(), error) {
+		ctx = boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": label}})
+		return newNamespaces.add(ctx, admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "ns", "p", schema.GroupVersionResource{}, "", admission.Create, nil, false, nil))
+	}
+	removeFirst, err := add(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := add(ended, "ended"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that has ended: %v", err)
+	}
+	added := make(chan func())
+	go func() {
+		remove, err := add(t.Context(), "second")
+		if err != nil {
+			t.Error(err)
+		}
+		added <- remove
+	}()
+	if got := newNamespaces.get("ns").Labels["a"]; got != "first" {
+		t.Errorf("got %s", got)
+	}
+	removeFirst()
+	removeSecond := <-added
+	if got := newNamespaces.get("ns").Labels["a"]; got != "second" {
+		t.Errorf("got %s", got)
+	}
+	removeSecond()
+	if got := newNamespaces.get("ns"); got != nil {
+		t.Errorf("got %v", got)
 	}
 }

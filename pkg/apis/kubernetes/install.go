@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/borough-io/borough/pkg/apis/rbac/defaults"
 )
 
 // Install registers the groups with their defaults. The types of v1 are the internal
@@ -49,45 +51,22 @@ func Install(scheme *runtime.Scheme) {
 	addDefaults(scheme)
 }
 
-// addDefaults registers the defaults of pkg/apis/rbac/v1 in Kubernetes: the group of
-// a role reference, and that of a user or a group as a subject.
+// addDefaults registers the defaults of RBAC.
 func addDefaults(scheme *runtime.Scheme) {
-	scheme.AddTypeDefaultingFunc(&rbacv1.RoleBinding{}, func(obj any) {
-		setBindingDefaults(obj.(*rbacv1.RoleBinding))
-	})
+	setRoleBinding := func(b *rbacv1.RoleBinding) { defaults.SetBinding(&b.RoleRef, b.Subjects) }
+	setClusterRoleBinding := func(b *rbacv1.ClusterRoleBinding) { defaults.SetBinding(&b.RoleRef, b.Subjects) }
+	scheme.AddTypeDefaultingFunc(&rbacv1.RoleBinding{}, func(obj any) { setRoleBinding(obj.(*rbacv1.RoleBinding)) })
 	scheme.AddTypeDefaultingFunc(&rbacv1.RoleBindingList{}, func(obj any) {
 		items := obj.(*rbacv1.RoleBindingList).Items
 		for i := range items {
-			setBindingDefaults(&items[i])
+			setRoleBinding(&items[i])
 		}
 	})
-	scheme.AddTypeDefaultingFunc(&rbacv1.ClusterRoleBinding{}, func(obj any) {
-		setClusterBindingDefaults(obj.(*rbacv1.ClusterRoleBinding))
-	})
+	scheme.AddTypeDefaultingFunc(&rbacv1.ClusterRoleBinding{}, func(obj any) { setClusterRoleBinding(obj.(*rbacv1.ClusterRoleBinding)) })
 	scheme.AddTypeDefaultingFunc(&rbacv1.ClusterRoleBindingList{}, func(obj any) {
 		items := obj.(*rbacv1.ClusterRoleBindingList).Items
 		for i := range items {
-			setClusterBindingDefaults(&items[i])
+			setClusterRoleBinding(&items[i])
 		}
 	})
-}
-
-func setBindingDefaults(binding *rbacv1.RoleBinding) {
-	setDefaults(&binding.RoleRef, binding.Subjects)
-}
-
-func setClusterBindingDefaults(binding *rbacv1.ClusterRoleBinding) {
-	setDefaults(&binding.RoleRef, binding.Subjects)
-}
-
-func setDefaults(ref *rbacv1.RoleRef, subjects []rbacv1.Subject) {
-	if ref.APIGroup == "" {
-		ref.APIGroup = rbacv1.GroupName
-	}
-	for i := range subjects {
-		s := &subjects[i]
-		if s.APIGroup == "" && (s.Kind == rbacv1.UserKind || s.Kind == rbacv1.GroupKind) {
-			s.APIGroup = rbacv1.GroupName
-		}
-	}
 }

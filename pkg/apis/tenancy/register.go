@@ -28,6 +28,7 @@ func Resource(resource string) schema.GroupResource {
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&Namespace{}, &NamespaceList{},
+		&NamespaceTemplate{}, &NamespaceTemplateList{},
 		&LimitRange{}, &LimitRangeList{},
 		&ResourceQuota{}, &ResourceQuotaList{},
 		&Pod{}, &PodList{},

@@ -21,6 +21,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=tenancy.borough.io, Version=v1
 	case v1.SchemeGroupVersion.WithKind("LimitRange"):
 		return &tenancyv1.LimitRangeApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("LimitRangeTemplate"):
+		return &tenancyv1.LimitRangeTemplateApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Namespace"):
 		return &tenancyv1.NamespaceApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NamespaceCondition"):
@@ -29,6 +31,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &tenancyv1.NamespaceSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NamespaceStatus"):
 		return &tenancyv1.NamespaceStatusApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NamespaceTemplate"):
+		return &tenancyv1.NamespaceTemplateApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("NamespaceTemplateSpec"):
+		return &tenancyv1.NamespaceTemplateSpecApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("NamespaceTermination"):
 		return &tenancyv1.NamespaceTerminationApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("Pod"):
@@ -39,6 +45,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &tenancyv1.RemainingResourceApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("ResourceQuota"):
 		return &tenancyv1.ResourceQuotaApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ResourceQuotaTemplate"):
+		return &tenancyv1.ResourceQuotaTemplateApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("RoleBindingTemplate"):
+		return &tenancyv1.RoleBindingTemplateApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("TemplateMetadata"):
+		return &tenancyv1.TemplateMetadataApplyConfiguration{}
 	case v1.SchemeGroupVersion.WithKind("UndiscoveredGroup"):
 		return &tenancyv1.UndiscoveredGroupApplyConfiguration{}
 

@@ -28,6 +28,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1.Binding{}.OpenAPIModelName():                                  schema_pkg_apis_tenancy_v1_Binding(ref),
 		v1.LimitRange{}.OpenAPIModelName():                               schema_pkg_apis_tenancy_v1_LimitRange(ref),
 		v1.LimitRangeList{}.OpenAPIModelName():                           schema_pkg_apis_tenancy_v1_LimitRangeList(ref),
+		v1.LimitRangeTemplate{}.OpenAPIModelName():                       schema_pkg_apis_tenancy_v1_LimitRangeTemplate(ref),
 		v1.Namespace{}.OpenAPIModelName():                                schema_pkg_apis_tenancy_v1_Namespace(ref),
 		v1.NamespaceCondition{}.OpenAPIModelName():                       schema_pkg_apis_tenancy_v1_NamespaceCondition(ref),
 		v1.NamespaceList{}.OpenAPIModelName():                            schema_pkg_apis_tenancy_v1_NamespaceList(ref),
@@ -38,6 +39,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1.NamespaceRequestStatus{}.OpenAPIModelName():                   schema_pkg_apis_tenancy_v1_NamespaceRequestStatus(ref),
 		v1.NamespaceSpec{}.OpenAPIModelName():                            schema_pkg_apis_tenancy_v1_NamespaceSpec(ref),
 		v1.NamespaceStatus{}.OpenAPIModelName():                          schema_pkg_apis_tenancy_v1_NamespaceStatus(ref),
+		v1.NamespaceTemplate{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_NamespaceTemplate(ref),
+		v1.NamespaceTemplateList{}.OpenAPIModelName():                    schema_pkg_apis_tenancy_v1_NamespaceTemplateList(ref),
+		v1.NamespaceTemplateSpec{}.OpenAPIModelName():                    schema_pkg_apis_tenancy_v1_NamespaceTemplateSpec(ref),
 		v1.NamespaceTermination{}.OpenAPIModelName():                     schema_pkg_apis_tenancy_v1_NamespaceTermination(ref),
 		v1.Pod{}.OpenAPIModelName():                                      schema_pkg_apis_tenancy_v1_Pod(ref),
 		v1.PodList{}.OpenAPIModelName():                                  schema_pkg_apis_tenancy_v1_PodList(ref),
@@ -50,6 +54,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1.RemainingResource{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_RemainingResource(ref),
 		v1.ResourceQuota{}.OpenAPIModelName():                            schema_pkg_apis_tenancy_v1_ResourceQuota(ref),
 		v1.ResourceQuotaList{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_ResourceQuotaList(ref),
+		v1.ResourceQuotaTemplate{}.OpenAPIModelName():                    schema_pkg_apis_tenancy_v1_ResourceQuotaTemplate(ref),
+		v1.RoleBindingTemplate{}.OpenAPIModelName():                      schema_pkg_apis_tenancy_v1_RoleBindingTemplate(ref),
+		v1.TemplateMetadata{}.OpenAPIModelName():                         schema_pkg_apis_tenancy_v1_TemplateMetadata(ref),
 		v1.UndiscoveredGroup{}.OpenAPIModelName():                        schema_pkg_apis_tenancy_v1_UndiscoveredGroup(ref),
 		authenticationv1.BoundObjectReference{}.OpenAPIModelName():       schema_k8sio_api_authentication_v1_BoundObjectReference(ref),
 		authenticationv1.SelfSubjectReview{}.OpenAPIModelName():          schema_k8sio_api_authentication_v1_SelfSubjectReview(ref),
@@ -530,6 +537,36 @@ func schema_pkg_apis_tenancy_v1_LimitRangeList(ref common.ReferenceCallback) com
 	}
 }
 
+func schema_pkg_apis_tenancy_v1_LimitRangeTemplate(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LimitRangeTemplate is a LimitRange of a NamespaceTemplate.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is the metadata of the LimitRange.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.TemplateMetadata{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec is the spec of the LimitRange.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(corev1.LimitRangeSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"metadata"},
+			},
+		},
+		Dependencies: []string{
+			v1.TemplateMetadata{}.OpenAPIModelName(), corev1.LimitRangeSpec{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_tenancy_v1_Namespace(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -968,6 +1005,138 @@ func schema_pkg_apis_tenancy_v1_NamespaceStatus(ref common.ReferenceCallback) co
 		},
 		Dependencies: []string{
 			v1.NamespaceCondition{}.OpenAPIModelName(), v1.NamespaceTermination{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespaceTemplate(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespaceTemplate is the content that new Namespaces are created with, in the same transaction. At most one template applies to a Namespace. A change of a template changes nothing in Namespaces that exist.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec is the content, and the Namespaces that it is for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.NamespaceTemplateSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.NamespaceTemplateSpec{}.OpenAPIModelName(), metav1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespaceTemplateList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespaceTemplateList is a list of NamespaceTemplates.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(metav1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Items are the NamespaceTemplates.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.NamespaceTemplate{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.NamespaceTemplate{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_NamespaceTemplateSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespaceTemplateSpec is the content of a NamespaceTemplate, and the Namespaces that it is for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaceSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "NamespaceSelector selects the new Namespaces that the template is for, by their labels. Without it, the template is the default: it is for those that no template with a selector selects. A Namespace is refused if two templates with a selector select it, or if there are two defaults and no other template selects it.",
+							Ref:         ref(metav1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"limitRange": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LimitRange is created in the Namespace.",
+							Ref:         ref(v1.LimitRangeTemplate{}.OpenAPIModelName()),
+						},
+					},
+					"resourceQuota": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ResourceQuota is created in the Namespace.",
+							Ref:         ref(v1.ResourceQuotaTemplate{}.OpenAPIModelName()),
+						},
+					},
+					"roleBinding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RoleBinding is created in the Namespace. It needs a standalone server. Who writes the template has to hold the rights of the role, or the verb bind on it, in all namespaces.",
+							Ref:         ref(v1.RoleBindingTemplate{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.LimitRangeTemplate{}.OpenAPIModelName(), v1.ResourceQuotaTemplate{}.OpenAPIModelName(), v1.RoleBindingTemplate{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -1623,6 +1792,136 @@ func schema_pkg_apis_tenancy_v1_ResourceQuotaList(ref common.ReferenceCallback) 
 		},
 		Dependencies: []string{
 			v1.ResourceQuota{}.OpenAPIModelName(), metav1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_ResourceQuotaTemplate(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceQuotaTemplate is a ResourceQuota of a NamespaceTemplate.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is the metadata of the ResourceQuota.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.TemplateMetadata{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Spec is the spec of the ResourceQuota.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(corev1.ResourceQuotaSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"metadata"},
+			},
+		},
+		Dependencies: []string{
+			v1.TemplateMetadata{}.OpenAPIModelName(), corev1.ResourceQuotaSpec{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_RoleBindingTemplate(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RoleBindingTemplate is a RoleBinding of a NamespaceTemplate.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Metadata is the metadata of the RoleBinding. The name admin is that of the RoleBinding that a NamespaceRequest creates, and not allowed.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.TemplateMetadata{}.OpenAPIModelName()),
+						},
+					},
+					"subjects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Subjects are the users, groups and service accounts that the role is bound to.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(rbacv1.Subject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"roleRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "RoleRef is the Role in the Namespace, or the ClusterRole, that is bound.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(rbacv1.RoleRef{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"metadata", "roleRef"},
+			},
+		},
+		Dependencies: []string{
+			v1.TemplateMetadata{}.OpenAPIModelName(), rbacv1.RoleRef{}.OpenAPIModelName(), rbacv1.Subject{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_tenancy_v1_TemplateMetadata(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "TemplateMetadata is the metadata of an object that a NamespaceTemplate creates.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name is the name of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Labels are the labels of the object.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"annotations": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Annotations are the annotations of the object.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
 	}
 }
 

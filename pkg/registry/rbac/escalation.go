@@ -6,6 +6,7 @@ package rbac
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -81,15 +83,15 @@ func (e escalation) confirmRoleBinding(ctx context.Context, obj, _ runtime.Objec
 	if !ok {
 		return apierrors.NewBadRequest("namespace is required")
 	}
-	return e.confirmBinding(ctx, "rolebindings", binding.Name, namespace, binding.RoleRef)
+	return e.confirmBinding(ctx, rbacv1.Resource("rolebindings"), binding.Name, namespace, binding.RoleRef)
 }
 
 func (e escalation) confirmClusterRoleBinding(ctx context.Context, obj, _ runtime.Object) error {
 	binding := obj.(*rbacv1.ClusterRoleBinding)
-	return e.confirmBinding(ctx, "clusterrolebindings", binding.Name, "", binding.RoleRef)
+	return e.confirmBinding(ctx, rbacv1.Resource("clusterrolebindings"), binding.Name, "", binding.RoleRef)
 }
 
-func (e escalation) confirmBinding(ctx context.Context, resource, name, namespace string, ref rbacv1.RoleRef) error {
+func (e escalation) confirmBinding(ctx context.Context, resource schema.GroupResource, name, namespace string, ref rbacv1.RoleRef) error {
 	if e.mayBind(ctx, ref, namespace) {
 		return nil
 	}
@@ -97,7 +99,24 @@ func (e escalation) confirmBinding(ctx context.Context, resource, name, namespac
 	if err == nil || apierrors.ReasonForError(err) != "" {
 		return err
 	}
-	return apierrors.NewForbidden(rbacv1.Resource(resource), name, err)
+	return apierrors.NewForbidden(resource, name, err)
+}
+
+// ConfirmTemplate returns Forbidden unless the user of the request may write an object of
+// another resource, which causes RoleBindings to the role in any Namespace. Without an
+// old object it is created.
+func (s Storage) ConfirmTemplate(ctx context.Context, resource schema.GroupResource, obj, old runtime.Object, ref rbacv1.RoleRef) error {
+	if isPrivileged(ctx) || changesForGarbageCollectionOnly(obj, old) {
+		return nil
+	}
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return err
+	}
+	if ref.Kind == "Role" && !s.escalation.mayBind(ctx, ref, "") {
+		return apierrors.NewForbidden(resource, object.GetName(), fmt.Errorf("the rights of Role %q can differ in each namespace, so binding it needs the verb bind on roles in all namespaces", ref.Name))
+	}
+	return s.escalation.confirmBinding(ctx, resource, object.GetName(), "", ref)
 }
 
 // isPrivileged reports whether the user may do everything, regardless of the policy.

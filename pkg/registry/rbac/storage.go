@@ -28,12 +28,14 @@ import (
 // Storage serves the four kinds.
 type Storage struct {
 	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings *REST
+
+	escalation escalation
 }
 
 // NewStorage returns the storage. It asks the authorizer who may escalate and bind.
 func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer, rights Rights) (_ Storage, err error) {
-	var s Storage
 	escalation := escalation{authz, rights}
+	s := Storage{escalation: escalation}
 	for _, kind := range []struct {
 		storage            **REST
 		resource, singular string

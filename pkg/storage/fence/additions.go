@@ -13,10 +13,25 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
-var _ transaction.Guards = &Fence{}
+var (
+	_ transaction.Guards   = &Fence{}
+	_ transaction.Prefixes = &Fence{}
+)
+
+// Prefix implements transaction.Prefixes.
+func (f *Fence) Prefix(resource schema.GroupResource) (string, error) {
+	for _, r := range f.config.Conditional {
+		if r.GroupResource == resource {
+			return r.Prefix, nil
+		}
+	}
+	return "", fmt.Errorf("transactions cannot have conditions on %s", resource)
+}
 
 // Guard implements transaction.Guards. It returns an error until the store of a
 // namespaced resource is open.

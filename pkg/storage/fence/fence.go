@@ -6,7 +6,7 @@
 //
 //   - an object is created only if its Namespace exists, and is unchanged since it
 //     was last read and was not being deleted;
-//   - a Namespace is created together with an object in it (package transaction), or
+//   - a Namespace is created together with objects in it (package transaction), or
 //     alone;
 //   - a Namespace is removed only if it contains no objects;
 //   - an object is written only if the objects that admission decided by (package
@@ -75,6 +75,9 @@ type Config struct {
 	// the same etcd as the Namespaces. Their keys are the resource's prefix, the
 	// Namespace's name, a slash and a name.
 	Namespaced []Resource
+	// Conditional are other resources, in the same etcd, that transactions may have
+	// conditions on.
+	Conditional []Resource
 	// GenerationKey is a key, outside of all prefixes, that ResolveCreate writes to
 	// determine the outcome of a create that etcd did not answer.
 	GenerationKey string

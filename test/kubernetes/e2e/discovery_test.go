@@ -47,6 +47,7 @@ func TestDiscovery(t *testing.T) {
 			"namespaces":               "Namespace: create delete get list patch update watch",
 			"namespaces/finalize":      "Namespace: create update",
 			"namespaces/status":        "Namespace: get patch update",
+			"namespacetemplates":       "NamespaceTemplate: create delete deletecollection get list patch update watch (nst)",
 			"pods":                     "Pod, namespaced: create delete deletecollection get list patch update watch",
 			"pods/binding":             "Binding, namespaced: create",
 			"pods/ephemeralcontainers": "Pod, namespaced: get patch update",
@@ -159,6 +160,7 @@ func TestAPIResources(t *testing.T) {
 		{"limitranges", "tenancy.borough.io/v1", "true", "LimitRange"},
 		{"namespacepurges", "tenancy.borough.io/v1", "true", "NamespacePurge"},
 		{"namespaces", "tenancy.borough.io/v1", "false", "Namespace"},
+		{"namespacetemplates", "nst", "tenancy.borough.io/v1", "false", "NamespaceTemplate"},
 		{"pods", "tenancy.borough.io/v1", "true", "Pod"},
 		{"resourcequotas", "tenancy.borough.io/v1", "true", "ResourceQuota"},
 	}
@@ -174,6 +176,7 @@ func TestExplain(t *testing.T) {
 	for _, tc := range []struct{ field, want string }{
 		{"namespaces", "status\t<NamespaceStatus>"},
 		{"namespaces.spec.finalizers", "FIELD: finalizers <[]string>"},
+		{"namespacetemplates.spec.roleBinding", "roleRef\t<RoleRef> -required-"},
 		{"namespacepurges.spec", "force\t<boolean>"},
 		{"namespacepurges.spec", "namespaceUID\t<string> -required-"},
 		{"limitranges.spec.limits.maxLimitRequestRatio", "FIELD: maxLimitRequestRatio <map[string]Quantity>"},

@@ -51,9 +51,10 @@ type history struct {
 	// usage is what the objects use of the quotas, by Namespace.
 	usage map[string]*usage
 	// touched are the Namespaces that the revision of the last event has written to.
-	touched  map[string]bool
-	revision int64
-	compared int // quotas
+	touched   map[string]bool
+	templates templated
+	revision  int64
+	compared  int // quotas
 	// content has, by Namespace, the keys in it and the UID of the Namespace when
 	// each was created.
 	content map[string]map[string]types.UID
@@ -86,6 +87,7 @@ func newHistory(ctx context.Context, client *clientv3.Client) *history {
 		content:    map[string]map[string]types.UID{},
 		usage:      map[string]*usage{},
 		touched:    map[string]bool{},
+		templates:  templated{keys: map[string]bool{}},
 	}
 }
 
@@ -143,7 +145,11 @@ func (h *history) apply(event *clientv3.Event) error {
 	h.writes[write{key, revision}] = struct{}{}
 	if revision != h.revision {
 		h.compareQuotas()
+		h.compareTemplates()
 		h.revision = revision
+	}
+	if err := h.takeTemplate(event); err != nil {
+		return fmt.Errorf("%s at %d: %w", key, revision, err)
 	}
 	deleted := event.Type == clientv3.EventTypeDelete
 	if event.IsCreate() {
@@ -269,6 +275,7 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 		}
 	}
 	h.compareQuotas()
+	h.compareTemplates()
 	known := 0
 	for _, content := range h.content {
 		known += len(content)

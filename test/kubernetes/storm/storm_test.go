@@ -190,6 +190,12 @@ func (s *storm) run(t *testing.T, next func() (more bool)) {
 			})
 		}
 	}
+	r := s.random(400)
+	writing.Go(func() {
+		if err := s.changeTemplate(ctx, over, r); err != nil {
+			t.Error(err)
+		}
+	})
 	for i, right := range s.rights {
 		s.exercise(ctx, t, &writing, over, right, s.random(300+i))
 	}
@@ -272,9 +278,9 @@ func (s *storm) examine(ctx context.Context, t *testing.T) {
 // report logs the counts.
 func (s *storm) report(t *testing.T) {
 	t.Helper()
-	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations, %d quotas compared, %s\n%s",
+	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations, %d quotas compared, %d Namespaces with a template and %d without, %s\n%s",
 		s.rounds, s.total(created), s.total(terminating)+s.total(noNamespace), s.total(terminating), s.total(noNamespace),
-		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.history.compared, s.describeRights(), s.tally)
+		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.history.compared, s.history.templates.with, s.history.templates.without, s.describeRights(), s.tally)
 }
 
 // verify fails the test if there are orphans or violations, or if the storm did
@@ -293,6 +299,7 @@ func (s *storm) verify(t *testing.T) {
 		}
 	}
 	s.verifyRights(t)
+	s.verifyTemplates(t)
 	for _, o := range []outcome{terminating, noNamespace, denied} {
 		if s.total(o) == 0 {
 			t.Errorf("no request had the outcome %q", o)

@@ -19,7 +19,7 @@ import (
 // newAdmissionOptions does what the library's constructor does, but registers our
 // own plugins: the constructor registers a NamespaceLifecycle that looks up
 // namespaces of the cluster.
-func newAdmissionOptions() *genericoptions.AdmissionOptions {
+func newAdmissionOptions(newNamespaces *clusterplugins.NewNamespaces) *genericoptions.AdmissionOptions {
 	plugins := admission.NewPlugins()
 	namespacelifecycle.Register(plugins)
 	limitranger.Register(plugins)
@@ -32,7 +32,7 @@ func newAdmissionOptions() *genericoptions.AdmissionOptions {
 	return &genericoptions.AdmissionOptions{
 		Plugins: plugins,
 		Decorators: admission.Decorators{
-			clusterplugins.Decorator(),
+			clusterplugins.Decorator(newNamespaces),
 			admission.DecoratorFunc(admissionmetrics.WithControllerMetrics),
 		},
 		RecommendedPluginOrder: order,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -45,12 +46,13 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 
 	unread := unreadable.NewObjects()
 	storageConfig := storage.Config{
-		Scheme:     o.scheme,
-		Embedded:   deps.etcd,
-		Namespaces: tenancy.Resource("namespaces"),
-		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
-		Quotas:     tenancy.Resource("resourcequotas"),
-		Unreadable: unread,
+		Scheme:      o.scheme,
+		Embedded:    deps.etcd,
+		Namespaces:  tenancy.Resource("namespaces"),
+		Namespaced:  tenancy.GroupResources(tenancy.NamespacedKinds()),
+		Conditional: []schema.GroupResource{tenancy.Resource("namespacetemplates")},
+		Quotas:      tenancy.Resource("resourcequotas"),
+		Unreadable:  unread,
 	}
 	self := &loopback.Transport{}
 	generic.LoopbackClientConfig = self.ClientConfig()
@@ -158,7 +160,7 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, cl
 	webhooks := webhookinit.NewPluginInitializer(
 		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, cluster, generic.TracerProvider),
 		webhook.NewDefaultServiceResolver())
-	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces())
+	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces(), o.newNamespaces)
 	quotas, ok := generic.RESTOptionsGetter.(quota.Checker)
 	if !ok {
 		return errors.New("set up admission: the storage cannot check quotas")

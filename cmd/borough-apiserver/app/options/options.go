@@ -59,8 +59,9 @@ type Options struct {
 	Traces         *genericoptions.TracingOptions
 	Logs           *logsapi.LoggingConfiguration
 
-	scheme *runtime.Scheme
-	codecs serializer.CodecFactory
+	scheme        *runtime.Scheme
+	codecs        serializer.CodecFactory
+	newNamespaces *clusterplugins.NewNamespaces
 }
 
 const (
@@ -81,6 +82,7 @@ const (
 func New() *Options {
 	scheme := apiserver.NewScheme()
 	codecs := serializer.NewCodecFactory(scheme)
+	newNamespaces := clusterplugins.NewNewNamespaces()
 
 	// The feature gates of the library follow the version of Kubernetes of the
 	// library, not the version of Borough.
@@ -108,7 +110,7 @@ func New() *Options {
 		Authentication: genericoptions.NewDelegatingAuthenticationOptions(),
 		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
 		CoreAPI:        genericoptions.NewCoreAPIOptions(),
-		Admission:      newAdmissionOptions(),
+		Admission:      newAdmissionOptions(newNamespaces),
 		Audit:          genericoptions.NewAuditOptions(),
 		Features:       genericoptions.NewFeatureOptions(),
 		EgressSelector: genericoptions.NewEgressSelectorOptions(),
@@ -116,6 +118,7 @@ func New() *Options {
 		Logs:           logsapi.NewLoggingConfiguration(),
 		scheme:         scheme,
 		codecs:         codecs,
+		newNamespaces:  newNamespaces,
 	}
 }
 

@@ -32,6 +32,10 @@ func NewFuncs(scheme *runtime.Scheme) func(serializer.CodecFactory) []any {
 				c.FillNoCustom(obj)
 				applyDefaults(scheme, obj, &v1.ResourceQuota{})
 			},
+			func(obj *tenancy.NamespaceTemplate, c randfill.Continue) {
+				c.FillNoCustom(obj)
+				applyDefaults(scheme, obj, &v1.NamespaceTemplate{})
+			},
 			func(obj *tenancy.Pod, c randfill.Continue) {
 				c.FillNoCustom(obj)
 				applyDefaults(scheme, obj, &v1.Pod{})

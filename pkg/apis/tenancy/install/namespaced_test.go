@@ -20,13 +20,13 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 )
 
-// TestNamespacedKinds checks that the kinds that can be listed are Namespaces, Projects
-// and the namespaced kinds, in both versions, and that these have clients.
+// TestNamespacedKinds checks that the kinds that can be listed are Namespaces, their
+// templates, Projects and the namespaced kinds, in both versions, and that these have clients.
 func TestNamespacedKinds(t *testing.T) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
 	informers := externalversions.NewSharedInformerFactory(fake.NewClientset(), 0)
-	want := []string{"Namespace", "Project"}
+	want := []string{"Namespace", "NamespaceTemplate", "Project"}
 	for _, kind := range tenancy.NamespacedKinds() {
 		want = append(want, kind.Kind)
 		if _, err := informers.ForResource(v1.SchemeGroupVersion.WithResource(kind.Resource)); err != nil {

@@ -39,6 +39,7 @@ func Resource(resource string) schema.GroupResource {
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&Namespace{}, &NamespaceList{},
+		&NamespaceTemplate{}, &NamespaceTemplateList{},
 		&LimitRange{}, &LimitRangeList{},
 		&ResourceQuota{}, &ResourceQuotaList{},
 		&Pod{}, &PodList{},

@@ -53,6 +53,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*LimitRangeTemplate)(nil), (*tenancy.LimitRangeTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_LimitRangeTemplate_To_tenancy_LimitRangeTemplate(a.(*LimitRangeTemplate), b.(*tenancy.LimitRangeTemplate), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*tenancy.LimitRangeTemplate)(nil), (*LimitRangeTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_tenancy_LimitRangeTemplate_To_v1_LimitRangeTemplate(a.(*tenancy.LimitRangeTemplate), b.(*LimitRangeTemplate), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*Namespace)(nil), (*tenancy.Namespace)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_Namespace_To_tenancy_Namespace(a.(*Namespace), b.(*tenancy.Namespace), scope)
 	}); err != nil {
@@ -150,6 +160,36 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*tenancy.NamespaceStatus)(nil), (*NamespaceStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_tenancy_NamespaceStatus_To_v1_NamespaceStatus(a.(*tenancy.NamespaceStatus), b.(*NamespaceStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*NamespaceTemplate)(nil), (*tenancy.NamespaceTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_NamespaceTemplate_To_tenancy_NamespaceTemplate(a.(*NamespaceTemplate), b.(*tenancy.NamespaceTemplate), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*tenancy.NamespaceTemplate)(nil), (*NamespaceTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_tenancy_NamespaceTemplate_To_v1_NamespaceTemplate(a.(*tenancy.NamespaceTemplate), b.(*NamespaceTemplate), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*NamespaceTemplateList)(nil), (*tenancy.NamespaceTemplateList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_NamespaceTemplateList_To_tenancy_NamespaceTemplateList(a.(*NamespaceTemplateList), b.(*tenancy.NamespaceTemplateList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*tenancy.NamespaceTemplateList)(nil), (*NamespaceTemplateList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_tenancy_NamespaceTemplateList_To_v1_NamespaceTemplateList(a.(*tenancy.NamespaceTemplateList), b.(*NamespaceTemplateList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*NamespaceTemplateSpec)(nil), (*tenancy.NamespaceTemplateSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_NamespaceTemplateSpec_To_tenancy_NamespaceTemplateSpec(a.(*NamespaceTemplateSpec), b.(*tenancy.NamespaceTemplateSpec), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*tenancy.NamespaceTemplateSpec)(nil), (*NamespaceTemplateSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_tenancy_NamespaceTemplateSpec_To_v1_NamespaceTemplateSpec(a.(*tenancy.NamespaceTemplateSpec), b.(*NamespaceTemplateSpec), scope)
 	}); err != nil {
 		return err
 	}
@@ -273,6 +313,36 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*ResourceQuotaTemplate)(nil), (*tenancy.ResourceQuotaTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_ResourceQuotaTemplate_To_tenancy_ResourceQuotaTemplate(a.(*ResourceQuotaTemplate), b.(*tenancy.ResourceQuotaTemplate), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*tenancy.ResourceQuotaTemplate)(nil), (*ResourceQuotaTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_tenancy_ResourceQuotaTemplate_To_v1_ResourceQuotaTemplate(a.(*tenancy.ResourceQuotaTemplate), b.(*ResourceQuotaTemplate), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*RoleBindingTemplate)(nil), (*tenancy.RoleBindingTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_RoleBindingTemplate_To_tenancy_RoleBindingTemplate(a.(*RoleBindingTemplate), b.(*tenancy.RoleBindingTemplate), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*tenancy.RoleBindingTemplate)(nil), (*RoleBindingTemplate)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_tenancy_RoleBindingTemplate_To_v1_RoleBindingTemplate(a.(*tenancy.RoleBindingTemplate), b.(*RoleBindingTemplate), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*TemplateMetadata)(nil), (*tenancy.TemplateMetadata)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_TemplateMetadata_To_tenancy_TemplateMetadata(a.(*TemplateMetadata), b.(*tenancy.TemplateMetadata), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*tenancy.TemplateMetadata)(nil), (*TemplateMetadata)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_tenancy_TemplateMetadata_To_v1_TemplateMetadata(a.(*tenancy.TemplateMetadata), b.(*TemplateMetadata), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*UndiscoveredGroup)(nil), (*tenancy.UndiscoveredGroup)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_UndiscoveredGroup_To_tenancy_UndiscoveredGroup(a.(*UndiscoveredGroup), b.(*tenancy.UndiscoveredGroup), scope)
 	}); err != nil {
@@ -350,6 +420,26 @@ func autoConvert_tenancy_LimitRangeList_To_v1_LimitRangeList(in *tenancy.LimitRa
 // Convert_tenancy_LimitRangeList_To_v1_LimitRangeList is an autogenerated conversion function.
 func Convert_tenancy_LimitRangeList_To_v1_LimitRangeList(in *tenancy.LimitRangeList, out *LimitRangeList, s conversion.Scope) error {
 	return autoConvert_tenancy_LimitRangeList_To_v1_LimitRangeList(in, out, s)
+}
+
+func autoConvert_v1_LimitRangeTemplate_To_tenancy_LimitRangeTemplate(in *LimitRangeTemplate, out *tenancy.LimitRangeTemplate, s conversion.Scope) error {
+	*out = *(*tenancy.LimitRangeTemplate)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_LimitRangeTemplate_To_tenancy_LimitRangeTemplate is an autogenerated conversion function.
+func Convert_v1_LimitRangeTemplate_To_tenancy_LimitRangeTemplate(in *LimitRangeTemplate, out *tenancy.LimitRangeTemplate, s conversion.Scope) error {
+	return autoConvert_v1_LimitRangeTemplate_To_tenancy_LimitRangeTemplate(in, out, s)
+}
+
+func autoConvert_tenancy_LimitRangeTemplate_To_v1_LimitRangeTemplate(in *tenancy.LimitRangeTemplate, out *LimitRangeTemplate, s conversion.Scope) error {
+	*out = *(*LimitRangeTemplate)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_tenancy_LimitRangeTemplate_To_v1_LimitRangeTemplate is an autogenerated conversion function.
+func Convert_tenancy_LimitRangeTemplate_To_v1_LimitRangeTemplate(in *tenancy.LimitRangeTemplate, out *LimitRangeTemplate, s conversion.Scope) error {
+	return autoConvert_tenancy_LimitRangeTemplate_To_v1_LimitRangeTemplate(in, out, s)
 }
 
 func autoConvert_v1_Namespace_To_tenancy_Namespace(in *Namespace, out *tenancy.Namespace, s conversion.Scope) error {
@@ -582,6 +672,74 @@ func autoConvert_tenancy_NamespaceStatus_To_v1_NamespaceStatus(in *tenancy.Names
 // Convert_tenancy_NamespaceStatus_To_v1_NamespaceStatus is an autogenerated conversion function.
 func Convert_tenancy_NamespaceStatus_To_v1_NamespaceStatus(in *tenancy.NamespaceStatus, out *NamespaceStatus, s conversion.Scope) error {
 	return autoConvert_tenancy_NamespaceStatus_To_v1_NamespaceStatus(in, out, s)
+}
+
+func autoConvert_v1_NamespaceTemplate_To_tenancy_NamespaceTemplate(in *NamespaceTemplate, out *tenancy.NamespaceTemplate, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	if err := Convert_v1_NamespaceTemplateSpec_To_tenancy_NamespaceTemplateSpec(&in.Spec, &out.Spec, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_v1_NamespaceTemplate_To_tenancy_NamespaceTemplate is an autogenerated conversion function.
+func Convert_v1_NamespaceTemplate_To_tenancy_NamespaceTemplate(in *NamespaceTemplate, out *tenancy.NamespaceTemplate, s conversion.Scope) error {
+	return autoConvert_v1_NamespaceTemplate_To_tenancy_NamespaceTemplate(in, out, s)
+}
+
+func autoConvert_tenancy_NamespaceTemplate_To_v1_NamespaceTemplate(in *tenancy.NamespaceTemplate, out *NamespaceTemplate, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	if err := Convert_tenancy_NamespaceTemplateSpec_To_v1_NamespaceTemplateSpec(&in.Spec, &out.Spec, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_tenancy_NamespaceTemplate_To_v1_NamespaceTemplate is an autogenerated conversion function.
+func Convert_tenancy_NamespaceTemplate_To_v1_NamespaceTemplate(in *tenancy.NamespaceTemplate, out *NamespaceTemplate, s conversion.Scope) error {
+	return autoConvert_tenancy_NamespaceTemplate_To_v1_NamespaceTemplate(in, out, s)
+}
+
+func autoConvert_v1_NamespaceTemplateList_To_tenancy_NamespaceTemplateList(in *NamespaceTemplateList, out *tenancy.NamespaceTemplateList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]tenancy.NamespaceTemplate)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_v1_NamespaceTemplateList_To_tenancy_NamespaceTemplateList is an autogenerated conversion function.
+func Convert_v1_NamespaceTemplateList_To_tenancy_NamespaceTemplateList(in *NamespaceTemplateList, out *tenancy.NamespaceTemplateList, s conversion.Scope) error {
+	return autoConvert_v1_NamespaceTemplateList_To_tenancy_NamespaceTemplateList(in, out, s)
+}
+
+func autoConvert_tenancy_NamespaceTemplateList_To_v1_NamespaceTemplateList(in *tenancy.NamespaceTemplateList, out *NamespaceTemplateList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]NamespaceTemplate)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_tenancy_NamespaceTemplateList_To_v1_NamespaceTemplateList is an autogenerated conversion function.
+func Convert_tenancy_NamespaceTemplateList_To_v1_NamespaceTemplateList(in *tenancy.NamespaceTemplateList, out *NamespaceTemplateList, s conversion.Scope) error {
+	return autoConvert_tenancy_NamespaceTemplateList_To_v1_NamespaceTemplateList(in, out, s)
+}
+
+func autoConvert_v1_NamespaceTemplateSpec_To_tenancy_NamespaceTemplateSpec(in *NamespaceTemplateSpec, out *tenancy.NamespaceTemplateSpec, s conversion.Scope) error {
+	*out = *(*tenancy.NamespaceTemplateSpec)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_NamespaceTemplateSpec_To_tenancy_NamespaceTemplateSpec is an autogenerated conversion function.
+func Convert_v1_NamespaceTemplateSpec_To_tenancy_NamespaceTemplateSpec(in *NamespaceTemplateSpec, out *tenancy.NamespaceTemplateSpec, s conversion.Scope) error {
+	return autoConvert_v1_NamespaceTemplateSpec_To_tenancy_NamespaceTemplateSpec(in, out, s)
+}
+
+func autoConvert_tenancy_NamespaceTemplateSpec_To_v1_NamespaceTemplateSpec(in *tenancy.NamespaceTemplateSpec, out *NamespaceTemplateSpec, s conversion.Scope) error {
+	*out = *(*NamespaceTemplateSpec)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_tenancy_NamespaceTemplateSpec_To_v1_NamespaceTemplateSpec is an autogenerated conversion function.
+func Convert_tenancy_NamespaceTemplateSpec_To_v1_NamespaceTemplateSpec(in *tenancy.NamespaceTemplateSpec, out *NamespaceTemplateSpec, s conversion.Scope) error {
+	return autoConvert_tenancy_NamespaceTemplateSpec_To_v1_NamespaceTemplateSpec(in, out, s)
 }
 
 func autoConvert_v1_NamespaceTermination_To_tenancy_NamespaceTermination(in *NamespaceTermination, out *tenancy.NamespaceTermination, s conversion.Scope) error {
@@ -848,6 +1006,66 @@ func autoConvert_tenancy_ResourceQuotaList_To_v1_ResourceQuotaList(in *tenancy.R
 // Convert_tenancy_ResourceQuotaList_To_v1_ResourceQuotaList is an autogenerated conversion function.
 func Convert_tenancy_ResourceQuotaList_To_v1_ResourceQuotaList(in *tenancy.ResourceQuotaList, out *ResourceQuotaList, s conversion.Scope) error {
 	return autoConvert_tenancy_ResourceQuotaList_To_v1_ResourceQuotaList(in, out, s)
+}
+
+func autoConvert_v1_ResourceQuotaTemplate_To_tenancy_ResourceQuotaTemplate(in *ResourceQuotaTemplate, out *tenancy.ResourceQuotaTemplate, s conversion.Scope) error {
+	*out = *(*tenancy.ResourceQuotaTemplate)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_ResourceQuotaTemplate_To_tenancy_ResourceQuotaTemplate is an autogenerated conversion function.
+func Convert_v1_ResourceQuotaTemplate_To_tenancy_ResourceQuotaTemplate(in *ResourceQuotaTemplate, out *tenancy.ResourceQuotaTemplate, s conversion.Scope) error {
+	return autoConvert_v1_ResourceQuotaTemplate_To_tenancy_ResourceQuotaTemplate(in, out, s)
+}
+
+func autoConvert_tenancy_ResourceQuotaTemplate_To_v1_ResourceQuotaTemplate(in *tenancy.ResourceQuotaTemplate, out *ResourceQuotaTemplate, s conversion.Scope) error {
+	*out = *(*ResourceQuotaTemplate)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_tenancy_ResourceQuotaTemplate_To_v1_ResourceQuotaTemplate is an autogenerated conversion function.
+func Convert_tenancy_ResourceQuotaTemplate_To_v1_ResourceQuotaTemplate(in *tenancy.ResourceQuotaTemplate, out *ResourceQuotaTemplate, s conversion.Scope) error {
+	return autoConvert_tenancy_ResourceQuotaTemplate_To_v1_ResourceQuotaTemplate(in, out, s)
+}
+
+func autoConvert_v1_RoleBindingTemplate_To_tenancy_RoleBindingTemplate(in *RoleBindingTemplate, out *tenancy.RoleBindingTemplate, s conversion.Scope) error {
+	*out = *(*tenancy.RoleBindingTemplate)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_RoleBindingTemplate_To_tenancy_RoleBindingTemplate is an autogenerated conversion function.
+func Convert_v1_RoleBindingTemplate_To_tenancy_RoleBindingTemplate(in *RoleBindingTemplate, out *tenancy.RoleBindingTemplate, s conversion.Scope) error {
+	return autoConvert_v1_RoleBindingTemplate_To_tenancy_RoleBindingTemplate(in, out, s)
+}
+
+func autoConvert_tenancy_RoleBindingTemplate_To_v1_RoleBindingTemplate(in *tenancy.RoleBindingTemplate, out *RoleBindingTemplate, s conversion.Scope) error {
+	*out = *(*RoleBindingTemplate)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_tenancy_RoleBindingTemplate_To_v1_RoleBindingTemplate is an autogenerated conversion function.
+func Convert_tenancy_RoleBindingTemplate_To_v1_RoleBindingTemplate(in *tenancy.RoleBindingTemplate, out *RoleBindingTemplate, s conversion.Scope) error {
+	return autoConvert_tenancy_RoleBindingTemplate_To_v1_RoleBindingTemplate(in, out, s)
+}
+
+func autoConvert_v1_TemplateMetadata_To_tenancy_TemplateMetadata(in *TemplateMetadata, out *tenancy.TemplateMetadata, s conversion.Scope) error {
+	*out = *(*tenancy.TemplateMetadata)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_TemplateMetadata_To_tenancy_TemplateMetadata is an autogenerated conversion function.
+func Convert_v1_TemplateMetadata_To_tenancy_TemplateMetadata(in *TemplateMetadata, out *tenancy.TemplateMetadata, s conversion.Scope) error {
+	return autoConvert_v1_TemplateMetadata_To_tenancy_TemplateMetadata(in, out, s)
+}
+
+func autoConvert_tenancy_TemplateMetadata_To_v1_TemplateMetadata(in *tenancy.TemplateMetadata, out *TemplateMetadata, s conversion.Scope) error {
+	*out = *(*TemplateMetadata)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_tenancy_TemplateMetadata_To_v1_TemplateMetadata is an autogenerated conversion function.
+func Convert_tenancy_TemplateMetadata_To_v1_TemplateMetadata(in *tenancy.TemplateMetadata, out *TemplateMetadata, s conversion.Scope) error {
+	return autoConvert_tenancy_TemplateMetadata_To_v1_TemplateMetadata(in, out, s)
 }
 
 func autoConvert_v1_UndiscoveredGroup_To_tenancy_UndiscoveredGroup(in *UndiscoveredGroup, out *tenancy.UndiscoveredGroup, s conversion.Scope) error {

@@ -22,6 +22,8 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&LimitRangeList{}, func(obj interface{}) { SetObjectDefaults_LimitRangeList(obj.(*LimitRangeList)) })
 	scheme.AddTypeDefaultingFunc(&Namespace{}, func(obj interface{}) { SetObjectDefaults_Namespace(obj.(*Namespace)) })
 	scheme.AddTypeDefaultingFunc(&NamespaceList{}, func(obj interface{}) { SetObjectDefaults_NamespaceList(obj.(*NamespaceList)) })
+	scheme.AddTypeDefaultingFunc(&NamespaceTemplate{}, func(obj interface{}) { SetObjectDefaults_NamespaceTemplate(obj.(*NamespaceTemplate)) })
+	scheme.AddTypeDefaultingFunc(&NamespaceTemplateList{}, func(obj interface{}) { SetObjectDefaults_NamespaceTemplateList(obj.(*NamespaceTemplateList)) })
 	scheme.AddTypeDefaultingFunc(&Pod{}, func(obj interface{}) { SetObjectDefaults_Pod(obj.(*Pod)) })
 	scheme.AddTypeDefaultingFunc(&PodList{}, func(obj interface{}) { SetObjectDefaults_PodList(obj.(*PodList)) })
 	scheme.AddTypeDefaultingFunc(&ResourceQuota{}, func(obj interface{}) { SetObjectDefaults_ResourceQuota(obj.(*ResourceQuota)) })
@@ -57,6 +59,33 @@ func SetObjectDefaults_NamespaceList(in *NamespaceList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_Namespace(a)
+	}
+}
+
+func SetObjectDefaults_NamespaceTemplate(in *NamespaceTemplate) {
+	if in.Spec.LimitRange != nil {
+		for i := range in.Spec.LimitRange.Spec.Limits {
+			a := &in.Spec.LimitRange.Spec.Limits[i]
+			SetDefaults_LimitRangeItem(a)
+			defaults.SetDefaults_ResourceList(&a.Max)
+			defaults.SetDefaults_ResourceList(&a.Min)
+			defaults.SetDefaults_ResourceList(&a.Default)
+			defaults.SetDefaults_ResourceList(&a.DefaultRequest)
+			defaults.SetDefaults_ResourceList(&a.MaxLimitRequestRatio)
+		}
+	}
+	if in.Spec.ResourceQuota != nil {
+		defaults.SetDefaults_ResourceList(&in.Spec.ResourceQuota.Spec.Hard)
+	}
+	if in.Spec.RoleBinding != nil {
+		SetDefaults_RoleBindingTemplate(in.Spec.RoleBinding)
+	}
+}
+
+func SetObjectDefaults_NamespaceTemplateList(in *NamespaceTemplateList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_NamespaceTemplate(a)
 	}
 }
 

@@ -24,6 +24,11 @@ func (in LimitRangeList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LimitRangeTemplate) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.LimitRangeTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Namespace) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.Namespace"
 }
@@ -71,6 +76,21 @@ func (in NamespaceSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in NamespaceStatus) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespaceTemplate) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespaceTemplateList) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTemplateList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespaceTemplateSpec) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTemplateSpec"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -131,6 +151,21 @@ func (in ResourceQuota) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ResourceQuotaList) OpenAPIModelName() string {
 	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.ResourceQuotaList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceQuotaTemplate) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.ResourceQuotaTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RoleBindingTemplate) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.RoleBindingTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in TemplateMetadata) OpenAPIModelName() string {
+	return "com.github.borough-io.borough.pkg.apis.tenancy.v1.TemplateMetadata"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

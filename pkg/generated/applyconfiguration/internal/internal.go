@@ -43,6 +43,17 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.api.core.v1.LimitRangeSpec
       default: {}
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.LimitRangeTemplate
+  map:
+    fields:
+    - name: metadata
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.TemplateMetadata
+      default: {}
+    - name: spec
+      type:
+        namedType: io.k8s.api.core.v1.LimitRangeSpec
+      default: {}
 - name: com.github.borough-io.borough.pkg.apis.tenancy.v1.Namespace
   map:
     fields:
@@ -113,6 +124,38 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: termination
       type:
         namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTermination
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTemplate
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTemplateSpec
+      default: {}
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTemplateSpec
+  map:
+    fields:
+    - name: limitRange
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.LimitRangeTemplate
+    - name: namespaceSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: resourceQuota
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.ResourceQuotaTemplate
+    - name: roleBinding
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.RoleBindingTemplate
 - name: com.github.borough-io.borough.pkg.apis.tenancy.v1.NamespaceTermination
   map:
     fields:
@@ -232,6 +275,51 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.api.core.v1.ResourceQuotaStatus
       default: {}
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.ResourceQuotaTemplate
+  map:
+    fields:
+    - name: metadata
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.TemplateMetadata
+      default: {}
+    - name: spec
+      type:
+        namedType: io.k8s.api.core.v1.ResourceQuotaSpec
+      default: {}
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.RoleBindingTemplate
+  map:
+    fields:
+    - name: metadata
+      type:
+        namedType: com.github.borough-io.borough.pkg.apis.tenancy.v1.TemplateMetadata
+      default: {}
+    - name: roleRef
+      type:
+        namedType: io.k8s.api.rbac.v1.RoleRef
+      default: {}
+    - name: subjects
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.api.rbac.v1.Subject
+          elementRelationship: atomic
+- name: com.github.borough-io.borough.pkg.apis.tenancy.v1.TemplateMetadata
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: com.github.borough-io.borough.pkg.apis.tenancy.v1.UndiscoveredGroup
   map:
     fields:
@@ -3015,6 +3103,40 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: runAsUserName
       type:
         scalar: string
+- name: io.k8s.api.rbac.v1.RoleRef
+  map:
+    fields:
+    - name: apiGroup
+      type:
+        scalar: string
+      default: ""
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    elementRelationship: atomic
+- name: io.k8s.api.rbac.v1.Subject
+  map:
+    fields:
+    - name: apiGroup
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+    elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.api.resource.Quantity
   scalar: untyped
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1

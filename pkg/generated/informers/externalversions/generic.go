@@ -44,6 +44,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Tenancy().V1().LimitRanges().Informer()}, nil
 	case v1.SchemeGroupVersion.WithResource("namespaces"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Tenancy().V1().Namespaces().Informer()}, nil
+	case v1.SchemeGroupVersion.WithResource("namespacetemplates"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Tenancy().V1().NamespaceTemplates().Informer()}, nil
 	case v1.SchemeGroupVersion.WithResource("pods"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Tenancy().V1().Pods().Informer()}, nil
 	case v1.SchemeGroupVersion.WithResource("projects"):

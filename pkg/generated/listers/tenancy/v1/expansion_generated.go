@@ -17,6 +17,10 @@ type LimitRangeNamespaceListerExpansion interface{}
 // NamespaceLister.
 type NamespaceListerExpansion interface{}
 
+// NamespaceTemplateListerExpansion allows custom methods to be added to
+// NamespaceTemplateLister.
+type NamespaceTemplateListerExpansion interface{}
+
 // PodListerExpansion allows custom methods to be added to
 // PodLister.
 type PodListerExpansion interface{}

@@ -25,8 +25,7 @@ import (
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
-// Content is what a Namespace is created with. Each object may be nil, and is without
-// a namespace.
+// Content is what a Namespace is created with. Each object may be nil.
 type Content struct {
 	// Origin says in errors what has decided on the content.
 	Origin string
@@ -46,12 +45,6 @@ type Source interface {
 	// Namespace.
 	For(ctx context.Context, ns *tenancy.Namespace, fresh bool) (Content, error)
 }
-
-// None is a source without content.
-type None struct{}
-
-// For implements Source.
-func (None) For(context.Context, *tenancy.Namespace, bool) (Content, error) { return Content{}, nil }
 
 // Storage creates the objects. It does not ask whether the user may.
 type Storage struct {
@@ -136,8 +129,6 @@ func (c *Creator) DryRun(ctx context.Context, ns *tenancy.Namespace) error {
 func (c *Creator) creates(ns *tenancy.Namespace, content Content, options *metav1.CreateOptions) []func(context.Context) error {
 	var creates []func(context.Context) error
 	add := func(p *poster.Poster, obj object) {
-		obj = obj.DeepCopyObject().(object)
-		obj.SetNamespace(ns.Name)
 		creates = append(creates, func(ctx context.Context) error {
 			ctx = boroughadmission.WithNewNamespace(ctx, &ns.ObjectMeta)
 			_, err := p.Create(ctx, obj, poster.Options{CreateOptions: options, Manager: poster.ServerManager}, nil)

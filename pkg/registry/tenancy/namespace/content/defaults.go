@@ -32,7 +32,7 @@ func (s defaultLimits) For(ctx context.Context, ns *tenancy.Namespace, fresh boo
 
 func newDefaultLimits() *tenancy.LimitRange {
 	return &tenancy.LimitRange{
-		ObjectMeta: metav1.ObjectMeta{Name: "limits"},
+		ObjectMeta: metav1.ObjectMeta{Name: "limits", Namespace: metav1.NamespaceDefault},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 			Type:           corev1.LimitTypeContainer,
 			DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},

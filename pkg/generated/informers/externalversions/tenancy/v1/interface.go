@@ -15,6 +15,8 @@ type Interface interface {
 	LimitRanges() TypedLimitRangeInformer
 	// Namespaces returns a NamespaceInformer.
 	Namespaces() TypedNamespaceInformer
+	// NamespaceTemplates returns a NamespaceTemplateInformer.
+	NamespaceTemplates() TypedNamespaceTemplateInformer
 	// Pods returns a PodInformer.
 	Pods() TypedPodInformer
 	// Projects returns a ProjectInformer.
@@ -42,6 +44,11 @@ func (v *version) LimitRanges() TypedLimitRangeInformer {
 // Namespaces returns a TypedNamespaceInformer.
 func (v *version) Namespaces() TypedNamespaceInformer {
 	return &namespaceInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// NamespaceTemplates returns a TypedNamespaceTemplateInformer.
+func (v *version) NamespaceTemplates() TypedNamespaceTemplateInformer {
+	return &namespaceTemplateInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
 // Pods returns a TypedPodInformer.

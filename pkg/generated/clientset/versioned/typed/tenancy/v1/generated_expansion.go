@@ -13,6 +13,8 @@ type NamespacePurgeExpansion interface{}
 
 type NamespaceRequestExpansion interface{}
 
+type NamespaceTemplateExpansion interface{}
+
 type PodExpansion interface{}
 
 type ProjectExpansion interface{}

@@ -19,6 +19,7 @@ type TenancyV1Interface interface {
 	NamespacesGetter
 	NamespacePurgesGetter
 	NamespaceRequestsGetter
+	NamespaceTemplatesGetter
 	PodsGetter
 	ProjectsGetter
 	ResourceQuotasGetter
@@ -43,6 +44,10 @@ func (c *TenancyV1Client) NamespacePurges(namespace string) NamespacePurgeInterf
 
 func (c *TenancyV1Client) NamespaceRequests() NamespaceRequestInterface {
 	return newNamespaceRequests(c)
+}
+
+func (c *TenancyV1Client) NamespaceTemplates() NamespaceTemplateInterface {
+	return newNamespaceTemplates(c)
 }
 
 func (c *TenancyV1Client) Pods(namespace string) PodInterface {

@@ -31,6 +31,10 @@ func (c *FakeTenancyV1) NamespaceRequests() v1.NamespaceRequestInterface {
 	return newFakeNamespaceRequests(c)
 }
 
+func (c *FakeTenancyV1) NamespaceTemplates() v1.NamespaceTemplateInterface {
+	return newFakeNamespaceTemplates(c)
+}
+
 func (c *FakeTenancyV1) Pods(namespace string) v1.PodInterface {
 	return newFakePods(c, namespace)
 }

@@ -1,0 +1,80 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterplugins
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+
+	boroughadmission "github.com/borough-io/borough/pkg/admission"
+)
+
+// NewNamespaces are Namespaces that do not exist yet, while the plugins are asked about
+// an object that is created in one transaction with its Namespace. The plugins look the
+// Namespace up by its name, without the context of the request.
+type NewNamespaces struct {
+	mu sync.Mutex
+	// byName has one Namespace for each name: a second one waits. Only one of the two
+	// can be created.
+	byName map[string]*newNamespace
+}
+
+type newNamespace struct {
+	*corev1.Namespace
+	done chan struct{}
+}
+
+// NewNewNamespaces returns empty NewNamespaces.
+func NewNewNamespaces() *NewNamespaces {
+	return &NewNamespaces{byName: map[string]*newNamespace{}}
+}
+
+// add makes the new Namespace in the context, if there is one, known until remove is
+// called.
+func (n *NewNamespaces) add(ctx context.Context, a admission.Attributes) (remove func(), err error) {
+	if !boroughadmission.IsNewNamespace(ctx, a.GetNamespace()) {
+		return func() {}, nil
+	}
+	added := &newNamespace{done: make(chan struct{}), Namespace: &corev1.Namespace{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: *boroughadmission.NewNamespace(ctx),
+		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
+	}}
+	for {
+		n.mu.Lock()
+		other := n.byName[added.Name]
+		if other == nil {
+			n.byName[added.Name] = added
+			n.mu.Unlock()
+			return func() { n.remove(added) }, nil
+		}
+		n.mu.Unlock()
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (n *NewNamespaces) remove(ns *newNamespace) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.byName, ns.Name)
+	close(ns.done)
+}
+
+// get returns a Namespace, or nil.
+func (n *NewNamespaces) get(name string) *corev1.Namespace {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if ns := n.byName[name]; ns != nil {
+		return ns.Namespace
+	}
+	return nil
+}

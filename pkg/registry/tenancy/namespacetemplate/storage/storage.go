@@ -1,0 +1,142 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage serves NamespaceTemplates from etcd, and chooses the one for a new
+// Namespace.
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/table"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate"
+	"github.com/borough-io/borough/pkg/storage/transaction"
+)
+
+var resource = tenancy.Resource("namespacetemplates")
+
+// Rights says which roles users may grant by templates.
+type Rights interface {
+	// ConfirmTemplate returns Forbidden unless the user of the request may write an
+	// object that causes RoleBindings to the role in any Namespace. Without an old object
+	// it is created.
+	ConfirmTemplate(ctx context.Context, resource schema.GroupResource, obj, old runtime.Object, ref rbacv1.RoleRef) error
+}
+
+// Config is what NewStorage needs.
+type Config struct {
+	Scheme *runtime.Scheme
+	// RESTOptions must implement transaction.Prefixes.
+	RESTOptions generic.RESTOptionsGetter
+	// Rights is nil if the server has no policy. Templates then have no RoleBindings.
+	Rights Rights
+	// Unreadable returns the names of the templates that cannot be read.
+	Unreadable func() []string
+}
+
+// NewStorage returns the storage.
+func NewStorage(config Config) (*REST, error) {
+	prefixes, ok := config.RESTOptions.(transaction.Prefixes)
+	if !ok {
+		return nil, errors.New("the storage has no prefixes for transactions")
+	}
+	prefix, err := prefixes.Prefix(resource)
+	if err != nil {
+		return nil, err
+	}
+	strategy := namespacetemplate.NewStrategy(config.Scheme, config.Rights != nil)
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &tenancy.NamespaceTemplate{} },
+		NewListFunc:               func() runtime.Object { return &tenancy.NamespaceTemplateList{} },
+		PredicateFunc:             namespacetemplate.Match,
+		DefaultQualifiedResource:  resource,
+		SingularQualifiedResource: tenancy.Resource("namespacetemplate"),
+
+		CreateStrategy: strategy,
+		UpdateStrategy: strategy,
+		DeleteStrategy: strategy,
+
+		TableConvertor: namespacetemplate.NewTableConvertor(),
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: config.RESTOptions, AttrFunc: namespacetemplate.GetAttrs}); err != nil {
+		return nil, fmt.Errorf("complete the namespace template store: %w", err)
+	}
+	return &REST{Store: store, collection: deletecollection.Deleter{Store: store}, prefix: prefix, rights: config.Rights, unreadable: config.Unreadable}, nil
+}
+
+// REST serves namespacetemplates.
+type REST struct {
+	*genericregistry.Store
+	collection deletecollection.Deleter
+	prefix     string
+	rights     Rights
+	unreadable func() []string
+}
+
+var (
+	_ rest.StandardStorage    = &REST{}
+	_ rest.ShortNamesProvider = &REST{}
+)
+
+// ShortNames returns nst.
+func (r *REST) ShortNames() []string { return []string{"nst"} }
+
+// List reads the NamespaceTemplates that the options select.
+func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	return table.List(ctx, r.Store, options)
+}
+
+// Create creates a NamespaceTemplate. It returns Forbidden if the user could not grant
+// the role of its RoleBinding in every Namespace.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	return r.Store.Create(ctx, obj, r.confirmed(createValidation), options)
+}
+
+// Update changes a NamespaceTemplate, or creates it. It returns Forbidden as Create does.
+func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	confirmed := func(ctx context.Context, obj, old runtime.Object) error {
+		if err := r.confirm(ctx, obj, old); err != nil {
+			return err
+		}
+		return updateValidation(ctx, obj, old)
+	}
+	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), r.confirmed(createValidation), confirmed, forceAllowCreate, options)
+}
+
+// confirmed returns a validation that confirms the rights of the user first. The
+// template is valid then.
+func (r *REST) confirmed(createValidation rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := r.confirm(ctx, obj, nil); err != nil {
+			return err
+		}
+		return createValidation(ctx, obj)
+	}
+}
+
+func (r *REST) confirm(ctx context.Context, obj, old runtime.Object) error {
+	binding := obj.(*tenancy.NamespaceTemplate).Spec.RoleBinding
+	if binding == nil || r.rights == nil {
+		return nil
+	}
+	return r.rights.ConfirmTemplate(ctx, resource, obj, old, binding.RoleRef)
+}
+
+// DeleteCollection deletes the NamespaceTemplates that the list options select.
+func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
+}
