@@ -198,7 +198,7 @@ func TestQuotaOfUnreadablePod(t *testing.T) {
 	}
 	flipKeys(t, newEtcdClient(t, url), "pods/"+ns+"/a")
 	b.Kubectl(t, "delete", "--raw", api+"/namespaces/"+ns+"/pods/a?ignoreStoreReadErrorWithClusterBreakingPotential=true")
-	// The next write of a Pod counts again.
+	wantUsed(t, b, ns, "q", "pods=1 requests.cpu=1")
 	createPod(t, b, ns, newPod("c", withResources(quantities("cpu=1"), nil)))
 	wantUsed(t, b, ns, "q", "pods=2 requests.cpu=2")
 }

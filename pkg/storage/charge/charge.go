@@ -7,26 +7,27 @@
 // A store (NewStore) computes what a write changes. Its client adds to the transaction
 // of the write:
 //
-//   - the comparison that no quota of the Namespace is newer than those that the server
-//     knows. It holds for a Namespace without quotas, and fails if another server has
-//     created, changed or charged one;
-//   - the quotas with their new usage, if they are still at the known revision: the
-//     first comparison does not notice that one was deleted.
+//   - the comparison that no quota of the Namespace was created after those that the
+//     server knows. It holds for a Namespace without quotas;
+//   - the comparisons that each of these is as the server expects it. They fail if
+//     another server has changed, charged or deleted one;
+//   - the quotas with their new usage.
 //
 // A quota whose usage is not known, because it is new or limits another resource than
 // before, is counted first. No write that it could count is carried out between its
 // creation and the count, on any server, because each has to know all quotas; so any
 // server can count it at any time.
 //
-// The writes of a server that charge quotas of one Namespace take turns, in the order
-// in which they arrive: only one of them can be carried out at each revision of a
-// quota, and the others would be repeated.
+// The writes of a server that charge quotas of one Namespace take turns (pipeline), in
+// the order in which they arrive: of several that are computed from the same usage, only
+// one can be carried out, and the others would be repeated.
 package charge
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -43,14 +44,24 @@ type Charge struct {
 	namespace *namespace
 	key       string
 	kv        clientv3.KV
-	// turn means that this is the turn of the write. It is returned at the end unless
-	// the turn is that of the caller.
-	turn, borrowed bool
+
+	// turn means that it is the turn of the write, alone that in addition no transaction
+	// is in flight. The turn is passed at the end unless it is that of the caller.
+	turn, alone, borrowed bool
+	// single means that the transaction must not be sent while others are in flight.
+	single bool
+	// read are the quotas that the last transaction has read alone, together with what
+	// decides about the write.
+	read *known
 
 	// base is what the operations were computed from, next what it becomes with them.
 	base, next *known
 	compare    []clientv3.Cmp
 	put        []clientv3.Op
+	// charged are the indexes of the quotas in next that are written, size is the size of
+	// their values.
+	charged []int
+	size    int
 }
 
 // Begin returns the charge of the write to a key of a Namespace with the context, or nil
@@ -63,54 +74,109 @@ func (c *Charger) Begin(ctx context.Context, kv clientv3.KV, namespace, key stri
 	if change == nil || change.IsNeutral() {
 		return nil
 	}
-	return c.newCharge(ctx, kv, namespace, change, key)
+	ns := c.namespace(namespace)
+	borrowed := hasTurn(ctx, ns)
+	return &Charge{charger: c, change: change, namespace: ns, key: key, kv: kv, turn: borrowed, alone: borrowed, borrowed: borrowed,
+		// The comparisons of the next transactions do not depend on whether a quota was
+		// created or deleted.
+		single: c.Quotas(change.Resource)}
 }
 
-func (c *Charger) newCharge(ctx context.Context, kv clientv3.KV, namespace string, change *quota.Change, key string) *Charge {
-	ns := c.namespace(namespace)
-	borrowed := ctx.Value(turnKey{}) == ns
-	return &Charge{charger: c, change: change, namespace: ns, key: key, kv: kv, turn: borrowed, borrowed: borrowed}
-}
+// LeavesUncounted reports whether the usage of a quota may not be known after the write.
+func (c *Charge) LeavesUncounted() bool { return c != nil && c.change.Unknown }
 
 // End lets the next write charge the quotas of the Namespace.
 func (c *Charge) End() {
 	if c != nil && c.turn && !c.borrowed {
-		<-c.namespace.turn
 		c.turn = false
-	}
-}
-
-// takeTurn waits until no other write of this server charges the quotas.
-func (c *Charge) takeTurn(ctx context.Context) error {
-	if c.turn {
-		return nil
-	}
-	select {
-	case c.namespace.turn <- struct{}{}:
-		c.turn = true
-		return nil
-	case <-ctx.Done():
-		return apierrors.NewTimeoutError("the request waited for other writes that the resource quotas of the namespace count", 0)
+		c.namespace.pass()
 	}
 }
 
 // Prepare computes the operations from the quotas that are known. The denial is why
-// these do not allow the write; before the write is rejected, the quotas have to be
-// read.
+// these do not allow the write; unless it is Verified, the quotas have to be read before
+// the write is rejected.
 func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) {
 	if c == nil {
 		return nil, nil
 	}
-	if err := c.awaitCounted(ctx); err != nil {
-		return nil, err
+	for {
+		if err := c.awaitCounted(ctx); err != nil {
+			return nil, err
+		}
+		denial, err := c.compute(ctx)
+		if err != nil || c.alone || denial == nil && c.size <= maxPredicted {
+			return denial, err
+		}
+		if err := c.beAlone(ctx); err != nil {
+			return nil, err
+		}
 	}
-	c.compare, c.put, c.next = nil, nil, &known{}
+}
+
+// Verified reports whether the operations were computed from quotas that were read in
+// the last transaction, and that no other write of this server can have changed since.
+func (c *Charge) Verified() bool { return c != nil && c.read != nil }
+
+// awaitCounted takes the turn if the Namespace has quotas, and makes base those that
+// are known, all counted.
+func (c *Charge) awaitCounted(ctx context.Context) error {
+	for {
+		c.base = cmp.Or(c.read, c.namespace.latest())
+		switch {
+		case len(c.base.quotas) == 0:
+			return nil
+		case !c.turn:
+			if err := c.takeTurn(ctx); err != nil {
+				return err
+			}
+		case c.base.counted():
+			return nil
+		default:
+			if err := c.beAlone(ctx); err != nil {
+				return err
+			}
+			if _, err := c.charger.countAll(ctx, c.kv, c.namespace); err != nil {
+				return err
+			}
+			c.read = nil
+		}
+	}
+}
+
+func (c *Charge) takeTurn(ctx context.Context) error {
+	if err := c.namespace.take(ctx); err != nil {
+		return err
+	}
+	c.turn = true
+	if c.single {
+		return c.beAlone(ctx)
+	}
+	return nil
+}
+
+func (c *Charge) beAlone(ctx context.Context) error {
+	if c.alone {
+		return nil
+	}
+	if err := c.namespace.drain(ctx); err != nil {
+		return err
+	}
+	c.alone = true
+	return nil
+}
+
+// compute computes the operations from base.
+func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) {
+	c.compare, c.put, c.charged, c.size = nil, nil, nil, 0
+	c.next = &known{revision: c.base.revision}
 	creates := c.change.Resource == c.charger.quotas.GroupResource && c.change.Old == nil
 	if creates && len(c.base.quotas) >= MaxQuotas {
 		return quota.NewDenial(fmt.Sprintf("the namespace has %d resource quotas, the maximum", MaxQuotas)), nil
 	}
 	var exceeded *quota.Denial
 	for _, q := range c.base.quotas {
+		c.compare = append(c.compare, q.unchanged())
 		if q.key == c.key {
 			continue // this write deletes it
 		}
@@ -118,7 +184,7 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 			if c.change.Unknown {
 				continue // or none of several could be deleted
 			}
-			c.Forget() // it may be possible to read it later
+			c.namespace.forget() // it may be possible to read it later
 			return nil, apierrors.NewInternalError(fmt.Errorf("a resource quota of namespace %q may count the object, but cannot be read: %w", c.namespace.name, q.unreadable))
 		}
 		used, denial := c.change.Used(q.ResourceQuota)
@@ -133,44 +199,23 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 		if used != nil {
 			charged := *q.ResourceQuota
 			charged.Status.Used = used
-			put, err := c.charger.encode(ctx, q.key, &charged)
+			value, err := c.charger.encode(ctx, q.key, &charged)
 			if err != nil {
 				return nil, err
 			}
-			c.compare = append(c.compare, clientv3.Compare(clientv3.ModRevision(q.key), "=", q.revision))
-			c.put = append(c.put, put)
-			q = stored{ResourceQuota: &charged, key: q.key, revision: revisionOfCommit}
+			c.put = append(c.put, clientv3.OpPut(q.key, value))
+			c.charged = append(c.charged, len(c.next.quotas))
+			c.size += len(value)
+			q = stored{ResourceQuota: &charged, key: q.key, value: value, revision: predictedRevision}
 		}
 		c.next.quotas = append(c.next.quotas, q)
 	}
 	if exceeded != nil {
 		return exceeded, nil
 	}
-	unchanged := clientv3.Compare(clientv3.ModRevision(c.charger.prefix(c.namespace.name)), "<", c.base.revision+1).WithPrefix()
-	c.compare = append(c.compare, unchanged)
+	noneCreated := clientv3.Compare(clientv3.CreateRevision(c.charger.prefix(c.namespace.name)), "<", c.base.revision+1).WithPrefix()
+	c.compare = append(c.compare, noneCreated)
 	return nil, nil
-}
-
-// awaitCounted takes the turn if the Namespace has quotas, and makes base those that
-// are known, all counted.
-func (c *Charge) awaitCounted(ctx context.Context) error {
-	for {
-		c.base = c.namespace.known.Load()
-		switch {
-		case len(c.base.quotas) == 0:
-			return nil
-		case !c.turn:
-			if err := c.takeTurn(ctx); err != nil {
-				return err
-			}
-		case c.base.counted():
-			return nil
-		default:
-			if err := c.countAll(ctx); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // Compare returns the comparisons that the transaction needs.
@@ -194,47 +239,55 @@ func (c *Charge) Get() []clientv3.Op {
 	if c == nil {
 		return nil
 	}
-	return []clientv3.Op{clientv3.OpGet(c.charger.prefix(c.namespace.name), clientv3.WithPrefix())}
+	return c.charger.get(c.namespace)
 }
 
-// Committed records that the transaction was carried out at a revision.
-func (c *Charge) Committed(revision int64) {
+// Commit commits the transaction. It either writes, if its comparisons hold, or reads:
+// then its i-th operation is Get, and changed is whether the quotas are others than
+// those that Prepare used.
+func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i int) (response *clientv3.TxnResponse, changed bool, err error) {
 	if c == nil {
-		return
+		response, err := txn.Commit()
+		return response, false, err
 	}
-	if c.change.Resource == c.charger.quotas.GroupResource {
-		c.Forget()
-		return
+	pipelined := writes && c.turn && !c.alone
+	if pipelined {
+		c.turn = false
+		c.namespace.send(c.base, c.next)
 	}
-	if len(c.put) == 0 {
-		return
-	}
-	for i := range c.next.quotas {
-		if q := &c.next.quotas[i]; q.revision == revisionOfCommit {
-			q.revision = revision
+	response, err = txn.Commit()
+	carriedOut := err == nil && writes && response.Succeeded
+	switch {
+	case err != nil:
+		c.namespace.forget() // etcd may reject puts that are no longer needed
+	case carriedOut:
+		c.carriedOut(response.Header.Revision)
+	default:
+		read := c.charger.learn(ctx, c.namespace, response, i)
+		changed = !c.base.holds(read)
+		if c.alone {
+			c.read = read
 		}
 	}
-	c.next.revision = revision
-	c.namespace.learn(c.next)
+	if pipelined {
+		c.single = !carriedOut
+		c.namespace.answered(carriedOut)
+	}
+	return response, changed, err
 }
 
-// Forget drops what is known of the Namespace, because etcd did not answer.
-func (c *Charge) Forget() {
-	if c != nil {
-		c.namespace.known.Store(&known{})
+// carriedOut records that the transaction was carried out at a revision.
+func (c *Charge) carriedOut(revision int64) {
+	switch {
+	case c.charger.Quotas(c.change.Resource):
+		c.namespace.forget() // next does not have a quota that this write has created
+		return
+	case len(c.base.quotas) == 0:
+		return
 	}
-}
-
-// Read takes the quotas from the i-th operation of a transaction, which is Get, and
-// reports whether they are others than those that Prepare used.
-func (c *Charge) Read(ctx context.Context, response *clientv3.TxnResponse, i int) (changed bool) {
-	if c == nil {
-		return false
+	settled := &known{revision: revision, quotas: slices.Clone(c.next.quotas)}
+	for _, i := range c.charged {
+		settled.quotas[i].revision = revision
 	}
-	read := &known{revision: response.Header.Revision}
-	for _, kv := range response.Responses[i].GetResponseRange().Kvs {
-		read.quotas = append(read.quotas, c.charger.decode(ctx, kv))
-	}
-	c.namespace.learn(read)
-	return c.base == nil || !c.base.equal(read)
+	c.namespace.learn(settled)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -78,12 +77,19 @@ func (c *Charger) Explain(ctx context.Context, namespace string, denial *quota.D
 // Check returns why the quotas of a Namespace do not allow a change, or nil. It charges
 // nothing.
 func (c *Charger) Check(ctx context.Context, kv clientv3.KV, namespace string, change *quota.Change) (*quota.Denial, error) {
-	charge := c.newCharge(ctx, kv, namespace, change, "")
-	defer charge.End()
-	if err := charge.read(ctx); err != nil {
+	ns := c.namespace(namespace)
+	quotas, err := c.read(ctx, kv, ns)
+	if err == nil && !quotas.counted() {
+		err = c.inTurn(ctx, ns, func(ctx context.Context) error {
+			quotas, err = c.countAll(ctx, kv, ns)
+			return err
+		})
+	}
+	if err != nil {
 		return nil, err
 	}
-	denial, err := charge.Prepare(ctx)
+	charge := &Charge{charger: c, change: change, namespace: ns, base: quotas}
+	denial, err := charge.compute(ctx)
 	if denial != nil {
 		denial = c.Explain(ctx, namespace, denial)
 	}
@@ -93,10 +99,7 @@ func (c *Charger) Check(ctx context.Context, kv clientv3.KV, namespace string, c
 // namespace is what a server knows of the quotas in a Namespace.
 type namespace struct {
 	name string
-	// turn holds an element while a write charges the quotas.
-	turn chan struct{}
-	// known is never nil.
-	known atomic.Pointer[known]
+	pipeline
 }
 
 // known are the quotas of a Namespace at a revision of etcd.
@@ -108,8 +111,10 @@ type known struct {
 // stored is a quota as it is in etcd.
 type stored struct {
 	*tenancy.ResourceQuota // nil if it cannot be read
-	key                    string
-	revision               int64
+	key, value             string
+	// revision is the one that wrote it, or predictedRevision if it is only known what a
+	// transaction in flight writes.
+	revision int64
 	// unreadable is why it cannot be read.
 	unreadable error
 }
@@ -117,8 +122,26 @@ type stored struct {
 // counted reports whether the usage of a quota is known, or never can be.
 func (q *stored) counted() bool { return q.unreadable != nil || quota.Counted(q.ResourceQuota) }
 
-// revisionOfCommit stands for the revision of a transaction that is not carried out yet.
-const revisionOfCommit = 0
+// predictedRevision stands for the revision of a transaction that is not answered yet.
+const predictedRevision = 0
+
+// unchanged returns the comparison that the quota is as known. A predicted quota is
+// compared by its value: another server could have written another one at any revision,
+// or as any version, that can be predicted.
+func (q *stored) unchanged() clientv3.Cmp {
+	if q.revision == predictedRevision {
+		return clientv3.Compare(clientv3.Value(q.key), "=", q.value)
+	}
+	return clientv3.Compare(clientv3.ModRevision(q.key), "=", q.revision)
+}
+
+// holds reports whether the comparison holds of what was read.
+func (q *stored) holds(read stored) bool {
+	if q.revision == predictedRevision {
+		return q.key == read.key && q.value == read.value
+	}
+	return q.key == read.key && q.revision == read.revision
+}
 
 // namespace returns what is known of a Namespace; if nothing is, that it has no quotas:
 // a write in it fails if it has some.
@@ -128,20 +151,9 @@ func (c *Charger) namespace(name string) *namespace {
 	if ns, ok := c.namespaces.Get(name); ok {
 		return ns.(*namespace)
 	}
-	ns := &namespace{name: name, turn: make(chan struct{}, 1)}
-	ns.known.Store(&known{})
+	ns := &namespace{name: name, pipeline: newPipeline()}
 	c.namespaces.Add(name, ns)
 	return ns
-}
-
-// learn replaces what is known by what is newer.
-func (n *namespace) learn(read *known) {
-	for {
-		current := n.known.Load()
-		if current.revision > read.revision || n.known.CompareAndSwap(current, read) {
-			return
-		}
-	}
 }
 
 // counted reports whether the usage of all quotas is known.
@@ -149,15 +161,39 @@ func (k *known) counted() bool {
 	return !slices.ContainsFunc(k.quotas, func(q stored) bool { return !q.counted() })
 }
 
-// equal reports whether both are the same quotas at the same revisions.
-func (k *known) equal(other *known) bool {
-	return slices.EqualFunc(k.quotas, other.quotas, func(a, b stored) bool { return a.key == b.key && a.revision == b.revision })
+// holds reports whether what was read is what is known.
+func (k *known) holds(read *known) bool {
+	return slices.EqualFunc(k.quotas, read.quotas, func(q, read stored) bool { return q.holds(read) })
+}
+
+// get returns the read of the quotas of a Namespace.
+func (c *Charger) get(ns *namespace) []clientv3.Op {
+	return []clientv3.Op{clientv3.OpGet(c.prefix(ns.name), clientv3.WithPrefix())}
+}
+
+// read reads the quotas of a Namespace.
+func (c *Charger) read(ctx context.Context, kv clientv3.KV, ns *namespace) (*known, error) {
+	response, err := kv.Txn(ctx).Then(c.get(ns)...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	return c.learn(ctx, ns, response, 0), nil
+}
+
+// learn takes the quotas of a Namespace from the i-th operation of a transaction.
+func (c *Charger) learn(ctx context.Context, ns *namespace, response *clientv3.TxnResponse, i int) *known {
+	read := &known{revision: response.Header.Revision}
+	for _, kv := range response.Responses[i].GetResponseRange().Kvs {
+		read.quotas = append(read.quotas, c.decode(ctx, kv))
+	}
+	ns.learn(read)
+	return read
 }
 
 func (c *Charger) prefix(namespace string) string { return c.quotas.Prefix + namespace + "/" }
 
 func (c *Charger) decode(ctx context.Context, kv *mvccpb.KeyValue) stored {
-	read := stored{key: string(kv.Key), revision: kv.ModRevision}
+	read := stored{key: string(kv.Key), value: string(kv.Value), revision: kv.ModRevision}
 	obj, err := c.quotas.decode(ctx, kv)
 	if err != nil {
 		read.unreadable = err
@@ -170,15 +206,16 @@ func (c *Charger) decode(ctx context.Context, kv *mvccpb.KeyValue) stored {
 	return read
 }
 
-func (c *Charger) encode(ctx context.Context, key string, q *tenancy.ResourceQuota) (clientv3.Op, error) {
+// encode returns the value of a quota.
+func (c *Charger) encode(ctx context.Context, key string, q *tenancy.ResourceQuota) (string, error) {
 	data, err := runtime.Encode(c.quotas.Codec, q)
 	if err != nil {
-		return clientv3.Op{}, apierrors.NewInternalError(fmt.Errorf("encode %s: %w", key, err))
+		return "", apierrors.NewInternalError(fmt.Errorf("encode %s: %w", key, err))
 	}
 	if data, err = c.quotas.Transformer.TransformToStorage(ctx, data, value.DefaultContext(key)); err != nil {
-		return clientv3.Op{}, apierrors.NewInternalError(fmt.Errorf("encrypt %s: %w", key, err))
+		return "", apierrors.NewInternalError(fmt.Errorf("encrypt %s: %w", key, err))
 	}
-	return clientv3.OpPut(key, string(data)), nil
+	return string(data), nil
 }
 
 func (r *Resource) decode(ctx context.Context, kv *mvccpb.KeyValue) (runtime.Object, error) {

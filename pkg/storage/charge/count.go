@@ -10,7 +10,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
@@ -21,49 +20,35 @@ import (
 // countPage is the number of Pods that are read at once to count them.
 const countPage = 500
 
-// Count counts the quotas of a Namespace whose usage is not known, after one of them was
-// written. A failure only delays the next write that a quota counts, so it is logged.
+// Count counts the quotas of a Namespace whose usage is not known, after a write that
+// leaves such. A failure only delays the next write that a quota counts, so it is logged.
 func (c *Charger) Count(ctx context.Context, kv clientv3.KV, namespace string) {
 	if c == nil {
 		return
 	}
-	charge := c.newCharge(ctx, kv, namespace, nil, "")
-	defer charge.End()
-	err := charge.takeTurn(ctx)
-	if err == nil {
-		err = charge.countAll(ctx)
-	}
+	ns := c.namespace(namespace)
+	err := c.inTurn(ctx, ns, func(ctx context.Context) error {
+		_, err := c.countAll(ctx, kv, ns)
+		return err
+	})
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("A resource quota is not counted yet", "namespace", namespace, "reason", err)
 	}
 }
 
 // countAll reads the quotas, and counts those whose usage is not known. A quota that
-// changes at the same time is left as it is.
-func (c *Charge) countAll(ctx context.Context) error {
+// changes at the same time is left as it is. It returns the quotas, all counted.
+func (c *Charger) countAll(ctx context.Context, kv clientv3.KV, ns *namespace) (*known, error) {
 	for {
-		if err := c.read(ctx); err != nil {
-			return err
+		read, err := c.read(ctx, kv, ns)
+		if err != nil || read.counted() {
+			return read, err
 		}
-		uncounted := slices.Clone(c.namespace.known.Load().quotas)
-		uncounted = slices.DeleteFunc(uncounted, func(q stored) bool { return q.counted() })
-		if len(uncounted) == 0 {
-			return nil
-		}
-		if err := c.charger.count(ctx, c.kv, c.namespace.name, uncounted); err != nil {
-			return err
+		uncounted := slices.DeleteFunc(slices.Clone(read.quotas), func(q stored) bool { return q.counted() })
+		if err := c.count(ctx, kv, ns.name, uncounted); err != nil {
+			return nil, err
 		}
 	}
-}
-
-// read reads the quotas.
-func (c *Charge) read(ctx context.Context) error {
-	response, err := c.kv.Txn(ctx).Then(c.Get()...).Commit()
-	if err != nil {
-		return err
-	}
-	c.Read(ctx, response, 0)
-	return nil
 }
 
 // count counts the objects of a Namespace for quotas, and writes the usage of each that
@@ -71,16 +56,17 @@ func (c *Charge) read(ctx context.Context) error {
 func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, quotas []stored) error {
 	totals, err := c.totals(ctx, kv, namespace, quotas)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("count the objects in namespace %q for its resource quotas: %w", namespace, err))
+		// If etcd did not answer, the write is tried again.
+		return fmt.Errorf("count the objects in namespace %q for its resource quotas: %w", namespace, err)
 	}
 	for i, q := range quotas {
 		counted := *q.ResourceQuota
 		counted.Status = totals[i].Status()
-		put, err := c.encode(ctx, q.key, &counted)
+		value, err := c.encode(ctx, q.key, &counted)
 		if err != nil {
 			return err
 		}
-		if _, err := kv.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(q.key), "=", q.revision)).Then(put).Commit(); err != nil {
+		if _, err := kv.Txn(ctx).If(q.unchanged()).Then(clientv3.OpPut(q.key, value)).Commit(); err != nil {
 			return err
 		}
 	}

@@ -96,20 +96,33 @@ type quotaStore struct {
 
 type turnKey struct{}
 
-// withTurn calls a function in the turn of the Namespace of a key.
-func (s quotaStore) withTurn(ctx context.Context, key string, write func(ctx context.Context) error) error {
-	charge := &Charge{charger: s.charger, namespace: s.charger.namespace(path.Base(path.Dir(key)))}
-	defer charge.End()
-	if err := charge.takeTurn(ctx); err != nil {
+// hasTurn reports whether the write with the context is part of a turn of the Namespace.
+func hasTurn(ctx context.Context, ns *namespace) bool { return ctx.Value(turnKey{}) == ns }
+
+// inTurn calls a function in a turn of the Namespace, alone.
+func (c *Charger) inTurn(ctx context.Context, ns *namespace, write func(ctx context.Context) error) error {
+	if hasTurn(ctx, ns) {
+		return write(ctx)
+	}
+	if err := ns.take(ctx); err != nil {
 		return err
 	}
-	return write(context.WithValue(ctx, turnKey{}, charge.namespace))
+	defer ns.pass()
+	if err := ns.drain(ctx); err != nil {
+		return err
+	}
+	return write(context.WithValue(ctx, turnKey{}, ns))
+}
+
+// inTurn calls a function in a turn of the Namespace of a key.
+func (s quotaStore) inTurn(ctx context.Context, key string, write func(ctx context.Context) error) error {
+	return s.charger.inTurn(ctx, s.charger.namespace(path.Base(path.Dir(key))), write)
 }
 
 // GuaranteedUpdate updates a quota.
 func (s quotaStore) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cachedExistingObject runtime.Object) error {
-	return s.withTurn(ctx, key, func(ctx context.Context) error {
+	return s.inTurn(ctx, key, func(ctx context.Context) error {
 		return s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, tryUpdate, cachedExistingObject)
 	})
 }
@@ -117,7 +130,7 @@ func (s quotaStore) GuaranteedUpdate(ctx context.Context, key string, destinatio
 // Delete deletes a quota.
 func (s quotaStore) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
 	validateDeletion storage.ValidateObjectFunc, cachedExistingObject runtime.Object, opts storage.DeleteOptions) error {
-	return s.withTurn(ctx, key, func(ctx context.Context) error {
+	return s.inTurn(ctx, key, func(ctx context.Context) error {
 		return s.Interface.Delete(ctx, key, out, preconditions, validateDeletion, cachedExistingObject, opts)
 	})
 }

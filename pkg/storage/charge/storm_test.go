@@ -12,8 +12,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +42,8 @@ var stormNamespaces = []string{"a", "ab"}
 type storm struct {
 	client  *clientv3.Client
 	servers [2]storagetest.Stores
+	// unanswered is whether etcd does not answer some transactions.
+	unanswered bool
 
 	carriedOut, denied atomic.Int64
 }
@@ -44,18 +51,49 @@ type storm struct {
 // TestStorm writes at random, and then compares the usage of the quotas at every
 // revision in the history of etcd with the objects.
 func TestStorm(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	s := &storm{client: member.Client()}
+	s.run(t, storage.NewOptions(), storagetest.NewConfig(member))
+}
+
+// TestStormUnanswered is a storm in which etcd does not answer some transactions, which
+// it has carried out or not, and clients do not wait for some answers.
+func TestStormUnanswered(t *testing.T) {
+	var n atomic.Int64
+	url := storagetest.StartGRPC(t, func(c *embed.Config) {
+		intercept := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			if _, ok := req.(*etcdserverpb.TxnRequest); !ok || n.Add(1)%100 != 0 {
+				return handler(ctx, req)
+			}
+			if n.Load()%200 == 0 {
+				_, _ = handler(ctx, req)
+			}
+			return nil, rpctypes.ErrGRPCTimeoutDueToLeaderFail
+		}
+		c.GRPCAdditionalServerOptions = append(c.GRPCAdditionalServerOptions, grpc.ChainUnaryInterceptor(intercept))
+	})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	options := storage.NewOptions()
+	options.Etcd.StorageConfig.Transport.ServerList = []string{url}
+	s := &storm{client: client, unanswered: true}
+	s.run(t, options, storagetest.NewConfig(nil))
+}
+
+func (s *storm) run(t *testing.T, options *storage.Options, config storage.Config) {
 	writes := 500
 	if testing.Short() {
 		writes = 200
 	}
-	member := storagetest.StartEmbedded(t)
-	s := &storm{client: member.Client()}
 	for i := range s.servers {
-		s.servers[i] = storagetest.NewStores(t, storage.NewOptions(), storagetest.NewConfig(member))
+		s.servers[i] = storagetest.NewStores(t, options, config)
 	}
 	for _, name := range stormNamespaces {
 		ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := s.servers[0].Namespaces.Create(genericrequest.WithNamespace(t.Context(), metav1.NamespaceNone), ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		if err := create(genericrequest.WithNamespace(t.Context(), metav1.NamespaceNone), s.servers[0].Namespaces, ns); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +104,7 @@ func TestStorm(t *testing.T) {
 		writers.Go(func() {
 			r := rand.New(rand.NewPCG(seed, i))
 			for range writes {
-				if err := s.write(t.Context(), &s.servers[i%2], r); err != nil {
+				if err := s.writeOrCancel(t.Context(), &s.servers[i%2], r); err != nil {
 					t.Error(err)
 					return
 				}
@@ -80,6 +118,19 @@ func TestStorm(t *testing.T) {
 	if s.denied.Load() == 0 || h.charges < writes {
 		t.Error("the storm has not shown anything")
 	}
+}
+
+// writeOrCancel sends one write, whose request may end early if answers get lost.
+func (s *storm) writeOrCancel(ctx context.Context, server *storagetest.Stores, r *rand.Rand) error {
+	if !s.unanswered || r.IntN(20) > 0 {
+		return s.write(ctx, server, r)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(5000))*time.Microsecond)
+	defer cancel()
+	if err := s.write(ctx, server, r); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // write sends one write.
@@ -108,6 +159,8 @@ func (s *storm) write(ctx context.Context, server *storagetest.Stores, r *rand.R
 		s.carriedOut.Add(1)
 	case apierrors.IsForbidden(err) && (strings.Contains(err.Error(), "exceeded quota") || strings.Contains(err.Error(), "must specify")):
 		s.denied.Add(1)
+	case s.unanswered && strings.Contains(err.Error(), rpctypes.ErrTimeoutDueToLeaderFail.Error()):
+		// The outcome is unknown if another client has written the object since.
 	case !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err):
 		return fmt.Errorf("write %s in %s: %w", meta.Name, namespace, err)
 	}

@@ -74,10 +74,13 @@ func (c *content) OptimisticDelete(ctx context.Context, key string, expectedRevi
 	if charged == nil {
 		return c.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	}
-	defer charged.End()
 	response, err := c.change(ctx, key, namespace, name, clientv3.OpDelete(key), expectedRevision, nil, charged)
+	charged.End()
 	if err != nil {
 		return kubernetes.DeleteResponse{}, err
+	}
+	if response.Succeeded && charged.LeavesUncounted() {
+		c.fence.config.Charger.Count(ctx, c.kv, namespace)
 	}
 	deleted := kubernetes.DeleteResponse{Succeeded: response.Succeeded, Revision: response.Header.Revision}
 	if !deleted.Succeeded && opts.GetOnFailure {
@@ -91,13 +94,12 @@ func (c *content) create(ctx context.Context, key, namespace, name string, put c
 	read := append([]clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(namespaceKey), c.fence.generation.read()}, charged.Get()...)
 
 	revision, cached := c.fence.cachedRevision(namespace)
-	verified := false // that a denial is based on what was read
 	for {
 		denial, err := charged.Prepare(ctx)
 		switch {
 		case err != nil:
 			return kubernetes.PutResponse{}, err
-		case denial != nil && verified:
+		case denial != nil && charged.Verified():
 			return kubernetes.PutResponse{}, c.forbidden(ctx, namespace, name, denial)
 		}
 		generation := c.fence.generation.revision.Load()
@@ -114,14 +116,12 @@ func (c *content) create(ctx context.Context, key, namespace, name string, put c
 		} else {
 			txn = txn.If(preconditions...).Then(read...).Else(read...)
 		}
-		response, err := txn.Commit()
+		response, requoted, err := charged.Commit(ctx, txn, try, 3)
 		if err != nil {
-			charged.Forget()
 			return kubernetes.PutResponse{}, err
 		}
 		c.fence.observe(response.Header.Revision)
 		if try && response.Succeeded {
-			charged.Committed(response.Header.Revision)
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
 		if existing := rangeResult(response, 0); existing != nil {
@@ -134,12 +134,11 @@ func (c *content) create(ctx context.Context, key, namespace, name string, put c
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
-		requoted := charged.Read(ctx, response, 3)
 		unchanged := cached && current == revision && rangeResult(response, 2).GetModRevision() == generation && !requoted
 		if !response.Succeeded && (!try || unchanged) {
 			return kubernetes.PutResponse{}, precondition.From(ctx).Fail(response.Header.Revision)
 		}
-		revision, cached, verified = current, true, true
+		revision, cached = current, true
 	}
 }
 
@@ -159,13 +158,12 @@ func (c *content) update(ctx context.Context, key, namespace, name string, put c
 func (c *content) change(ctx context.Context, key, namespace, name string, op clientv3.Op, expectedRevision int64, preconditions []clientv3.Cmp, charged *charge.Charge) (*clientv3.TxnResponse, error) {
 	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", expectedRevision)
 	read := append([]clientv3.Op{clientv3.OpGet(key)}, charged.Get()...)
-	verified := false // that a denial is based on what was read
 	for {
 		denial, err := charged.Prepare(ctx)
 		switch {
 		case err != nil:
 			return nil, err
-		case denial != nil && verified:
+		case denial != nil && charged.Verified():
 			return nil, c.forbidden(ctx, namespace, name, denial)
 		}
 		compare := append([]clientv3.Cmp{unchanged}, preconditions...)
@@ -175,24 +173,20 @@ func (c *content) change(ctx context.Context, key, namespace, name string, op cl
 		} else {
 			write = read
 		}
-		response, err := c.kv.Txn(ctx).If(compare...).Then(write...).Else(read...).Commit()
+		response, requoted, err := charged.Commit(ctx, c.kv.Txn(ctx).If(compare...).Then(write...).Else(read...), denial == nil, 1)
 		if err != nil {
-			charged.Forget()
 			return nil, err
 		}
 		c.fence.observe(response.Header.Revision)
 		if denial == nil && response.Succeeded {
-			charged.Committed(response.Header.Revision)
 			return response, nil
 		}
 		if !response.Succeeded && rangeResult(response, 0).GetModRevision() != expectedRevision {
 			return response, nil
 		}
-		requoted := charged.Read(ctx, response, 1)
 		if !response.Succeeded && (denial != nil || !requoted) {
 			return nil, precondition.From(ctx).Fail(response.Header.Revision)
 		}
-		verified = true
 	}
 }
 
