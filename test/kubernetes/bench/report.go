@@ -53,6 +53,7 @@ var aims = map[string]aim{
 	visibleListRow(100000) + ", p50":     {below: 0.005},
 	visibleWatchRow + ", p99":            {below: 0.05},
 	visibleCreatesRow:                    {reach: 0.8},
+	quotaRow:                             {times: 2},
 	quotaShareRow:                        {reach: 0.8},
 	quotasRow:                            {reach: 0.8},
 	quotaPurgeRow:                        {reach: 0.9},

@@ -49,6 +49,7 @@ func startKube(ctx context.Context) (*side, error) {
 		// Otherwise a Pod has to wait until kube-controller-manager has created the
 		// service account of its Namespace. Kubernetes' own tests do the same.
 		APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount"},
+		Controllers:    []string{"resourcequota-controller"},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start Kubernetes: %w", err)
