@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,7 +202,7 @@ func TestEncryption(t *testing.T) {
 		for _, kv := range left.Kvs {
 			keys = append(keys, strings.TrimPrefix(string(kv.Key), prefix+"/tenancy.borough.io/"))
 		}
-		if len(keys) != 1 || keys[0] != "namespaces/default" {
+		if !slices.Equal(keys, []string{"limitranges/default/limits", "namespaces/default"}) {
 			return fmt.Sprintf("left in etcd: %q", keys)
 		}
 		return ""
