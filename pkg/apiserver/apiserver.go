@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
@@ -103,6 +104,11 @@ type CompletedConfig struct {
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.BuildHandlerChainFunc = c.Extra.handlerChain
 	c.Extra.limits = requestlimits.NewChecker(c.Extra.Scheme)
+	if c.Extra.Standalone != nil {
+		c.Generic.AdmissionControl = oneGroup{c.Generic.AdmissionControl}
+		c.Generic.EquivalentResourceRegistry = equivalentResources()
+		linkModels(c.Generic.OpenAPIV3Config.Definitions)
+	}
 	c.Extra.preconditions, _ = c.Generic.RESTOptionsGetter.(precondition.Checker)
 	return CompletedConfig{&completedConfig{c.Generic.Complete(), &c.Extra}}
 }
@@ -131,7 +137,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	}
 	groups, work := []apiGroup{{tenancy.GroupName, resources}}, c.extra.work()
 	if s := c.extra.Standalone; s != nil {
-		installEmptyCore(server, c.generic.DiscoveryAddresses, c.extra.Codecs)
+		groups = append(groups, apiGroup{coregroup.GroupName, coreResources(resources)})
 		groups, work = append(groups, s.groups(server.Authorizer, rights)...), append(s.work(), work...)
 	}
 	if p := c.extra.Projects; p != nil {
@@ -163,7 +169,14 @@ func (c *ExtraConfig) install(server *genericapiserver.GenericAPIServer, group a
 	info := genericapiserver.NewDefaultAPIGroupInfo(group.name, c.Scheme, metav1.ParameterCodec, c.Codecs)
 	info.NegotiatedSerializer = limitedSerializer{info.NegotiatedSerializer, c.limits}
 	info.VersionedResourcesStorageMap[version] = group.resources
-	if err := server.InstallAPIGroup(&info); err != nil {
+	installGroup := server.InstallAPIGroup
+	if group.name == coregroup.GroupName {
+		info.NegotiatedSerializer = coreSerializer{info.NegotiatedSerializer}
+		installGroup = func(info *genericapiserver.APIGroupInfo) error {
+			return server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, info)
+		}
+	}
+	if err := installGroup(&info); err != nil {
 		return fmt.Errorf("install the group %s: %w", group.name, err)
 	}
 	return nil
@@ -182,20 +195,20 @@ func (c *ExtraConfig) namespacedKinds() []tenancy.NamespacedKind {
 }
 
 func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.Storage) (map[string]rest.Storage, error) {
-	optsGetter, shortNames := generic.RESTOptionsGetter, c.Standalone != nil
+	optsGetter := generic.RESTOptionsGetter
 	var views *visibility.Views
 	if c.Standalone != nil {
 		views = c.Standalone.Views
 	}
-	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter, shortNames)
+	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter)
 	if err != nil {
 		return nil, err
 	}
-	quotas, err := resourcequota.NewStorage(c.Scheme, optsGetter, shortNames)
+	quotas, err := resourcequota.NewStorage(c.Scheme, optsGetter)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := pod.NewStorage(c.Scheme, optsGetter, shortNames)
+	pods, err := pod.NewStorage(c.Scheme, optsGetter)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +229,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 	if err != nil {
 		return nil, err
 	}
-	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, shortNames, views, creator)
+	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, views, creator)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +315,7 @@ func (c *ExtraConfig) checkNamespaced(group string, resources map[string]rest.St
 			return fmt.Errorf("install resource %q: namespaces has a subresource of that name", name)
 		}
 		// What can't be got is not stored: namespacepurges have no keys to fence in.
-		gr := schema.GroupResource{Group: group, Resource: name}
+		gr := coregroup.OwnResource(schema.GroupVersionResource{Group: group, Version: version, Resource: name}).GroupResource()
 		if _, stored := storage.(rest.Getter); stored && !slices.Contains(namespaced, gr) {
 			return fmt.Errorf("install resource %q: it is missing in the namespaced kinds", gr)
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 )
@@ -58,9 +59,15 @@ func withAttempts(next http.Handler, checker precondition.Checker, serializer ru
 	})
 }
 
+// isOwn reports whether the request is for a resource of our group, or for its form in
+// the core group.
+func isOwn(info *request.RequestInfo) bool {
+	return info.IsResourceRequest && (info.APIGroup == tenancy.GroupName || info.APIGroup == coregroup.GroupName && coregroup.Shared(info.Resource))
+}
+
 // isWrite reports whether admission may record preconditions of the request.
 func isWrite(info *request.RequestInfo) bool {
-	if !info.IsResourceRequest || info.APIGroup != tenancy.GroupName {
+	if !isOwn(info) {
 		return false
 	}
 	switch info.Verb {

@@ -4,115 +4,145 @@
 package apiserver
 
 import (
-	"bytes"
-	"encoding/json"
-	"net/http"
-	"net/url"
-	"strings"
+	"context"
+	"slices"
 
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/endpoints/discovery"
-	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
-	"k8s.io/apiserver/pkg/endpoints/responsewriter"
-	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
+	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	resourcequota "github.com/borough-io/borough/pkg/registry/tenancy/resourcequota/storage"
 )
 
-// kubectl assumes that there is a core group. This is the part of it that kubectl
-// needs from a standalone server.
+// A standalone server serves the kinds that our group shares with core/v1 in both
+// groups, from the same storage. A request for one group passes the same admission, and
+// is allowed by the same rights, as one for the other. Only the version of objects, the
+// short names and the texts of errors depend on the group.
 
-// installEmptyCore serves discovery of a core group without resources. kubectl
-// resolves the kind List, in which it writes its output, in version v1 of that
-// group.
-func installEmptyCore(server *genericapiserver.GenericAPIServer, addresses discovery.Addresses, serializer runtime.NegotiatedSerializer) {
-	core := schema.GroupVersion{Version: "v1"}
-	versions := server.AggregatedLegacyDiscoveryGroupManager
-	versions.AddGroupVersion(core.Group, apidiscoveryv2.APIVersionDiscovery{
-		Version:   core.Version,
-		Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
-	})
-	const prefix = genericapiserver.DefaultLegacyAPIPrefix
-	root := discovery.NewLegacyRootAPIHandler(addresses, serializer, prefix)
-	none := discovery.APIResourceListerFunc(func() []metav1.APIResource { return []metav1.APIResource{} })
-	mux := server.Handler.NonGoRestfulMux
-	mux.Handle(prefix, aggregated.WrapAggregatedDiscoveryToHandler(root, versions, versions))
-	mux.Handle(prefix+"/"+core.Version, discovery.NewAPIVersionHandler(serializer, core, none))
-}
-
-// withCoreNamespaces serves GET /api/v1/namespaces/NAME from our Namespaces, as a
-// Namespace of core/v1 in JSON. If an object of any group is not found, kubectl sends
-// this request to find out whether its Namespace exists, and shows the 404. Before it
-// creates an object in a Namespace, "kubectl auth reconcile" sends it, too.
-func withCoreNamespaces(next http.Handler) http.Handler {
-	const core = "/api/v1/namespaces/"
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		name, ok := strings.CutPrefix(req.URL.Path, core)
-		if ok && req.Method == http.MethodGet && name != "" && !strings.Contains(name, "/") {
-			ours := req.Clone(req.Context())
-			ours.URL = &url.URL{
-				Path:     "/apis/" + v1.SchemeGroupVersion.String() + "/namespaces/" + name,
-				RawQuery: req.URL.RawQuery,
-			}
-			ours.Header.Set("Accept", runtime.ContentTypeJSON)
-			ours.Header.Del("Accept-Encoding")
-			response := &coreNamespace{ResponseWriter: w}
-			next.ServeHTTP(responsewriter.WrapForHTTP1Or2(response), ours)
-			response.finish()
-			return
-		}
-		next.ServeHTTP(w, req)
-	})
-}
-
-// coreNamespace writes a response with one of our Namespaces as one with a Namespace
-// of core/v1. It passes on all other responses.
-type coreNamespace struct {
-	http.ResponseWriter
-	code int
-	body bytes.Buffer // of a Namespace
-}
-
-// Unwrap implements responsewriter.UserProvidedDecorator.
-func (r *coreNamespace) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// WriteHeader implements http.ResponseWriter.
-func (r *coreNamespace) WriteHeader(code int) {
-	r.code = code
-	if code != http.StatusOK {
-		r.ResponseWriter.WriteHeader(code)
-	}
-}
-
-// Write implements http.ResponseWriter.
-func (r *coreNamespace) Write(data []byte) (int, error) {
-	if r.code == 0 {
-		r.WriteHeader(http.StatusOK)
-	}
-	if r.code != http.StatusOK {
-		return r.ResponseWriter.Write(data)
-	}
-	return r.body.Write(data)
-}
-
-// finish writes the Namespace.
-func (r *coreNamespace) finish() {
-	if r.code != http.StatusOK {
-		return
-	}
-	var namespace corev1.Namespace
-	body := r.body.Bytes()
-	if err := json.Unmarshal(body, &namespace); err == nil {
-		namespace.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}
-		if converted, err := json.Marshal(&namespace); err == nil {
-			body = converted
+// coreResources returns the storage of the core group.
+func coreResources(own map[string]rest.Storage) map[string]rest.Storage {
+	resources := map[string]rest.Storage{}
+	for _, name := range coregroup.Resources() {
+		switch storage := own[name].(type) {
+		case *namespace.REST:
+			resources[name] = coreNamespaces{storage}
+		case *limitrange.REST:
+			resources[name] = coreLimitRanges{storage}
+		case *resourcequota.REST:
+			resources[name] = coreResourceQuotas{storage}
+		case *pod.REST:
+			resources[name] = corePods{storage}
+		default:
+			resources[name] = storage
 		}
 	}
-	r.Header().Del("Content-Length")
-	r.ResponseWriter.WriteHeader(http.StatusOK)
-	_, _ = r.ResponseWriter.Write(body) // the client has gone
+	return resources
+}
+
+// These have the short names and the category that kubectl knows the resources by. What
+// they serve from is ended with our group.
+
+type coreNamespaces struct{ *namespace.REST }
+
+func (coreNamespaces) ShortNames() []string { return []string{"ns"} }
+func (coreNamespaces) Destroy()             {}
+
+type coreLimitRanges struct{ *limitrange.REST }
+
+func (coreLimitRanges) ShortNames() []string { return []string{"limits"} }
+func (coreLimitRanges) Destroy()             {}
+
+type coreResourceQuotas struct{ *resourcequota.REST }
+
+func (coreResourceQuotas) ShortNames() []string { return []string{"quota"} }
+func (coreResourceQuotas) Destroy()             {}
+
+type corePods struct{ *pod.REST }
+
+func (corePods) ShortNames() []string { return []string{"po"} }
+func (corePods) Categories() []string { return []string{"all"} }
+func (corePods) Destroy()             {}
+
+// oneGroup is admission that sees a request for a shared resource as one for our group,
+// so that no plugin has to know both.
+type oneGroup struct{ admission.Interface }
+
+var (
+	_ admission.MutationInterface   = oneGroup{}
+	_ admission.ValidationInterface = oneGroup{}
+)
+
+// Handles implements admission.Interface.
+func (g oneGroup) Handles(admission.Operation) bool { return true }
+
+// Admit implements admission.MutationInterface. Before the plugins, it changes the
+// managed fields: in a request for the core group, the library has added some in the
+// version of core/v1.
+func (g oneGroup) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if object, ok := a.GetObject().(metav1.Object); ok && coregroup.OwnKind(a.GetKind()) != a.GetKind() {
+		object.SetManagedFields(coregroup.OwnManagedFields(object.GetManagedFields()))
+	}
+	if plugin, ok := g.Interface.(admission.MutationInterface); ok && g.Interface.Handles(a.GetOperation()) {
+		return plugin.Admit(ctx, ownAttributes{a}, o)
+	}
+	return nil
+}
+
+// Validate implements admission.ValidationInterface.
+func (g oneGroup) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if plugin, ok := g.Interface.(admission.ValidationInterface); ok && g.Interface.Handles(a.GetOperation()) {
+		return plugin.Validate(ctx, ownAttributes{a}, o)
+	}
+	return nil
+}
+
+// ownAttributes are the attributes of the same request for our group. Objects are
+// internal ones, which are the same.
+type ownAttributes struct{ admission.Attributes }
+
+// GetResource implements admission.Attributes.
+func (a ownAttributes) GetResource() schema.GroupVersionResource {
+	return coregroup.OwnResource(a.Attributes.GetResource())
+}
+
+// GetKind implements admission.Attributes.
+func (a ownAttributes) GetKind() schema.GroupVersionKind {
+	return coregroup.OwnKind(a.Attributes.GetKind())
+}
+
+// equivalentResources returns a registry in which both forms of a resource are
+// equivalent.
+func equivalentResources() runtime.EquivalentResourceRegistry {
+	return runtime.NewEquivalentResourceRegistryWithIdentity(func(resource schema.GroupResource) string {
+		return coregroup.OwnResource(resource.WithVersion(version)).GroupResource().String()
+	})
+}
+
+// linkModels lets the OpenAPI definition of each shared kind depend on that in the other
+// group. The managed fields of an object may be those of both. Where only one is known,
+// the library drops the managers of the other.
+func linkModels(definitions map[string]common.OpenAPIDefinition) {
+	for _, kind := range []struct{ core, own any }{
+		{&corev1.Namespace{}, &v1.Namespace{}},
+		{&corev1.LimitRange{}, &v1.LimitRange{}},
+		{&corev1.ResourceQuota{}, &v1.ResourceQuota{}},
+		{&corev1.Pod{}, &v1.Pod{}},
+	} {
+		core, own := util.GetCanonicalTypeName(kind.core), util.GetCanonicalTypeName(kind.own)
+		for of, on := range map[string]string{core: own, own: core} {
+			definition := definitions[of]
+			definition.Dependencies = append(slices.Clip(definition.Dependencies), on)
+			definitions[of] = definition
+		}
+	}
 }

@@ -26,9 +26,6 @@ import (
 // authorization, which has to see the request unchanged.
 func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
 	chain := genericapiserver.DefaultBuildHandlerChain(c.innerHandlers(apiHandler, generic), generic)
-	if c.Standalone != nil {
-		chain = withCoreNamespaces(chain)
-	}
 	return retriable.WithErrors(chain, generic.Serializer)
 }
 

@@ -4,10 +4,11 @@
 package apiserver
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 )
@@ -16,13 +17,12 @@ import (
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
+	coregroup.Install(scheme)
 	kubernetes.Install(scheme)
 
-	// The library decodes options and encodes statuses in the version of the
-	// core group, also in a server that has no core group.
-	core := schema.GroupVersion{Version: "v1"}
-	metav1.AddToGroupVersion(scheme, core)
-	scheme.AddUnversionedTypes(core,
+	// The library decodes options and encodes statuses in the version of the core
+	// group, also in a cluster, where we do not serve that group.
+	scheme.AddUnversionedTypes(corev1.SchemeGroupVersion,
 		&metav1.Status{},
 		&metav1.APIVersions{},
 		&metav1.APIGroupList{},

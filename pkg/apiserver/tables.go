@@ -18,8 +18,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
@@ -29,16 +27,16 @@ import (
 // audit log.
 func withStreamedTables(next http.Handler, scheme *runtime.Scheme, serializer runtime.NegotiatedSerializer) http.Handler {
 	convertor := runtime.UnsafeObjectConvertor(scheme)
-	convert := func(obj runtime.Object) (runtime.Object, error) {
-		return convertor.ConvertToVersion(obj, v1.SchemeGroupVersion)
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		format, ok := tableFormat(req, serializer)
 		if !ok {
 			next.ServeHTTP(w, req)
 			return
 		}
-		format.Convert = convert
+		info, _ := request.RequestInfoFrom(req.Context())
+		format.Convert = func(obj runtime.Object) (runtime.Object, error) {
+			return convertor.ConvertToVersion(obj, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion})
+		}
 		req = req.WithContext(table.WithFormat(req.Context(), format))
 		req.Header = req.Header.Clone()
 		req.Header.Set("Accept", runtime.ContentTypeJSON)
@@ -50,7 +48,7 @@ func withStreamedTables(next http.Handler, scheme *runtime.Scheme, serializer ru
 // request, and whether there is one.
 func tableFormat(req *http.Request, serializer runtime.NegotiatedSerializer) (table.Format, bool) {
 	info, ok := request.RequestInfoFrom(req.Context())
-	if !ok || !info.IsResourceRequest || info.APIGroup != tenancy.GroupName || info.Verb != "list" || info.Subresource != "" {
+	if !ok || !isOwn(info) || info.Verb != "list" || info.Subresource != "" {
 		return table.Format{}, false
 	}
 	if !audit.AuditContextFrom(req.Context()).GetEventLevel().Less(auditinternal.LevelRequestResponse) {

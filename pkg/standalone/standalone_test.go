@@ -302,7 +302,7 @@ func TestKubeconfigs(t *testing.T) {
 
 // TestAuthorizer checks what the policy does not decide.
 func TestAuthorizer(t *testing.T) {
-	index := rbac.NewIndex()
+	index := rbac.NewIndex(nil)
 	synced, cancel := context.WithCancel(t.Context())
 	cancel() // the policy is never read, and requests do not wait for it
 	authz, err := NewAuthorizer([]string{"/readyz", "/livez/*"}, rbac.NewAuthorizer(index))

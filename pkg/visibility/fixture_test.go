@@ -46,7 +46,7 @@ func newFixture(t testing.TB) *fixture {
 	f := &fixture{
 		client: storagetest.StartEmbedded(t).Client(),
 		codec:  codecs.LegacyCodec(v1.SchemeGroupVersion, rbacv1.SchemeGroupVersion),
-		index:  rbac.NewIndex(),
+		index:  rbac.NewIndex(nil),
 	}
 	f.views = visibility.New(f.index)
 	source := changes.Source{Connect: func() (*clientv3.Client, func(), error) { return f.client, func() {}, nil }}

@@ -43,7 +43,7 @@ func newMergedFixture(t testing.TB) (*fixture, *visibility.Merged) {
 }
 
 func newMerged(f *fixture) *visibility.Merged {
-	merged := visibility.NewMerged(rbac.NewIndex())
+	merged := visibility.NewMerged(rbac.NewIndex(nil))
 	source := changes.Source{
 		BeginKey: "/registry/begin",
 		Connect:  func() (*clientv3.Client, func(), error) { return f.client, func() {}, nil },

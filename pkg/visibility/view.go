@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/storage"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/authorization/revocation"
@@ -225,7 +226,7 @@ var _ authorizer.Authorizer = Authorizer{}
 // Authorize implements authorizer.Authorizer.
 func (Authorizer) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.IsResourceRequest() && (a.GetVerb() == "list" || a.GetVerb() == "watch") &&
-		a.GetAPIGroup() == tenancy.GroupName && a.GetResource() == "namespaces" && a.GetSubresource() == "" &&
+		(a.GetAPIGroup() == tenancy.GroupName || a.GetAPIGroup() == coregroup.GroupName) && a.GetResource() == "namespaces" && a.GetSubresource() == "" &&
 		a.GetUser() != nil && slices.Contains(a.GetUser().GetGroups(), user.AllAuthenticated) {
 		return authorizer.DecisionAllow, "lists and watches have the Namespaces that the user may get", nil
 	}

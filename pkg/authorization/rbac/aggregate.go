@@ -79,7 +79,7 @@ func (p *policy) setAggregated(revision int64, name objectKey, rules []rbacv1.Po
 		p.setRole(revision, name, &updated)
 		r = &updated
 	}
-	r.rules, r.namespaces = rules, rightsToNamespaces(name, rules)
+	p.setRules(name, r, rules)
 	return true
 }
 

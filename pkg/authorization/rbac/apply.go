@@ -26,7 +26,7 @@ type Change struct {
 
 // Reset replaces the policy and its history by the objects at a revision.
 func (x *Index) Reset(revision int64, objects iter.Seq[Change]) {
-	fresh := newPolicy()
+	fresh := newPolicy(x.policy.effective) // which never changes
 	for change := range objects {
 		// In force at each revision of the history, which begins at this one.
 		fresh.set(0, &change)
@@ -163,11 +163,17 @@ func (p *policy) setRole(revision int64, key objectKey, r *role) {
 		return
 	}
 	r.from, r.previous = revision, last
-	r.namespaces = rightsToNamespaces(key, r.rules)
+	p.setRules(key, r, r.rules)
 	p.roles[key] = r
 	if r.selectors != nil {
 		p.aggregating[key] = struct{}{}
 	}
+}
+
+// setRules sets the rules of a version of a role.
+func (p *policy) setRules(key objectKey, r *role, rules []rbacv1.PolicyRule) {
+	r.rules, r.effective = rules, p.effective(rules)
+	r.namespaces = rightsToNamespaces(key, r.effective)
 }
 
 // sameAs reports whether decisions are the same by both roles. Selectors are compared

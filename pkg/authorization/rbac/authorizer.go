@@ -67,7 +67,7 @@ func (p *policy) allows(a authorizer.Attributes, revision int64) (by *binding, m
 			missing = append(missing, b.role)
 			return true
 		}
-		if slices.ContainsFunc(r.rules, func(rule rbacv1.PolicyRule) bool { return ruleAllows(&rule, a) }) {
+		if slices.ContainsFunc(r.effective, func(rule rbacv1.PolicyRule) bool { return ruleAllows(&rule, a) }) {
 			by = b
 			return false
 		}
@@ -124,7 +124,7 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 		if r == nil {
 			missing = append(missing, b.role)
 		} else {
-			all = append(all, r.rules...)
+			all = append(all, r.effective...)
 		}
 		return true
 	})

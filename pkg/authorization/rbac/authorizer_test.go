@@ -24,7 +24,7 @@ import (
 // newIndex returns an index that has read the objects.
 func newIndex(t testing.TB, objects ...any) *Index {
 	t.Helper()
-	x := NewIndex()
+	x := NewIndex(nil)
 	reset(x, 1, objects...)
 	return x
 }
@@ -305,7 +305,7 @@ func TestComparisons(t *testing.T) {
 
 // TestNotSynced checks that without a policy nothing is allowed and nothing denied.
 func TestNotSynced(t *testing.T) {
-	x := NewIndex()
+	x := NewIndex(nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	z := NewAuthorizer(x)

@@ -40,6 +40,8 @@ type Index struct {
 // policy has versions of the objects. A version is in force from one revision until
 // another.
 type policy struct {
+	// effective returns the rules that decide for those of a role.
+	effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule
 	// roles has the last version of the Roles and, without a namespace, the
 	// ClusterRoles.
 	roles map[objectKey]*role
@@ -59,8 +61,9 @@ type policy struct {
 	floor int64
 }
 
-func newPolicy() policy {
+func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
 	return policy{
+		effective:   effective,
 		roles:       map[objectKey]*role{},
 		bindings:    map[string][]*binding{},
 		subjects:    map[Subject]*subject{},
@@ -98,7 +101,9 @@ type role struct {
 	lifetime
 	previous *role
 	rules    []rbacv1.PolicyRule
-	// namespaces is what the rules allow on Namespaces.
+	// effective are the rules that decide.
+	effective []rbacv1.PolicyRule
+	// namespaces is what they allow on Namespaces.
 	namespaces namespaceRights
 
 	// Only of a ClusterRole:
@@ -188,9 +193,13 @@ func subjectOf(s *rbacv1.Subject, namespace string) (key Subject, account, ok bo
 	return Subject{}, false, false
 }
 
-// NewIndex returns an index without any policy, which has not synced.
-func NewIndex() *Index {
-	return &Index{policy: newPolicy(), changed: make(chan struct{})}
+// NewIndex returns an index without any policy, which has not synced. Decisions are by
+// what effective returns for the rules of a role; nil leaves them as they are.
+func NewIndex(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) *Index {
+	if effective == nil {
+		effective = func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules }
+	}
+	return &Index{policy: newPolicy(effective), changed: make(chan struct{})}
 }
 
 // Changed returns a channel that is closed when the policy changes.

@@ -61,22 +61,22 @@ func New(t testing.TB, member *embedded.Server, change ...func(*storage.Options)
 	config := storagetest.NewConfig(member)
 	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
 
-	ns, err := namespace.NewStorage(config.Scheme, getter, false, nil, nil)
+	ns, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(ns.Namespace.Destroy)
-	pods, err := pod.NewStorage(config.Scheme, getter, false)
+	pods, err := pod.NewStorage(config.Scheme, getter)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pods.Pod.Destroy)
-	limitRanges, err := limitrange.NewStorage(config.Scheme, getter, false)
+	limitRanges, err := limitrange.NewStorage(config.Scheme, getter)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(limitRanges.LimitRange.Destroy)
-	quotas, err := resourcequota.NewStorage(config.Scheme, getter, false)
+	quotas, err := resourcequota.NewStorage(config.Scheme, getter)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,7 +151,7 @@ func (o *Options) applyAuthorization(authorization *genericapiserver.Authorizati
 
 // newClusterProjects returns what serves projects, except for the client.
 func newClusterProjects(config *storage.Config) *apiserver.ClusterProjects {
-	views := visibility.NewMerged(rbac.NewIndex())
+	views := visibility.NewMerged(rbac.NewIndex(nil))
 	config.Feed, config.Followed = views.Feed(), visibility.MergedResources()
 	return &apiserver.ClusterProjects{Views: views}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apiserver"
@@ -93,7 +94,7 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 // newStandaloneConfig returns what the server has instead of a cluster, except for
 // the client.
 func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
-	index := rbac.NewIndex()
+	index := rbac.NewIndex(coregroup.WithOtherGroup)
 	return &apiserver.StandaloneConfig{
 		Index: index, Policy: rbac.NewAuthorizer(index), Views: visibility.New(index), MaxNamespacesPerUser: o.MaxNamespacesPerUser,
 		DefaultLimits: o.DefaultLimits,

@@ -7,11 +7,16 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// addFieldLabelConversions says which fields the kinds can be selected by, if not only
-// by name and namespace. The rules are those of core/v1.
 func addFieldLabelConversions(scheme *runtime.Scheme) error {
+	return AddFieldLabelConversions(scheme, SchemeGroupVersion)
+}
+
+// AddFieldLabelConversions adds the fields that the kinds in a group version can be
+// selected by, if not only by name and namespace. The rules are those of core/v1.
+func AddFieldLabelConversions(scheme *runtime.Scheme, gv schema.GroupVersion) error {
 	for kind, labels := range map[string][]string{
 		"Namespace": {"metadata.name", "status.phase"},
 		"Project":   {"metadata.name", "status.phase"},
@@ -22,7 +27,7 @@ func addFieldLabelConversions(scheme *runtime.Scheme) error {
 			"status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
 		},
 	} {
-		if err := scheme.AddFieldLabelConversionFunc(SchemeGroupVersion.WithKind(kind), selectableBy(labels)); err != nil {
+		if err := scheme.AddFieldLabelConversionFunc(gv.WithKind(kind), selectableBy(labels)); err != nil {
 			return err
 		}
 	}

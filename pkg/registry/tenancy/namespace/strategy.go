@@ -21,8 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/errorlimit"
 )
@@ -128,8 +128,12 @@ func (Strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorLis
 }
 
 // PrepareForUpdate keeps what only the subresources may change.
-func (s Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s Strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	if coregroup.Requested(ctx) { // core/v1 does not have the field
+		newNS.Spec.DeletionProtection = oldNS.Spec.DeletionProtection
+		newNS.ManagedFields = coregroup.KeepManagers(newNS.ManagedFields, oldNS.ManagedFields)
+	}
 	s.keepRequester(newNS, oldNS)
 	newNS.Spec.Finalizers = oldNS.Spec.Finalizers
 	newNS.Status = oldNS.Status
@@ -145,12 +149,16 @@ func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 // GetResetFields returns the fields that PrepareForUpdate resets, so that
 // server-side apply assigns no owner to them.
 func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields(fieldpath.MakePathOrDie("status"))
+	return coregroup.ResetFields(fieldpath.MakePathOrDie("status"))
 }
 
 // PrepareForUpdate keeps the spec.
-func (s StatusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s StatusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	ns, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
+	if coregroup.Requested(ctx) { // core/v1 does not have the field
+		ns.Status.Termination = oldNS.Status.Termination
+		ns.ManagedFields = coregroup.KeepManagers(ns.ManagedFields, oldNS.ManagedFields)
+	}
 	s.keepRequester(ns, oldNS)
 	ns.Spec = oldNS.Spec
 	s.updateTermination(ns)
@@ -163,7 +171,7 @@ func (StatusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object)
 
 // GetResetFields names what PrepareForUpdate keeps.
 func (StatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields(fieldpath.MakePathOrDie("spec"))
+	return coregroup.ResetFields(fieldpath.MakePathOrDie("spec"))
 }
 
 // PrepareForUpdate keeps the status, and of the spec all but the finalizers.
@@ -182,13 +190,7 @@ func (FinalizeStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Objec
 
 // GetResetFields names what PrepareForUpdate keeps.
 func (FinalizeStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields(fieldpath.MakePathOrDie("status"), fieldpath.MakePathOrDie("spec", "deletionProtection"))
-}
-
-func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Set {
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(v1.SchemeGroupVersion.String()): fieldpath.NewSet(paths...),
-	}
+	return coregroup.ResetFields(fieldpath.MakePathOrDie("status"), fieldpath.MakePathOrDie("spec", "deletionProtection"))
 }
 
 // GetAttrs returns what a Namespace can be selected by.

@@ -69,7 +69,7 @@ func newFixture(t *testing.T, limit int) *fixture {
 	kubernetes.Install(config.Scheme)
 	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
 	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
-	namespaces, err := namespace.NewStorage(config.Scheme, getter, false, nil, nil)
+	namespaces, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

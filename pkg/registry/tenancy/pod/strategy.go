@@ -16,17 +16,14 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/corepod/prepare"
 	"github.com/borough-io/borough/pkg/corepod/validation"
 	"github.com/borough-io/borough/pkg/corepod/warnings"
 	"github.com/borough-io/borough/pkg/registry/deletion"
 	"github.com/borough-io/borough/pkg/registry/errorlimit"
 )
-
-// apiVersion is the version whose fields the strategies reset.
-var apiVersion = fieldpath.APIVersion(v1.SchemeGroupVersion.String())
 
 // core returns the Pod as one of core/v1, which has the same fields. They share their
 // content.
@@ -127,9 +124,7 @@ func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 // GetResetFields returns the fields that PrepareForUpdate resets, so that
 // server-side apply assigns no owner to them.
 func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		apiVersion: fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
-	}
+	return coregroup.ResetFields(fieldpath.MakePathOrDie("status"))
 }
 
 // CheckGracefulDelete settles how many seconds the Pod has to end.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/corepod/prepare"
 	"github.com/borough-io/borough/pkg/corepod/validation"
 	"github.com/borough-io/borough/pkg/corepod/warnings"
@@ -34,13 +35,11 @@ func (StatusStrategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object)
 
 // GetResetFields names what PrepareForUpdate keeps.
 func (StatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		apiVersion: fieldpath.NewSet(
-			fieldpath.MakePathOrDie("spec"),
-			fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
-			fieldpath.MakePathOrDie("metadata", "ownerReferences"),
-		),
-	}
+	return coregroup.ResetFields(
+		fieldpath.MakePathOrDie("spec"),
+		fieldpath.MakePathOrDie("metadata", "deletionTimestamp"),
+		fieldpath.MakePathOrDie("metadata", "ownerReferences"),
+	)
 }
 
 // PrepareForUpdate keeps all but the resources of the Pod and of its containers

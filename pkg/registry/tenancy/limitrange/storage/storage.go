@@ -27,9 +27,8 @@ type Storage struct {
 	LimitRange *REST
 }
 
-// NewStorage returns the storage. The short name conflicts with core's, so it is
-// served only if shortNames is true: on a standalone server.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+// NewStorage returns the storage.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (Storage, error) {
 	strategy := limitrange.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
@@ -49,9 +48,6 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 	}
 
 	limitRange := &REST{Store: store, collection: deletecollection.Deleter{Store: store}}
-	if shortNames {
-		limitRange.shortNames = []string{"limits"}
-	}
 	return Storage{LimitRange: limitRange}, nil
 }
 
@@ -59,16 +55,9 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 type REST struct {
 	*genericregistry.Store
 	collection deletecollection.Deleter
-	shortNames []string
 }
 
-var (
-	_ rest.StandardStorage    = &REST{}
-	_ rest.ShortNamesProvider = &REST{}
-)
-
-// ShortNames returns limits, or nothing where that would clash.
-func (r *REST) ShortNames() []string { return r.shortNames }
+var _ rest.StandardStorage = &REST{}
 
 // List reads the LimitRanges that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {

@@ -32,7 +32,7 @@ func newRequested(tb testing.TB, others int, change func(*storage.Options)) *nam
 	change(options)
 	config := storagetest.NewConfig(storagetest.StartEmbedded(tb))
 	getter := storagetest.NewServerConfig(tb, options, config).RESTOptionsGetter
-	storage, err := namespace.NewStorage(config.Scheme, getter, false, nil, nil)
+	storage, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

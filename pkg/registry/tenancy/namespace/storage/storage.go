@@ -37,11 +37,10 @@ type Storage struct {
 	Finalize  *FinalizeREST
 }
 
-// NewStorage returns the storages, which share one store. The short name is
-// served only if shortNames is set: in a cluster it is that of the core group. With
-// views, users without the right to list or watch all Namespaces see those that they
-// may get. The creator creates the content of new Namespaces; it may be nil.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool, views *visibility.Views, creator *content.Creator) (Storage, error) {
+// NewStorage returns the storages, which share one store. With views, users without the
+// right to list or watch all Namespaces see those that they may get. The creator creates
+// the content of new Namespaces; it may be nil.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, views *visibility.Views, creator *content.Creator) (Storage, error) {
 	strategy := namespace.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Namespace{} },
@@ -75,9 +74,6 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 	finalize.ResetFieldsStrategy = finalizeStrategy
 
 	rest := &REST{store: store, views: views, content: creator}
-	if shortNames {
-		rest.shortNames = []string{"ns"}
-	}
 	return Storage{
 		Namespace: rest,
 		Status:    &StatusREST{store: &status},
@@ -110,10 +106,9 @@ func updateOrRemove(ctx context.Context, store *genericregistry.Store, name stri
 // the store: that would bring deletecollection along, and with it a way around
 // the life cycle that Delete keeps.
 type REST struct {
-	store      *genericregistry.Store
-	shortNames []string
-	views      *visibility.Views // or nil
-	content    *content.Creator  // or nil
+	store   *genericregistry.Store
+	views   *visibility.Views // or nil
+	content *content.Creator  // or nil
 }
 
 var (
@@ -124,7 +119,6 @@ var (
 	_ rest.GracefulDeleter        = &REST{}
 	_ rest.Scoper                 = &REST{}
 	_ rest.SingularNameProvider   = &REST{}
-	_ rest.ShortNamesProvider     = &REST{}
 	_ rest.StorageVersionProvider = &REST{}
 	_ rest.ResetFieldsStrategy    = &REST{}
 
@@ -145,9 +139,6 @@ func (r *REST) NamespaceScoped() bool { return r.store.NamespaceScoped() }
 
 // GetSingularName returns the name that kubectl prints for one of them.
 func (r *REST) GetSingularName() string { return r.store.GetSingularName() }
-
-// ShortNames returns ns, or nothing where that would clash.
-func (r *REST) ShortNames() []string { return r.shortNames }
 
 // StorageVersion returns the version that is written to etcd.
 func (r *REST) StorageVersion() runtime.GroupVersioner { return r.store.StorageVersion() }

@@ -35,7 +35,7 @@ func newStorage(t *testing.T) Storage {
 	scheme := registrytest.NewScheme()
 	options := registrytest.RESTOptions(t, scheme, tenancy.Resource("namespaces"))
 	options.EnableGarbageCollection = true
-	storage, err := NewStorage(scheme, options, true, nil, nil)
+	storage, err := NewStorage(scheme, options, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

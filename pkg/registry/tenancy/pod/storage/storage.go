@@ -32,10 +32,8 @@ type Storage struct {
 	EphemeralContainers *EphemeralContainersREST
 }
 
-// NewStorage returns the storages, which share one store. The short name and the
-// category conflict with core's, so they are served only if shortNames is true:
-// on a standalone server.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+// NewStorage returns the storages, which share one store.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (Storage, error) {
 	strategy := pod.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Pod{} },
@@ -75,7 +73,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 	ephemeralContainers.UpdateStrategy = pod.NewEphemeralContainersStrategy(scheme)
 
 	return Storage{
-		Pod:                 &REST{Store: store, collection: deletecollection.Deleter{Store: store}, shortNames: shortNames},
+		Pod:                 &REST{Store: store, collection: deletecollection.Deleter{Store: store}},
 		Status:              &StatusREST{subresource{&status}},
 		Binding:             &BindingREST{store},
 		Resize:              &ResizeREST{subresource{&resize}},
@@ -87,31 +85,12 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 type REST struct {
 	*genericregistry.Store
 	collection deletecollection.Deleter
-	shortNames bool
 }
 
 var (
 	_ rest.StandardStorage     = &REST{}
-	_ rest.ShortNamesProvider  = &REST{}
-	_ rest.CategoriesProvider  = &REST{}
 	_ rest.ResetFieldsStrategy = &REST{}
 )
-
-// ShortNames returns po, or nothing where that would clash.
-func (r *REST) ShortNames() []string {
-	if !r.shortNames {
-		return nil
-	}
-	return []string{"po"}
-}
-
-// Categories returns all, or nothing where that would clash.
-func (r *REST) Categories() []string {
-	if !r.shortNames {
-		return nil
-	}
-	return []string{"all"}
-}
 
 // List reads the Pods that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {

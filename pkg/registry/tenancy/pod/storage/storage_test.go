@@ -5,7 +5,6 @@ package storage
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,7 +37,7 @@ func newStorage(t *testing.T, configure ...func(*generic.RESTOptions)) Storage {
 	for _, c := range configure {
 		c(&options)
 	}
-	storage, err := NewStorage(scheme, options, true)
+	storage, err := NewStorage(scheme, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,25 +223,6 @@ func TestSubresourcesDoNotCreate(t *testing.T) {
 			rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, true, &metav1.UpdateOptions{})
 		if err == nil {
 			t.Errorf("%s created a pod", name)
-		}
-	}
-}
-
-func TestNames(t *testing.T) {
-	for _, given := range []bool{true, false} {
-		storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("pods")), given)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer storage.Pod.Destroy()
-		if got := slices.Equal(storage.Pod.ShortNames(), []string{"po"}); got != given {
-			t.Errorf("short names: %v", storage.Pod.ShortNames())
-		}
-		if got := slices.Equal(storage.Pod.Categories(), []string{"all"}); got != given {
-			t.Errorf("categories: %v", storage.Pod.Categories())
-		}
-		if got := storage.Pod.GetSingularName(); got != "pod" {
-			t.Errorf("singular name: %s", got)
 		}
 	}
 }

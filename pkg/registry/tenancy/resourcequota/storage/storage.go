@@ -27,9 +27,8 @@ type Storage struct {
 	ResourceQuota *REST
 }
 
-// NewStorage returns the storage. The short name conflicts with core's, so it is
-// served only if shortNames is true: on a standalone server.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, shortNames bool) (Storage, error) {
+// NewStorage returns the storage.
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (Storage, error) {
 	strategy := resourcequota.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.ResourceQuota{} },
@@ -52,9 +51,6 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 	}
 
 	resourceQuota := &REST{Store: store, collection: deletecollection.Deleter{Store: store}}
-	if shortNames {
-		resourceQuota.shortNames = []string{"quota"}
-	}
 	return Storage{ResourceQuota: resourceQuota}, nil
 }
 
@@ -62,17 +58,12 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, sh
 type REST struct {
 	*genericregistry.Store
 	collection deletecollection.Deleter
-	shortNames []string
 }
 
 var (
 	_ rest.StandardStorage     = &REST{}
-	_ rest.ShortNamesProvider  = &REST{}
 	_ rest.ResetFieldsStrategy = &REST{}
 )
-
-// ShortNames returns quota, or nothing where that would clash.
-func (r *REST) ShortNames() []string { return r.shortNames }
 
 // List reads the ResourceQuotas that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {

@@ -1,0 +1,89 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package coregroup makes the kinds of core/v1 that our group has, too, other forms of the
+// same objects: a Pod of core/v1 and one of tenancy.borough.io/v1 are converted from
+// and to the same internal Pod.
+//
+// A standalone server serves both forms. Objects are stored in that of our group.
+package coregroup
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// GroupName is the name of the core group.
+const GroupName = corev1.GroupName
+
+// resources are the resources that both groups have, with their subresources.
+var resources = map[string][]string{
+	"namespaces":     {"status", "finalize"},
+	"limitranges":    nil,
+	"resourcequotas": nil,
+	"pods":           {"status", "binding", "resize", "ephemeralcontainers"},
+}
+
+// kinds are the kinds that both groups have.
+var kinds = []string{"Namespace", "LimitRange", "ResourceQuota", "Pod", "Binding"}
+
+// Shared reports whether both groups have a resource. A subresource, after a slash, is
+// not considered.
+func Shared(resource string) bool {
+	resource, _, _ = strings.Cut(resource, "/")
+	_, shared := resources[resource]
+	return shared
+}
+
+// Subresources returns the names of the subresources of a shared resource.
+func Subresources(resource string) []string { return resources[resource] }
+
+// Resources returns the shared resources and subresources, sorted.
+func Resources() []string {
+	var all []string
+	for resource, subresources := range resources {
+		all = append(all, resource)
+		for _, subresource := range subresources {
+			all = append(all, resource+"/"+subresource)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Names returns the names of the shared kinds and resources, and the singular ones of
+// resources.
+func Names() []string {
+	var names []string
+	for resource := range resources {
+		names = append(names, resource)
+	}
+	for _, kind := range kinds {
+		names = append(names, kind, strings.ToLower(kind))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// OwnResource returns the resource of our group for a shared resource of the core group,
+// and any other resource as it is.
+func OwnResource(resource schema.GroupVersionResource) schema.GroupVersionResource {
+	if resource.Group == GroupName && Shared(resource.Resource) {
+		resource.Group = tenancy.GroupName
+	}
+	return resource
+}
+
+// OwnKind returns the kind of our group for a shared kind of the core group, and any
+// other kind as it is.
+func OwnKind(kind schema.GroupVersionKind) schema.GroupVersionKind {
+	if kind.Group == GroupName && slices.Contains(kinds, kind.Kind) {
+		kind.Group = tenancy.GroupName
+	}
+	return kind
+}

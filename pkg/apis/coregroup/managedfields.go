@@ -1,0 +1,91 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coregroup
+
+import (
+	"bytes"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// The managed fields of a stored object are all in the version of our group. With some
+// in that of core/v1, server-side apply would convert objects to it, and lose the fields
+// that it does not have.
+
+var ownVersion, coreVersion = v1.SchemeGroupVersion.String(), corev1.SchemeGroupVersion.String()
+
+// OwnManagedFields returns the managed fields of an object in the version of our group.
+func OwnManagedFields(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return withVersion(fields, coreVersion, ownVersion)
+}
+
+func coreManagedFields(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	return withVersion(fields, ownVersion, coreVersion)
+}
+
+// withVersion replaces a version. It does not change the given slice.
+func withVersion(fields []metav1.ManagedFieldsEntry, from, to string) []metav1.ManagedFieldsEntry {
+	if !slices.ContainsFunc(fields, func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion == from }) {
+		return fields
+	}
+	fields = slices.Clone(fields)
+	for i := range fields {
+		if fields[i].APIVersion == from {
+			fields[i].APIVersion = to
+		}
+	}
+	return fields
+}
+
+// ownFields are the fields that core/v1 does not have.
+var ownFields = fieldpath.MakePrefixMatcherOrDie("spec", "deletionProtection").
+	Merge(fieldpath.MakePrefixMatcherOrDie("status", "termination"))
+
+// KeepManagers returns the managed fields of an object after an update in the core
+// group: those of the update, with the managers that the fields which core/v1 does not
+// have had before. If only times differ, nothing was updated, and it returns those before.
+func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	updated = slices.Clone(updated)
+	for _, old := range before {
+		kept := parse(old.FieldsV1).FilterIncludeMatches(ownFields)
+		if kept.Empty() {
+			continue
+		}
+		i := slices.IndexFunc(updated, func(e metav1.ManagedFieldsEntry) bool { return sameManager(&e, &old) })
+		if i < 0 {
+			i = len(updated)
+			updated = append(updated, old)
+			updated[i].FieldsV1 = nil
+		}
+		fields, err := parse(updated[i].FieldsV1).Union(kept).ToJSON()
+		if err != nil {
+			continue // what was parsed can be written
+		}
+		updated[i].FieldsV1 = &metav1.FieldsV1{Raw: fields}
+	}
+	if slices.EqualFunc(updated, before, func(a, b metav1.ManagedFieldsEntry) bool {
+		return sameManager(&a, &b) && parse(a.FieldsV1).Equals(parse(b.FieldsV1))
+	}) {
+		return before
+	}
+	return updated
+}
+
+func sameManager(a, b *metav1.ManagedFieldsEntry) bool {
+	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource && a.APIVersion == b.APIVersion
+}
+
+// parse returns the set of fields. It is empty if there is none that can be read.
+func parse(fields *metav1.FieldsV1) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	if fields == nil || set.FromJSON(bytes.NewReader(fields.Raw)) != nil {
+		return &fieldpath.Set{}
+	}
+	return set
+}

@@ -1,0 +1,70 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"io"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/borough-io/borough/pkg/apis/coregroup"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// coreSerializer writes errors in the core group as kube-apiserver does: what the
+// registries and admission call "pods.tenancy.borough.io" is "pods".
+type coreSerializer struct{ runtime.NegotiatedSerializer }
+
+// EncoderForVersion implements runtime.NegotiatedSerializer.
+func (s coreSerializer) EncoderForVersion(serializer runtime.Encoder, gv runtime.GroupVersioner) runtime.Encoder {
+	encoder := s.NegotiatedSerializer.EncoderForVersion(serializer, gv)
+	if allocating, ok := encoder.(runtime.EncoderWithAllocator); ok {
+		return coreAllocatingEncoder{coreEncoder{encoder}, allocating}
+	}
+	return coreEncoder{encoder}
+}
+
+type coreEncoder struct{ runtime.Encoder }
+
+// Encode implements runtime.Encoder.
+func (e coreEncoder) Encode(obj runtime.Object, w io.Writer) error {
+	return e.Encoder.Encode(withCoreNames(obj), w)
+}
+
+type coreAllocatingEncoder struct {
+	coreEncoder
+	allocating runtime.EncoderWithAllocator
+}
+
+// EncodeWithAllocator implements runtime.EncoderWithAllocator.
+func (e coreAllocatingEncoder) EncodeWithAllocator(obj runtime.Object, w io.Writer, memory runtime.MemoryAllocator) error {
+	return e.allocating.EncodeWithAllocator(withCoreNames(obj), w, memory)
+}
+
+// ownName matches the name of a shared kind or resource, with our group, before the name
+// of an object.
+var ownName = regexp.MustCompile(`\b(` + strings.Join(coregroup.Names(), "|") + `)(/[a-z]+)?\.` + regexp.QuoteMeta(tenancy.GroupName) + `( ")`)
+
+// withCoreNames returns an error with the names of the core group, and any other object
+// as it is.
+func withCoreNames(obj runtime.Object) runtime.Object {
+	status, ok := obj.(*metav1.Status)
+	if !ok || status.Status != metav1.StatusFailure {
+		return obj
+	}
+	status = status.DeepCopy()
+	status.Message = ownName.ReplaceAllString(status.Message, "$1$2$3")
+	if details := status.Details; details != nil {
+		if details.Group == tenancy.GroupName {
+			details.Group = coregroup.GroupName
+		}
+		for i := range details.Causes {
+			details.Causes[i].Message = ownName.ReplaceAllString(details.Causes[i].Message, "$1$2$3")
+		}
+	}
+	return status
+}
