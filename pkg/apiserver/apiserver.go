@@ -137,6 +137,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	}
 	groups, work := []apiGroup{{tenancy.GroupName, resources}}, c.extra.work()
 	if s := c.extra.Standalone; s != nil {
+		installNoCustomResources(server)
 		groups = append(groups, apiGroup{coregroup.GroupName, coreResources(resources)})
 		groups, work = append(groups, s.groups(server.Authorizer, rights)...), append(s.work(), work...)
 	}

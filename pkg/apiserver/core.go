@@ -18,10 +18,9 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
+	"github.com/borough-io/borough/pkg/registry/standard"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
-	resourcequota "github.com/borough-io/borough/pkg/registry/tenancy/resourcequota/storage"
 )
 
 // A standalone server serves the kinds that our group shares with core/v1 in both
@@ -29,19 +28,18 @@ import (
 // is allowed by the same rights, as one for the other. Only the version of objects, the
 // short names and the texts of errors depend on the group.
 
-// coreResources returns the storage of the core group.
+// coreResources returns the storage of the core group. What the resources are served
+// from is ended with our group.
 func coreResources(own map[string]rest.Storage) map[string]rest.Storage {
 	resources := map[string]rest.Storage{}
 	for _, name := range coregroup.Resources() {
 		switch storage := own[name].(type) {
 		case *namespace.REST:
 			resources[name] = coreNamespaces{storage}
-		case *limitrange.REST:
-			resources[name] = coreLimitRanges{storage}
-		case *resourcequota.REST:
-			resources[name] = coreResourceQuotas{storage}
 		case *pod.REST:
 			resources[name] = corePods{storage}
+		case *standard.REST:
+			resources[name] = coreContent{storage, coreShortNames[name]}
 		default:
 			resources[name] = storage
 		}
@@ -49,29 +47,26 @@ func coreResources(own map[string]rest.Storage) map[string]rest.Storage {
 	return resources
 }
 
-// These have the short names and the category that kubectl knows the resources by. What
-// they serve from is ended with our group.
+var coreShortNames = map[string][]string{"limitranges": {"limits"}, "resourcequotas": {"quota"}}
 
 type coreNamespaces struct{ *namespace.REST }
 
 func (coreNamespaces) ShortNames() []string { return []string{"ns"} }
 func (coreNamespaces) Destroy()             {}
 
-type coreLimitRanges struct{ *limitrange.REST }
-
-func (coreLimitRanges) ShortNames() []string { return []string{"limits"} }
-func (coreLimitRanges) Destroy()             {}
-
-type coreResourceQuotas struct{ *resourcequota.REST }
-
-func (coreResourceQuotas) ShortNames() []string { return []string{"quota"} }
-func (coreResourceQuotas) Destroy()             {}
-
 type corePods struct{ *pod.REST }
 
 func (corePods) ShortNames() []string { return []string{"po"} }
 func (corePods) Categories() []string { return []string{"all"} }
 func (corePods) Destroy()             {}
+
+type coreContent struct {
+	*standard.REST
+	shortNames []string
+}
+
+func (c coreContent) ShortNames() []string { return c.shortNames }
+func (coreContent) Destroy()               {}
 
 // oneGroup is admission that sees a request for a shared resource as one for our group,
 // so that no plugin has to know both.

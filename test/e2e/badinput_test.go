@@ -39,7 +39,7 @@ func TestBadInput(t *testing.T) {
 		{"protobuf without its prefix", "POST", pods, asProto, "hello", 400, "provided data does not appear to be a protobuf message"},
 		{"wrong kind", "POST", pods, asJSON, strings.Replace(podJSON, "Pod", "LimitRange", 1), 400, "LimitRange in version \"v1\" cannot be handled as a Pod"},
 		{"unknown kind", "POST", pods, asJSON, strings.Replace(podJSON, "Pod", "Foo", 1), 400, "no kind \"Foo\" is registered for version \"tenancy.borough.io/v1\""},
-		{"wrong group", "POST", pods, asJSON, strings.Replace(podJSON, "tenancy.borough.io/v1", "v1", 1), 400, `Pod in version "v1" cannot be handled as a Pod`},
+		{"wrong group", "POST", pods, asJSON, strings.Replace(podJSON, "tenancy.borough.io/v1", "v1", 1), 400, `the API version in the data (v1) does not match the expected API version (tenancy.borough.io/v1)`},
 		{"unknown version", "POST", pods, asJSON, strings.Replace(podJSON, "/v1", "/v9", 1), 400, ""},
 		{"field of the wrong type", "POST", pods, asJSON, strings.Replace(podJSON, `"name":"p"`, `"name":7`, 1), 400, "cannot unmarshal number into Go struct field"},
 		{"unknown field", "POST", pods + strict, asJSON, strings.Replace(podJSON, `"spec":{`, `"spec":{"foo":1,`, 1), 400, `strict decoding error: unknown field "spec.foo"`},

@@ -238,16 +238,16 @@ func TestDiscovery(t *testing.T) {
 		short      []string
 		verbs      string
 	}{
-		"namespaces":               {"Namespace", false, []string{"ns"}, "create delete get list patch update watch"},
+		"namespaces":               {"Namespace", false, nil, "create delete get list patch update watch"},
 		"namespaces/status":        {"Namespace", false, nil, "get patch update"},
 		"namespaces/finalize":      {"Namespace", false, nil, ""},
 		"namespacepurges":          {"NamespacePurge", true, nil, "create"},
 		"namespacerequests":        {"NamespaceRequest", false, nil, "create"},
 		"namespacetemplates":       {"NamespaceTemplate", false, []string{"nst"}, "create delete deletecollection get list patch update watch"},
 		"projects":                 {"Project", false, nil, "get list watch"},
-		"limitranges":              {"LimitRange", true, []string{"limits"}, "create delete deletecollection get list patch update watch"},
-		"resourcequotas":           {"ResourceQuota", true, []string{"quota"}, "create delete deletecollection get list patch update watch"},
-		"pods":                     {"Pod", true, []string{"po"}, "create delete deletecollection get list patch update watch"},
+		"limitranges":              {"LimitRange", true, nil, "create delete deletecollection get list patch update watch"},
+		"resourcequotas":           {"ResourceQuota", true, nil, "create delete deletecollection get list patch update watch"},
+		"pods":                     {"Pod", true, nil, "create delete deletecollection get list patch update watch"},
 		"pods/status":              {"Pod", true, nil, "get patch update"},
 		"pods/binding":             {"Binding", true, nil, "create"},
 		"pods/resize":              {"Pod", true, nil, "get patch update"},

@@ -27,6 +27,9 @@ const (
 	asProto = "application/vnd.kubernetes.protobuf"
 )
 
+// ownNamespaces is what kubectl calls the Namespaces of our group.
+const ownNamespaces = "namespaces.tenancy.borough.io"
+
 // newNamespace creates a Namespace for one test and returns its name.
 func newNamespace(t *testing.T, b *harness.Borough) string {
 	t.Helper()

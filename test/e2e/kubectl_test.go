@@ -52,22 +52,22 @@ func TestKubectlSession(t *testing.T) {
 	ns := newNamespace(t, borough)
 
 	wantContains(t, kubectl("get", "ns", ns), "NAME", "STATUS", "AGE", ns, "Active")
-	wantContains(t, kubectl("get", "namespaces", "-o", "name"), "namespace.tenancy.borough.io/"+ns)
+	wantContains(t, kubectl("get", "namespaces", "-o", "name"), "namespace/"+ns)
 
 	wantEqual(t, "first apply", apply(t, podManifest, "-n", ns), "pod.tenancy.borough.io/web created\n")
 	wantEqual(t, "second apply", apply(t, podManifest, "-n", ns), "pod.tenancy.borough.io/web unchanged\n")
 	changed := strings.Replace(podManifest, "1.29", "1.30", 1)
-	wantEqual(t, "apply of a change", apply(t, changed, "-n", ns), "pod.tenancy.borough.io/web configured\n")
+	wantEqual(t, "apply of a change, in the core group", apply(t, strings.Replace(changed, "tenancy.borough.io/v1", "v1", 1), "-n", ns), "pod/web configured\n")
 
 	wantEqual(t, "get po", rows(kubectl("get", "po", "-n", ns, "--no-headers"))[0][:len("web 0/1 Pending 0 ")], "web 0/1 Pending 0 ")
 	wantContains(t, kubectl("get", "po", "-n", ns, "-o", "wide"), "IP", "NODE", "<none>")
 	wantContains(t, kubectl("get", "pods", "-A"), "NAMESPACE", ns)
 	wantContains(t, kubectl("get", "all", "-n", ns), "web")
-	wantContains(t, kubectl("get", "po", "web", "-n", ns, "-o", "yaml"), "apiVersion: tenancy.borough.io/v1", "image: nginx:1.30", "qosClass: BestEffort")
+	wantContains(t, kubectl("get", "po", "web", "-n", ns, "-o", "yaml"), "apiVersion: v1\n", "image: nginx:1.30", "qosClass: BestEffort")
 	wantEqual(t, "jsonpath", kubectl("get", "po", "web", "-n", ns, "-o", "jsonpath={.status.phase}"), "Pending")
-	wantEqual(t, "by label", rows(kubectl("get", "po", "-n", ns, "-l", "app=web", "-o", "name")), []string{"pod.tenancy.borough.io/web"})
+	wantEqual(t, "by label", rows(kubectl("get", "po", "-n", ns, "-l", "app=web", "-o", "name")), []string{"pod/web"})
 	wantEqual(t, "by field", kubectl("get", "po", "-n", ns, "--field-selector", "spec.nodeName=n", "-o", "name"), "")
-	wantContains(t, kubectl("describe", "po", "web", "-n", ns), "Name:", "web", "Kind:", "Pod")
+	wantContains(t, kubectl("describe", "po", "web", "-n", ns), "Name:", "web", "QoS Class:", "BestEffort")
 	wantContains(t, kubectl("describe", "ns", ns), ns, "Active")
 
 	wantContains(t, kubectl("label", "po", "web", "-n", ns, "tier=front"), "labeled")
@@ -81,21 +81,21 @@ func TestKubectlSession(t *testing.T) {
 
 	wantContains(t, kubectl("delete", "po", "web", "-n", ns), "deleted")
 	wantContains(t, kubectl("delete", "ns", ns), "deleted") // waits until it is gone
-	wantContains(t, borough.KubectlFails(t, "get", "ns", ns), "NotFound", `namespaces.tenancy.borough.io "`+ns+`" not found`)
+	wantContains(t, borough.KubectlFails(t, "get", "ns", ns), "NotFound", `namespaces "`+ns+`" not found`)
 }
 
 func TestKubectlDiscovery(t *testing.T) {
 	t.Parallel()
 	resources := rows(borough.Kubectl(t, "api-resources", "--api-group=tenancy.borough.io", "--no-headers"))
 	wantEqual(t, "api-resources", resources, []string{
-		"limitranges limits tenancy.borough.io/v1 true LimitRange",
+		"limitranges tenancy.borough.io/v1 true LimitRange",
 		"namespacepurges tenancy.borough.io/v1 true NamespacePurge",
 		"namespacerequests tenancy.borough.io/v1 false NamespaceRequest",
-		"namespaces ns tenancy.borough.io/v1 false Namespace",
+		"namespaces tenancy.borough.io/v1 false Namespace",
 		"namespacetemplates nst tenancy.borough.io/v1 false NamespaceTemplate",
-		"pods po tenancy.borough.io/v1 true Pod",
+		"pods tenancy.borough.io/v1 true Pod",
 		"projects tenancy.borough.io/v1 false Project",
-		"resourcequotas quota tenancy.borough.io/v1 true ResourceQuota",
+		"resourcequotas tenancy.borough.io/v1 true ResourceQuota",
 	})
 	wantContains(t, borough.Kubectl(t, "api-versions"), "tenancy.borough.io/v1")
 	wantContains(t, borough.Kubectl(t, "explain", "ns"), "KIND:", "Namespace", "VERSION:", "v1", "spec", "status")
@@ -193,7 +193,7 @@ func TestExamples(t *testing.T) {
 	alice := kubectlFor(t, issue(t, borough, "--user=alice"))
 	wantContains(t, alice.Run(t, "get", "pods", "-n", "team-a"), "web ")
 	wantContains(t, alice.Fails(t, "get", "pods", "-n", "default"),
-		`Error from server (Forbidden): pods.tenancy.borough.io is forbidden: User "alice" cannot list resource "pods" in API group "tenancy.borough.io" in the namespace "default"`)
+		`Error from server (Forbidden): pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"`)
 	borough.Kubectl(t, "delete", "ns", "team-a")
 
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./examples/client")

@@ -24,7 +24,7 @@ func TestKubectlRights(t *testing.T) {
 	for output, want := range map[string]string{
 		kubectl("get", "rolebindings", "-o", "wide"):                                                              `(?m)^NAME +ROLE +AGE +USERS +GROUPS +SERVICEACCOUNTS\nreaders +Role/reader +\S+ +` + alice + ` +` + ns + `-team +other/robot$`,
 		kubectl("get", "roles"):                                                                                   `(?m)^NAME +CREATED AT\nreader +20\S+Z$`,
-		kubectl("describe", "role", "reader"):                                                                     `pods\.tenancy\.borough\.io/status +\[\] +\[\] +\[get list\]`,
+		kubectl("describe", "role", "reader"):                                                                     `pods/status +\[\] +\[\] +\[get list\]`,
 		kubectl("describe", "rolebinding", "readers"):                                                             `(?s)Kind: +Role\s+Name: +reader.*ServiceAccount +robot +other`,
 		kubectl("auth", "can-i", "list", "pods", "--as="+alice):                                                   `^yes\s*$`,
 		kubectl("auth", "can-i", "get", "/metrics", "--as="+alice):                                                `^yes\s*$`,

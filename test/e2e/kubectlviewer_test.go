@@ -29,7 +29,7 @@ func newViewer(t *testing.T) (ns, other, user string, kubectl *harness.Kubectl) 
 func TestKubectlLists(t *testing.T) {
 	t.Parallel()
 	ns, other, _, kubectl := newViewer(t)
-	wantEqual(t, "names", kubectl.Run(t, "get", "ns", "-o", "name"), "namespace.tenancy.borough.io/"+ns+"\n")
+	wantEqual(t, "names", kubectl.Run(t, "get", "ns", "-o", "name"), "namespace/"+ns+"\n")
 	// As kubens does.
 	wantEqual(t, "names", kubectl.Run(t, "get", "namespaces", `-o=jsonpath={range .items[*].metadata.name}{@}{"\n"}{end}`), ns+"\n")
 	for _, args := range [][]string{{"get", "ns"}, {"describe", "ns"}} {

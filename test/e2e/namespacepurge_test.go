@@ -179,7 +179,7 @@ func TestForcedPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	poll.Eventually(t, func() string { // the controller has done all that it can
-		output := b.Kubectl(t, "get", "ns", name)
+		output := b.Kubectl(t, "get", ownNamespaces, name)
 		if !strings.Contains(output, "2 pods (finalizer example.com/backup)") {
 			return output
 		}

@@ -24,9 +24,9 @@ func TestDeletionProtection(t *testing.T) {
 	client := borough.Client(t).TenancyV1()
 	ns := newNamespace(t, borough)
 	pod := createPod(t, borough, ns, newPod("stays"))
-	borough.Kubectl(t, "patch", "ns", ns, "--type=merge", "-p", `{"spec":{"deletionProtection":true}}`)
-	wantContains(t, borough.Kubectl(t, "get", "ns", ns, "-o", "wide"), "PROTECTED", "true")
-	wantContains(t, borough.Kubectl(t, "describe", "ns", ns), "Deletion Protection:  true")
+	borough.Kubectl(t, "patch", ownNamespaces, ns, "--type=merge", "-p", `{"spec":{"deletionProtection":true}}`)
+	wantContains(t, borough.Kubectl(t, "get", ownNamespaces, ns, "-o", "wide"), "PROTECTED", "true")
+	wantContains(t, borough.Kubectl(t, "describe", ownNamespaces, ns), "Deletion Protection:  true")
 
 	for name, options := range map[string]metav1.DeleteOptions{
 		"delete":  {},

@@ -282,7 +282,7 @@ func TestHeldRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := func() string {
-		output := borough.Kubectl(t, "get", "ns", ns)
+		output := borough.Kubectl(t, "get", ownNamespaces, ns)
 		if !strings.Contains(output, "rolebindings.rbac.authorization.k8s.io/held (finalizer example.com/audit)") {
 			return output
 		}

@@ -39,10 +39,10 @@ func wantReason(t *testing.T, b *harness.Borough, ns string, want waitReason) {
 		want []string
 	}{
 		// The columns of core/v1 come first, as scripts expect.
-		{"get ns " + ns, append([]string{`^NAME STATUS AGE WAITING FOR ` + ns + ` Terminating \w+ `}, want.get...)},
+		{"get " + ownNamespaces + " " + ns, append([]string{`^NAME STATUS AGE WAITING FOR ` + ns + ` Terminating \w+ `}, want.get...)},
 		{"get ns " + ns + " -o wide", append([]string{`^NAME STATUS AGE WAITING FOR PROTECTED LAST PROGRESS DETAILS ` + ns}, want.wide...)},
-		{"describe ns " + ns, want.describe},
-		{"get ns " + ns + " -o yaml", append([]string{` termination: lastProgressTime: "20`}, want.yaml...)},
+		{"describe " + ownNamespaces + " " + ns, want.describe},
+		{"get " + ownNamespaces + " " + ns + " -o yaml", append([]string{` termination: lastProgressTime: "20`}, want.yaml...)},
 	} {
 		var output string
 		poll.Eventually(t, func() string {
@@ -119,8 +119,8 @@ func TestWaitsForAgent(t *testing.T) {
 		yaml: []string{`metadataFinalizers: - example.com/hold specFinalizers: - openshift.com/origin`},
 	})
 	// The reason changes when an agent removes its finalizer.
-	borough.Kubectl(t, "patch", "ns", ns, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	wantContains(t, borough.Kubectl(t, "get", "ns", ns), "finalizer openshift.com/origin\n")
+	borough.Kubectl(t, "patch", ownNamespaces, ns, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	wantContains(t, borough.Kubectl(t, "get", ownNamespaces, ns), "finalizer openshift.com/origin\n")
 	finalize(t, borough, ns)
 	poll.Eventually(t, gone(t, borough, ns))
 }

@@ -102,7 +102,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 			{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
 		}),
-		newRole("system:discovery", get(health, version, discovery)),
+		newRole("system:discovery", append(get(health, version, discovery),
+			rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list"}})),
 		newRole("system:public-info-viewer", get(health, version)),
 		newRole("system:monitoring", get([]string{"/metrics", "/metrics/slis"}, health, []string{"/livez/*", "/readyz/*", "/healthz/*"})),
 		newRole("system:basic-user", []rbacv1.PolicyRule{

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/standard"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
@@ -40,8 +41,8 @@ type Registry struct {
 	Namespaces  *namespace.REST
 	Finalizer   *namespace.FinalizeREST
 	Pods        *pod.REST
-	LimitRanges *limitrange.REST
-	Quotas      *resourcequota.REST
+	LimitRanges *standard.REST
+	Quotas      *standard.REST
 	Context     context.Context
 	Namespace   string
 }

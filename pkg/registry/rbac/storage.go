@@ -10,7 +10,6 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -20,9 +19,9 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/borough-io/borough/pkg/apis/rbac/validation"
-	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/errorlimit"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // Storage serves the four kinds.
@@ -86,16 +85,15 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
 			return Storage{}, fmt.Errorf("complete the store of %s: %w", kind.resource, err)
 		}
-		*kind.storage = &REST{Store: store, collection: deletecollection.Deleter{Store: store}, confirm: kind.confirm}
+		*kind.storage = &REST{standard.NewREST(store), kind.confirm}
 	}
 	return s, nil
 }
 
 // REST serves one kind.
 type REST struct {
-	*genericregistry.Store
-	collection deletecollection.Deleter
-	confirm    confirmFunc
+	*standard.REST
+	confirm confirmFunc
 }
 
 // confirmFunc returns an error unless the user of the request may write the object.
@@ -118,7 +116,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 	if err := r.mayWrite(ctx, obj, nil); err != nil {
 		return nil, err
 	}
-	return r.Store.Create(ctx, obj, createValidation, options)
+	return r.REST.Create(ctx, obj, createValidation, options)
 }
 
 // Update changes an object, or creates it. It returns Forbidden if it grants rights
@@ -128,9 +126,4 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 		return obj, r.mayWrite(ctx, obj, old)
 	})
 	return r.Store.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
-}
-
-// DeleteCollection deletes the objects that the list options select.
-func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
-	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
 }

@@ -15,31 +15,28 @@ import (
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
-// NewTableConvertor prints Namespaces as kubectl prints those of core/v1, and, unless
-// the request is for the core group, after that what a Terminating one waits for.
+// NewTableConvertor prints Namespaces as kubectl prints those of core/v1, and after that
+// what a Terminating one waits for. In the core group, kubectl shows that with -o wide.
 func NewTableConvertor() rest.TableConvertor {
-	columns := []metav1.TableColumnDefinition{
-		table.NameColumn(),
-		{Name: "Status", Type: "string", Description: "The status of the namespace"},
-		table.AgeColumn(),
+	convertor := func(waitingForPriority int32) rest.TableConvertor {
+		return table.NewConvertor(
+			[]metav1.TableColumnDefinition{
+				table.NameColumn(),
+				{Name: "Status", Type: "string", Description: "The status of the namespace"},
+				table.AgeColumn(),
+				{Name: "Waiting For", Type: "string", Priority: waitingForPriority, Description: "What a terminating namespace waits for: content that is left, finalizers of the namespace, and API groups that cannot be discovered."},
+				{Name: "Protected", Type: "boolean", Priority: 1, Description: "Whether the namespace is protected from deletion."},
+				{Name: "Last Progress", Type: "string", Priority: 1, Description: "How long ago something last moved in the termination of the namespace."},
+				{Name: "Details", Type: "string", Priority: 1, Description: "Names, finalizers and errors of what a terminating namespace waits for."},
+			},
+			func(ns *tenancy.Namespace) ([]any, []metav1.TableRowCondition) {
+				return []any{
+					ns.Name, string(ns.Status.Phase), table.Age(ns.CreationTimestamp),
+					waitingFor(ns), ns.Spec.DeletionProtection, lastProgress(ns), details(ns),
+				}, nil
+			})
 	}
-	row := func(ns *tenancy.Namespace) []any {
-		return []any{ns.Name, string(ns.Status.Phase), table.Age(ns.CreationTimestamp)}
-	}
-	more := []metav1.TableColumnDefinition{
-		{Name: "Waiting For", Type: "string", Description: "What a terminating namespace waits for: content that is left, finalizers of the namespace, and API groups that cannot be discovered."},
-		{Name: "Protected", Type: "boolean", Priority: 1, Description: "Whether the namespace is protected from deletion."},
-		{Name: "Last Progress", Type: "string", Priority: 1, Description: "How long ago something last moved in the termination of the namespace."},
-		{Name: "Details", Type: "string", Priority: 1, Description: "Names, finalizers and errors of what a terminating namespace waits for."},
-	}
-	return byGroup{
-		core: table.NewConvertor(columns, func(ns *tenancy.Namespace) ([]any, []metav1.TableRowCondition) {
-			return row(ns), nil
-		}),
-		own: table.NewConvertor(append(columns, more...), func(ns *tenancy.Namespace) ([]any, []metav1.TableRowCondition) {
-			return append(row(ns), waitingFor(ns), ns.Spec.DeletionProtection, lastProgress(ns), details(ns)), nil
-		}),
-	}
+	return byGroup{core: convertor(1), own: convertor(0)}
 }
 
 // byGroup converts by the group of the request.

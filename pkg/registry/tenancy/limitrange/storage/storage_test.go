@@ -24,11 +24,12 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 func TestMain(m *testing.M) { registrytest.Main(m) }
 
-func newStorage(t *testing.T) *REST {
+func newStorage(t *testing.T) *standard.REST {
 	t.Helper()
 	scheme := registrytest.NewScheme()
 	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")))

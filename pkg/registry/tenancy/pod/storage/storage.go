@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -16,10 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/deletion"
-	"github.com/borough-io/borough/pkg/registry/objectinfo"
-	"github.com/borough-io/borough/pkg/registry/table"
+	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
 
@@ -73,7 +70,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 	ephemeralContainers.UpdateStrategy = pod.NewEphemeralContainersStrategy(scheme)
 
 	return Storage{
-		Pod:                 &REST{Store: store, collection: deletecollection.Deleter{Store: store}},
+		Pod:                 &REST{standard.NewREST(store)},
 		Status:              &StatusREST{subresource{&status}},
 		Binding:             &BindingREST{store},
 		Resize:              &ResizeREST{subresource{&resize}},
@@ -82,32 +79,14 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 }
 
 // REST serves pods.
-type REST struct {
-	*genericregistry.Store
-	collection deletecollection.Deleter
-}
+type REST struct{ *standard.REST }
 
 var (
 	_ rest.StandardStorage     = &REST{}
 	_ rest.ResetFieldsStrategy = &REST{}
 )
 
-// List reads the Pods that the options select.
-func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	return table.List(ctx, r.Store, options)
-}
-
-// Update changes a Pod.
-func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), createValidation, updateValidation, forceAllowCreate, options)
-}
-
 // Delete deletes a Pod.
 func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	return deletion.Delete(ctx, r.Store, name, deleteValidation, options)
-}
-
-// DeleteCollection deletes the Pods that the list options select.
-func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
-	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
 }

@@ -1,0 +1,50 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package standard serves a kind with the standard verbs.
+package standard
+
+import (
+	"context"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/table"
+)
+
+// REST serves a kind from a store.
+type REST struct {
+	*genericregistry.Store
+	collection deletecollection.Deleter
+}
+
+var (
+	_ rest.StandardStorage     = &REST{}
+	_ rest.ResetFieldsStrategy = &REST{}
+)
+
+// NewREST returns what serves a kind from a store.
+func NewREST(store *genericregistry.Store) *REST {
+	return &REST{Store: store, collection: deletecollection.Deleter{Store: store}}
+}
+
+// List reads the objects that the options select.
+func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	return table.List(ctx, r.Store, options)
+}
+
+// Update changes an object, or creates it if the strategy of the store allows that.
+func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// DeleteCollection deletes the objects that the list options select.
+func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
+}
