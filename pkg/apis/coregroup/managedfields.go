@@ -21,8 +21,21 @@ import (
 var ownVersion, coreVersion = v1.SchemeGroupVersion.String(), corev1.SchemeGroupVersion.String()
 
 // OwnManagedFields returns the managed fields of an object in the version of our group.
+// The entries of a manager in both versions become one.
 func OwnManagedFields(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	return withVersion(fields, coreVersion, ownVersion)
+	var merged []metav1.ManagedFieldsEntry
+	for _, entry := range withVersion(fields, coreVersion, ownVersion) {
+		i := slices.IndexFunc(merged, func(e metav1.ManagedFieldsEntry) bool { return sameManager(&e, &entry) })
+		if i < 0 {
+			merged = append(merged, entry)
+			continue
+		}
+		merged[i].FieldsV1 = union(merged[i].FieldsV1, parse(entry.FieldsV1))
+		if merged[i].Time.Before(entry.Time) {
+			merged[i].Time = entry.Time
+		}
+	}
+	return merged
 }
 
 func coreManagedFields(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
@@ -63,11 +76,7 @@ func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedF
 			updated = append(updated, old)
 			updated[i].FieldsV1 = nil
 		}
-		fields, err := parse(updated[i].FieldsV1).Union(kept).ToJSON()
-		if err != nil {
-			continue // what was parsed can be written
-		}
-		updated[i].FieldsV1 = &metav1.FieldsV1{Raw: fields}
+		updated[i].FieldsV1 = union(updated[i].FieldsV1, kept)
 	}
 	if slices.EqualFunc(updated, before, func(a, b metav1.ManagedFieldsEntry) bool {
 		return sameManager(&a, &b) && parse(a.FieldsV1).Equals(parse(b.FieldsV1))
@@ -79,6 +88,15 @@ func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedF
 
 func sameManager(a, b *metav1.ManagedFieldsEntry) bool {
 	return a.Manager == b.Manager && a.Operation == b.Operation && a.Subresource == b.Subresource && a.APIVersion == b.APIVersion
+}
+
+// union returns the fields with those of a set.
+func union(fields *metav1.FieldsV1, more *fieldpath.Set) *metav1.FieldsV1 {
+	raw, err := parse(fields).Union(more).ToJSON()
+	if err != nil {
+		return fields // cannot happen: what was parsed can be written
+	}
+	return &metav1.FieldsV1{Raw: raw}
 }
 
 // parse returns the set of fields. It is empty if there is none that can be read.
