@@ -107,7 +107,7 @@ Borough is ready at https://127.0.0.1:%d after %.1f s. In another terminal, type
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		fmt.Printf("  make kubectl && export PATH=%s:$PATH\n", filepath.Join(filepath.Dir(state), "bin"))
 	}
-	fmt.Printf(`  kubectl apply -f examples/1-namespace.yaml
+	fmt.Printf(`  kubectl create namespace team-a
   kubectl get namespaces
 
 Data and logs are in %s. Ctrl-C stops; the next make run continues with the same data.

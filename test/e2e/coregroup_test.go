@@ -233,7 +233,7 @@ func TestCoreKeepsOwnFields(t *testing.T) {
 	if err := core.Delete(t.Context(), ns, metav1.DeleteOptions{}); !apierrors.IsConflict(err) || !apierrors.HasStatusCause(err, v1.NamespaceProtectedCause) {
 		t.Errorf("delete: %v", err)
 	}
-	// What nobody protects through our group any more is not protected.
+	// A manager that applies without it removes it, through our group.
 	if _, err := own.Patch(t.Context(), ns, types.ApplyPatchType, []byte(fmt.Sprintf(`{"apiVersion":"tenancy.borough.io/v1","kind":"Namespace","metadata":{"name":%q}}`, ns)), metav1.PatchOptions{FieldManager: "guard"}); err != nil {
 		t.Fatal(err)
 	}
