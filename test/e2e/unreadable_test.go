@@ -139,9 +139,9 @@ func testUnreadable(t *testing.T, b *harness.Borough, flags []string, flip func(
 
 	// Other objects can be read and written.
 	wantEqual(t, "Namespaces", rows(b.Kubectl(t, "get", "ns", "-o", "name")), []string{
-		"namespace.tenancy.borough.io/default", "namespace.tenancy.borough.io/limits", "namespace.tenancy.borough.io/pods", "namespace.tenancy.borough.io/sound"})
-	wantEqual(t, "Pods", rows(b.Kubectl(t, "get", "pods", "-n", "pods", "-o", "name")), []string{"pod.tenancy.borough.io/old"})
-	wantEqual(t, "Pods of the bad Namespace", rows(b.Kubectl(t, "get", "pods", "-n", "bad", "-o", "name")), []string{"pod.tenancy.borough.io/old"})
+		"namespace/default", "namespace/limits", "namespace/pods", "namespace/sound"})
+	wantEqual(t, "Pods", rows(b.Kubectl(t, "get", "pods", "-n", "pods", "-o", "name")), []string{"pod/old"})
+	wantEqual(t, "Pods of the bad Namespace", rows(b.Kubectl(t, "get", "pods", "-n", "bad", "-o", "name")), []string{"pod/old"})
 	for _, ns := range []string{"pods", "sound"} {
 		createPod(t, b, ns, newPod("new"))
 	}
