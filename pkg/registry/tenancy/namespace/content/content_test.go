@@ -80,7 +80,7 @@ func newFixture(t *testing.T) *fixture {
 	options := storage.NewOptions()
 	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
 	getter := storagetest.NewServerConfig(t, options, storagetest.NewConfig(member)).RESTOptionsGetter
-	namespaces, err := namespace.NewStorage(stores.Scheme, getter, false, nil, creator)
+	namespaces, err := namespace.NewStorage(stores.Scheme, getter, nil, creator)
 	if err != nil {
 		t.Fatal(err)
 	}
