@@ -205,7 +205,7 @@ func TestNamespaceTemplateChanges(t *testing.T) {
 		t.Helper()
 		return borough.Kubectl(t, "get", "limits,quota,rolebindings.rbac.authorization.k8s.io", "-n", name, "-o", "name")
 	}
-	wantEqual(t, "the content", content(name), "limitrange.tenancy.borough.io/changed\n")
+	wantEqual(t, "the content", content(name), "limitrange/changed\n")
 	deleteNamespace()
 	if err := client.NamespaceTemplates().Delete(t.Context(), template, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
