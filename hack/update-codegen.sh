@@ -67,7 +67,9 @@ openapi-gen \
     --report-filename "$tree/violations" \
     --readonly-pkg k8s.io/api/authentication/v1 \
     --readonly-pkg k8s.io/api/authorization/v1 \
+    --readonly-pkg k8s.io/api/coordination/v1 \
     --readonly-pkg k8s.io/api/core/v1 \
+    --readonly-pkg k8s.io/api/events/v1 \
     --readonly-pkg k8s.io/api/rbac/v1 \
     --readonly-pkg k8s.io/apimachinery/pkg/api/resource \
     --readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 \
@@ -76,7 +78,9 @@ openapi-gen \
     --readonly-pkg k8s.io/apimachinery/pkg/version \
     k8s.io/api/authentication/v1 \
     k8s.io/api/authorization/v1 \
+    k8s.io/api/coordination/v1 \
     k8s.io/api/core/v1 \
+    k8s.io/api/events/v1 \
     k8s.io/api/rbac/v1 \
     k8s.io/apimachinery/pkg/api/resource \
     k8s.io/apimachinery/pkg/apis/meta/v1 \

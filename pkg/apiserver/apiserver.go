@@ -28,7 +28,6 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/pkg/loopback"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
-	"github.com/borough-io/borough/pkg/registry/rbac"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
@@ -125,21 +124,23 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	server.ShutdownTimeout = connectionGrace
 	c.extra.Loopback.Serve(server.Handler)
 
-	var rights rbac.Storage
+	var own standaloneStorage
 	if s := c.extra.Standalone; s != nil {
-		if rights, err = rbac.NewStorage(c.extra.Scheme, c.generic.RESTOptionsGetter, c.generic.Authorization.Authorizer, s.Policy); err != nil {
+		if own, err = s.newStorage(c.extra.Scheme, c.generic.Config); err != nil {
 			return nil, err
 		}
 	}
-	resources, err := c.extra.resources(c.generic.Config, rights)
+	resources, err := c.extra.resources(c.generic.Config, own)
 	if err != nil {
 		return nil, err
 	}
 	groups, work := []apiGroup{{tenancy.GroupName, resources}}, c.extra.work()
 	if s := c.extra.Standalone; s != nil {
 		installNoCustomResources(server)
-		groups = append(groups, apiGroup{coregroup.GroupName, coreResources(resources)})
-		groups, work = append(groups, s.groups(server.Authorizer, rights)...), append(s.work(), work...)
+		core := coreResources(resources)
+		core["events"] = own.events
+		groups = append(groups, apiGroup{coregroup.GroupName, core})
+		groups, work = append(groups, s.groups(server.Authorizer, own)...), append(s.work(), work...)
 	}
 	if p := c.extra.Projects; p != nil {
 		work = append(work, p.work()...)
@@ -195,7 +196,7 @@ func (c *ExtraConfig) namespacedKinds() []tenancy.NamespacedKind {
 	return kinds
 }
 
-func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.Storage) (map[string]rest.Storage, error) {
+func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standaloneStorage) (map[string]rest.Storage, error) {
 	optsGetter := generic.RESTOptionsGetter
 	var views *visibility.Views
 	if c.Standalone != nil {
@@ -220,9 +221,9 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 	initial := content.Storage{LimitRanges: limitRanges.LimitRange, ResourceQuotas: quotas.ResourceQuota}
 	if c.Standalone != nil {
 		// The store, unlike its REST, does not require that the user holds the rights.
-		initial.RoleBindings = rights.RoleBindings.Store
+		initial.RoleBindings = own.rights.RoleBindings.Store
 	}
-	templates, err := c.newTemplates(optsGetter, rights)
+	templates, err := c.newTemplates(optsGetter, own.rights)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +258,8 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 		"resourcequotas": quotas.ResourceQuota.Store,
 	}
 	if c.Standalone != nil {
-		stores["roles"], stores["rolebindings"] = rights.Roles.Store, rights.RoleBindings.Store
+		stores["roles"], stores["rolebindings"] = own.rights.Roles.Store, own.rights.RoleBindings.Store
+		stores["events"], stores["leases"] = own.events.Store, own.leases.Store
 	}
 	content, err := purgedContent(c.namespacedKinds(), stores)
 	if err != nil {
@@ -276,7 +278,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, rights rbac.St
 	}
 	if c.Standalone != nil {
 		resources["projects"] = project.NewREST(c.Standalone.Views, c.Standalone.Policy)
-		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, posters, namespaces.Namespace, rights.RoleBindings.Store); err != nil {
+		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, posters, namespaces.Namespace, own.rights.RoleBindings.Store); err != nil {
 			return nil, err
 		}
 	}

@@ -6,10 +6,14 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -22,8 +26,11 @@ import (
 	policy "github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/registry/authentication"
 	"github.com/borough-io/borough/pkg/registry/authorization"
+	"github.com/borough-io/borough/pkg/registry/event"
+	"github.com/borough-io/borough/pkg/registry/lease"
 	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/rbac"
+	"github.com/borough-io/borough/pkg/registry/standard"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
 	"github.com/borough-io/borough/pkg/storage/transaction"
@@ -46,6 +53,9 @@ type StandaloneConfig struct {
 	// Tokens authenticates the tokens of TokenReviews.
 	Tokens authenticator.Token
 
+	// EventTTL is how long an Event is kept after it was last written.
+	EventTTL time.Duration
+
 	// MaxNamespacesPerUser is how many Namespaces a user may have requested. 0 means no
 	// limit.
 	MaxNamespacesPerUser int
@@ -53,9 +63,30 @@ type StandaloneConfig struct {
 	DefaultLimits bool
 }
 
+// standaloneStorage is the storage of the kinds of Kubernetes.
+type standaloneStorage struct {
+	rights rbac.Storage
+	events *event.REST
+	leases *standard.REST
+}
+
+func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, generic *genericapiserver.Config) (storage standaloneStorage, err error) {
+	if storage.rights, err = rbac.NewStorage(scheme, generic.RESTOptionsGetter, generic.Authorization.Authorizer, s.Policy); err != nil {
+		return storage, err
+	}
+	if storage.events, err = event.NewREST(scheme, generic.RESTOptionsGetter, s.EventTTL); err != nil {
+		return storage, err
+	}
+	storage.leases, err = lease.NewREST(scheme, generic.RESTOptionsGetter)
+	return storage, err
+}
+
 // groups returns the groups of Kubernetes.
-func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, rights rbac.Storage) []apiGroup {
+func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, storage standaloneStorage) []apiGroup {
+	rights := storage.rights
 	return []apiGroup{
+		{eventsv1.GroupName, map[string]rest.Storage{"events": storage.events}},
+		{coordinationv1.GroupName, map[string]rest.Storage{"leases": storage.leases}},
 		{rbacv1.GroupName, map[string]rest.Storage{
 			"roles":               rights.Roles,
 			"rolebindings":        rights.RoleBindings,

@@ -49,6 +49,9 @@ func Of(resource schema.GroupResource, obj runtime.Object) *Usage {
 
 // Count returns what each object of the resource uses, regardless of its content.
 func Count(gr schema.GroupResource) corev1.ResourceList {
+	if gr == corev1.Resource("events") {
+		return corev1.ResourceList{} // they expire, which no write is charged for; as in Kubernetes
+	}
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	name := gr.Resource
 	if gr.Group != tenancy.GroupName {

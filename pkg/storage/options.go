@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -272,5 +273,5 @@ func newStorageFactory(etcd *options.EtcdOptions, scheme *runtime.Scheme) (stora
 }
 
 func (f storageFactory) ResourcePrefix(resource schema.GroupResource) string {
-	return resource.Group + "/" + resource.Resource
+	return cmp.Or(resource.Group, "core") + "/" + resource.Resource
 }

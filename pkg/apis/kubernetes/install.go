@@ -9,6 +9,9 @@ package kubernetes
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,12 +45,20 @@ func Install(scheme *runtime.Scheme) {
 			&authenticationv1.TokenReview{},
 			&authenticationv1.SelfSubjectReview{},
 		}},
+		{coordinationv1.SchemeGroupVersion, []runtime.Object{&coordinationv1.Lease{}, &coordinationv1.LeaseList{}}},
+		{corev1.SchemeGroupVersion, []runtime.Object{&corev1.Event{}, &corev1.EventList{}}},
 	} {
 		scheme.AddKnownTypes(group.version, group.types...)
 		scheme.AddKnownTypes(schema.GroupVersion{Group: group.version.Group, Version: runtime.APIVersionInternal}, group.types...)
 		metav1.AddToGroupVersion(scheme, group.version)
 		utilruntime.Must(scheme.SetVersionPriority(group.version))
 	}
+	scheme.AddKnownTypes(eventsv1.SchemeGroupVersion, &eventsv1.Event{}, &eventsv1.EventList{})
+	scheme.AddKnownTypes(schema.GroupVersion{Group: eventsv1.GroupName, Version: runtime.APIVersionInternal}, &corev1.Event{}, &corev1.EventList{})
+	metav1.AddToGroupVersion(scheme, eventsv1.SchemeGroupVersion)
+	utilruntime.Must(scheme.SetVersionPriority(eventsv1.SchemeGroupVersion))
+	utilruntime.Must(addEventConversions(scheme))
+	utilruntime.Must(addEventFields(scheme))
 	addDefaults(scheme)
 }
 

@@ -8,6 +8,8 @@ package bootstrap
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -82,6 +84,8 @@ func ControllerRules() []rbacv1.PolicyRule {
 func standaloneControllerRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles", "rolebindings"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"list", "watch"}},
 	}
 }
 
@@ -121,8 +125,13 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		newAggregate("edit", "admin"),
 		newAggregate("view", "edit"),
 		aggregatedTo("admin", newRole("system:aggregate-to-admin", AdminRules())),
-		aggregatedTo("edit", newRole("system:aggregate-to-edit", EditRules())),
-		aggregatedTo("view", newRole("system:aggregate-to-view", ViewRules())),
+		aggregatedTo("edit", newRole("system:aggregate-to-edit", append(EditRules(),
+			rbacv1.PolicyRule{APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}, Verbs: write},
+			rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: append(read, write...)},
+		))),
+		aggregatedTo("view", newRole("system:aggregate-to-view", append(ViewRules(),
+			rbacv1.PolicyRule{APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}, Verbs: read},
+		))),
 	}
 }
 

@@ -91,6 +91,9 @@ func (o *Options) validateInCluster() []error {
 	if !o.DefaultLimits {
 		errs = append(errs, fmt.Errorf("--default-limits=false needs --standalone: in a cluster, the namespace default is created without limits"))
 	}
+	if o.EventTTL != defaultEventTTL {
+		errs = append(errs, fmt.Errorf("--event-ttl needs --standalone: in a cluster, events are not served"))
+	}
 	if o.MaxNamespacesPerUser != 0 {
 		errs = append(errs, fmt.Errorf("--max-namespaces-per-user needs --standalone: in a cluster, namespacerequests are not served"))
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,9 @@ type Options struct {
 	// DefaultLimits creates the Namespace default with a LimitRange. It applies if
 	// Standalone.
 	DefaultLimits bool
+	// EventTTL is how long an Event is kept after it was last written. It applies if
+	// Standalone. Default: 1 hour.
+	EventTTL time.Duration
 	// BuiltInAuthentication applies if Standalone.
 	BuiltInAuthentication *BuiltInAuthenticationOptions
 
@@ -101,6 +105,7 @@ func New() *Options {
 		Cluster: newClusterOptions(),
 
 		DefaultLimits: true,
+		EventTTL:      defaultEventTTL,
 
 		BuiltInAuthentication: &BuiltInAuthenticationOptions{Anonymous: true},
 
@@ -135,6 +140,8 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 		"With --standalone, the number of namespaces that each user may have that were created by namespacerequests of the user. 0 means no limit. "+
 		"All servers on the same etcd must have the same value.")
 
+	fs.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, ""+
+		"With --standalone, how long an event is kept after it was last written. At least 1m.")
 	fs.BoolVar(&o.DefaultLimits, "default-limits", o.DefaultLimits, ""+
 		"With --standalone, create the namespace default, which a server does at its first start, together with the limitrange limits: "+
 		"a container that does not say otherwise requests 100m of cpu.")

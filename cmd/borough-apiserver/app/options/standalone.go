@@ -27,6 +27,13 @@ import (
 	"github.com/borough-io/borough/pkg/visibility"
 )
 
+const (
+	defaultEventTTL = time.Hour // as in Kubernetes
+	// minEventTTL is a minimum because Events that are written at about the same time
+	// share a lease of etcd, and expire together.
+	minEventTTL = time.Minute
+)
+
 // standaloneWatchGrace is how long the server waits for watches to close when it
 // shuts down.
 const standaloneWatchGrace = 2 * time.Second
@@ -46,6 +53,9 @@ func (o *Options) validateStandalone() []error {
 	}
 	if o.MaxNamespacesPerUser < 0 {
 		errs = append(errs, fmt.Errorf("--max-namespaces-per-user must not be negative, but is %d", o.MaxNamespacesPerUser))
+	}
+	if o.EventTTL < minEventTTL {
+		errs = append(errs, fmt.Errorf("--event-ttl must be at least %s, but is %s", minEventTTL, o.EventTTL))
 	}
 	if o.Cluster.Namespaces.Couple {
 		errs = append(errs, fmt.Errorf("--couple-cluster-namespaces needs a cluster and cannot be used with --standalone"))
@@ -97,7 +107,7 @@ func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
 	index := rbac.NewIndex(coregroup.WithOtherGroup)
 	return &apiserver.StandaloneConfig{
 		Index: index, Policy: rbac.NewAuthorizer(index), Views: visibility.New(index), MaxNamespacesPerUser: o.MaxNamespacesPerUser,
-		DefaultLimits: o.DefaultLimits,
+		DefaultLimits: o.DefaultLimits, EventTTL: o.EventTTL,
 	}
 }
 

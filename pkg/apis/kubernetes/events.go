@@ -1,0 +1,132 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/conversion"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Events of core/v1 and of events.k8s.io/v1 are the same objects. The internal type is
+// that of core/v1.
+
+func addEventConversions(scheme *runtime.Scheme) error {
+	return cmp.Or(
+		scheme.AddConversionFunc((*eventsv1.Event)(nil), (*corev1.Event)(nil), func(in, out any, _ conversion.Scope) error {
+			eventToCore(in.(*eventsv1.Event), out.(*corev1.Event))
+			return nil
+		}),
+		scheme.AddConversionFunc((*corev1.Event)(nil), (*eventsv1.Event)(nil), func(in, out any, _ conversion.Scope) error {
+			eventFromCore(in.(*corev1.Event), out.(*eventsv1.Event))
+			return nil
+		}),
+		scheme.AddConversionFunc((*corev1.EventList)(nil), (*eventsv1.EventList)(nil), func(in, out any, _ conversion.Scope) error {
+			from, to := in.(*corev1.EventList), out.(*eventsv1.EventList)
+			to.ListMeta, to.Items = from.ListMeta, make([]eventsv1.Event, len(from.Items))
+			for i := range from.Items {
+				eventFromCore(&from.Items[i], &to.Items[i])
+			}
+			return nil
+		}),
+		scheme.AddConversionFunc((*eventsv1.EventList)(nil), (*corev1.EventList)(nil), func(in, out any, _ conversion.Scope) error {
+			from, to := in.(*eventsv1.EventList), out.(*corev1.EventList)
+			to.ListMeta, to.Items = from.ListMeta, make([]corev1.Event, len(from.Items))
+			for i := range from.Items {
+				eventToCore(&from.Items[i], &to.Items[i])
+			}
+			return nil
+		}),
+	)
+}
+
+func eventToCore(in *eventsv1.Event, out *corev1.Event) {
+	*out = corev1.Event{
+		ObjectMeta:          in.ObjectMeta,
+		InvolvedObject:      in.Regarding,
+		Reason:              in.Reason,
+		Message:             in.Note,
+		Source:              in.DeprecatedSource,
+		FirstTimestamp:      in.DeprecatedFirstTimestamp,
+		LastTimestamp:       in.DeprecatedLastTimestamp,
+		Count:               in.DeprecatedCount,
+		Type:                in.Type,
+		EventTime:           in.EventTime,
+		Action:              in.Action,
+		Related:             in.Related,
+		ReportingController: in.ReportingController,
+		ReportingInstance:   in.ReportingInstance,
+	}
+	if in.Series != nil {
+		out.Series = &corev1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
+	}
+}
+
+func eventFromCore(in *corev1.Event, out *eventsv1.Event) {
+	*out = eventsv1.Event{
+		ObjectMeta:               in.ObjectMeta,
+		EventTime:                in.EventTime,
+		ReportingController:      in.ReportingController,
+		ReportingInstance:        in.ReportingInstance,
+		Action:                   in.Action,
+		Reason:                   in.Reason,
+		Regarding:                in.InvolvedObject,
+		Related:                  in.Related,
+		Note:                     in.Message,
+		Type:                     in.Type,
+		DeprecatedSource:         in.Source,
+		DeprecatedFirstTimestamp: in.FirstTimestamp,
+		DeprecatedLastTimestamp:  in.LastTimestamp,
+		DeprecatedCount:          in.Count,
+	}
+	if in.Series != nil {
+		out.Series = &eventsv1.EventSeries{Count: in.Series.Count, LastObservedTime: in.Series.LastObservedTime}
+	}
+}
+
+// The fields that Events can be selected by. Those of events.k8s.io have other names for
+// the same.
+var (
+	eventFields = map[string]string{
+		"metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace",
+		"reason": "reason", "type": "type", "source": "source", "reportingComponent": "reportingComponent",
+		"involvedObject.apiVersion":      "involvedObject.apiVersion",
+		"involvedObject.fieldPath":       "involvedObject.fieldPath",
+		"involvedObject.kind":            "involvedObject.kind",
+		"involvedObject.name":            "involvedObject.name",
+		"involvedObject.namespace":       "involvedObject.namespace",
+		"involvedObject.resourceVersion": "involvedObject.resourceVersion",
+		"involvedObject.uid":             "involvedObject.uid",
+	}
+	newEventFields = map[string]string{
+		"metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace",
+		"reason": "reason", "type": "type", "reportingController": "reportingComponent",
+		"regarding.apiVersion":      "involvedObject.apiVersion",
+		"regarding.fieldPath":       "involvedObject.fieldPath",
+		"regarding.kind":            "involvedObject.kind",
+		"regarding.name":            "involvedObject.name",
+		"regarding.namespace":       "involvedObject.namespace",
+		"regarding.resourceVersion": "involvedObject.resourceVersion",
+		"regarding.uid":             "involvedObject.uid",
+	}
+)
+
+func addEventFields(scheme *runtime.Scheme) error {
+	selectable := func(fields map[string]string) runtime.FieldLabelConversionFunc {
+		return func(label, value string) (string, string, error) {
+			if internal, ok := fields[label]; ok {
+				return internal, value, nil
+			}
+			return "", "", fmt.Errorf("field label not supported: %s", label)
+		}
+	}
+	return cmp.Or(
+		scheme.AddFieldLabelConversionFunc(corev1.SchemeGroupVersion.WithKind("Event"), selectable(eventFields)),
+		scheme.AddFieldLabelConversionFunc(eventsv1.SchemeGroupVersion.WithKind("Event"), selectable(newEventFields)),
+	)
+}

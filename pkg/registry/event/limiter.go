@@ -1,0 +1,50 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/lru"
+)
+
+// The limit on the writes of Events in one Namespace, on each server.
+const (
+	// MaxPerSecond is how many a second are accepted in the long run.
+	MaxPerSecond = 10
+	// MaxBurst is how many are accepted at once.
+	MaxBurst = 500
+
+	// maxNamespaces is in how many Namespaces the writes are counted.
+	maxNamespaces = 1 << 14
+)
+
+// limiter limits the writes in each Namespace.
+type limiter struct {
+	mu         sync.Mutex
+	namespaces *lru.Cache
+}
+
+func newLimiter() *limiter { return &limiter{namespaces: lru.New(maxNamespaces)} }
+
+// accept counts a write. It returns TooManyRequests if there were too many before.
+func (l *limiter) accept(ctx context.Context) error {
+	namespace := request.NamespaceValue(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	bucket, ok := l.namespaces.Get(namespace)
+	if !ok {
+		bucket = flowcontrol.NewTokenBucketRateLimiter(MaxPerSecond, MaxBurst)
+		l.namespaces.Add(namespace, bucket)
+	}
+	if bucket.(flowcontrol.RateLimiter).TryAccept() {
+		return nil
+	}
+	return apierrors.NewTooManyRequests(fmt.Sprintf("namespace %q has more than %d events per second", namespace, MaxPerSecond), 1)
+}
