@@ -319,6 +319,7 @@ func (c *ExtraConfig) checkNamespaced(group string, resources map[string]rest.St
 		}
 		// What can't be got is not stored: namespacepurges have no keys to fence in.
 		gr := coregroup.OwnResource(schema.GroupVersionResource{Group: group, Version: version, Resource: name}).GroupResource()
+		gr = kubernetes.StoredResource(gr)
 		if _, stored := storage.(rest.Getter); stored && !slices.Contains(namespaced, gr) {
 			return fmt.Errorf("install resource %q: it is missing in the namespaced kinds", gr)
 		}

@@ -11,10 +11,20 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Events of core/v1 and of events.k8s.io/v1 are the same objects. The internal type is
 // that of core/v1.
+
+// StoredResource returns the resource whose objects are stored for a resource: Events of
+// both groups are those of core/v1. Any other resource is its own.
+func StoredResource(resource schema.GroupResource) schema.GroupResource {
+	if resource == eventsv1.Resource("events") {
+		return corev1.Resource("events")
+	}
+	return resource
+}
 
 func addEventConversions(scheme *runtime.Scheme) error {
 	return cmp.Or(
