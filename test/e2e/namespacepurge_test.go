@@ -171,7 +171,7 @@ func TestForcedPurge(t *testing.T) {
 		{Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1, Held: 1, Objects: []v1.RemainingObject{
 			{Name: "limits", Finalizers: []string{"example.com/billing"}},
 		}},
-		{Group: "tenancy.borough.io", Resource: "resourcequotas"},
+		{Group: "tenancy.borough.io", Resource: "resourcequotas"}, {Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
 		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, {Group: "rbac.authorization.k8s.io", Resource: "roles"},
 	}})
 
@@ -197,6 +197,7 @@ func TestForcedPurge(t *testing.T) {
 		`- deletionGracePeriodSeconds: 30 deletionTimestamp: "20\S+" name: running removed: 2 resource: pods ` +
 		`- group: tenancy.borough.io held: 1 objects: - finalizers: - example.com/billing name: limits removed: 1 resource: limitranges ` +
 		`- group: tenancy.borough.io held: 0 removed: 0 resource: resourcequotas ` +
+		`- held: 0 removed: 0 resource: events - group: coordination.k8s.io held: 0 removed: 0 resource: leases ` +
 		`- group: rbac.authorization.k8s.io held: 0 removed: 0 resource: rolebindings - group: rbac.authorization.k8s.io held: 0 removed: 0 resource: roles$`
 	if words := strings.Join(strings.Fields(shown), " "); !regexp.MustCompile(pattern).MatchString(words) {
 		t.Errorf("kubectl create --dry-run=server: got\n%s", shown)
@@ -241,9 +242,9 @@ func TestForcedPurge(t *testing.T) {
 		return map[string]string{"namespace-uid": string(ns.UID), "force": "true", "removed": removed, "held": held, "finalized": "false", "dry-run": dryRun}
 	}
 	wantEqual(t, "annotations in the audit log", got, []map[string]string{
-		annotations("pods=3,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "true"),
-		annotations("pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "true"),
-		annotations("pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,rolebindings=0,roles=0", "false"),
+		annotations("pods=3,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "true"),
+		annotations("pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "true"),
+		annotations("pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "false"),
 	})
 }
 
@@ -325,7 +326,7 @@ func TestOrdinaryPurge(t *testing.T) {
 	}
 	wantEqual(t, "status, with no Pod left", status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
 		{Group: "tenancy.borough.io", Resource: "pods"}, {Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1},
-		{Group: "tenancy.borough.io", Resource: "resourcequotas"},
+		{Group: "tenancy.borough.io", Resource: "resourcequotas"}, {Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
 		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, {Group: "rbac.authorization.k8s.io", Resource: "roles"},
 	}})
 	finalize(t, b, name)

@@ -78,8 +78,9 @@ func TestRightsMatrix(t *testing.T) {
 	view := union(everyone, rightsOf(map[string]string{
 		tenancy + "/namespaces": "get", tenancy + "/namespaces/status": "get",
 		tenancy + "/limitranges": read, tenancy + "/resourcequotas": read, tenancy + "/pods": read, tenancy + "/pods/status": "get",
+		"/events": read, "events.k8s.io/events": read,
 	}))
-	edit := union(view, rightsOf(map[string]string{tenancy + "/pods": all}))
+	edit := union(view, rightsOf(map[string]string{tenancy + "/pods": all, "/events": all, "events.k8s.io/events": all, "coordination.k8s.io/leases": all}))
 	admin := union(edit, rightsOf(map[string]string{
 		authz + "/localsubjectaccessreviews": "create", rbac + "/roles": all, rbac + "/rolebindings": all,
 	}))

@@ -1,0 +1,69 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package event_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/kubernetes"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/event"
+	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+)
+
+// TestExpiry waits for an Event to expire. Then its Namespace is empty.
+func TestExpiry(t *testing.T) {
+	options := storage.NewOptions()
+	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
+	options.Etcd.EnableWatchCache = false
+	config := storagetest.NewConfig(storagetest.StartEmbedded(t))
+	kubernetes.Install(config.Scheme)
+	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
+	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
+	namespaces, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(namespaces.Namespace.Destroy)
+	events, err := event.NewREST(config.Scheme, getter, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(events.Destroy)
+
+	ctx := request.WithNamespace(t.Context(), "")
+	ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	if _, err := namespaces.Namespace.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx = request.WithNamespace(t.Context(), "a")
+	w, err := events.Watch(ctx, &metainternalversion.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	obj := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "a"}, InvolvedObject: corev1.ObjectReference{Namespace: "a"}}
+	if _, err := events.Create(ctx, obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []watch.EventType{watch.Added, watch.Deleted} {
+		if got := <-w.ResultChan(); got.Type != want {
+			t.Fatalf("got %+v, want %s", got, want)
+		}
+	}
+	list, err := events.List(ctx, &metainternalversion.ListOptions{})
+	if err != nil || len(list.(*corev1.EventList).Items) != 0 {
+		t.Errorf("got %+v, error %v", list, err)
+	}
+}
