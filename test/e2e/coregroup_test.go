@@ -89,7 +89,7 @@ func TestCoreObjects(t *testing.T) {
 
 			// Subresources.
 			pod.Status.Phase = corev1.PodRunning
-			if pod, err = core.Pods(ns.Name).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+			if _, err = core.Pods(ns.Name).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			err = core.Pods(ns.Name).Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}, metav1.CreateOptions{})
@@ -149,7 +149,7 @@ func TestCoreKeepsOwnFields(t *testing.T) {
 			var fields struct {
 				Spec map[string]any `json:"f:spec"`
 			}
-			if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+			if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 				t.Fatal(err)
 			}
 			if _, ok := fields.Spec["f:deletionProtection"]; ok {

@@ -175,7 +175,7 @@ func prefixed(prefix string, names []string) []string {
 func TestKeepManagers(t *testing.T) {
 	t.Parallel()
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1.SchemeGroupVersion.String(), FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1.SchemeGroupVersion.String(), FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const labels, protection = `"f:metadata":{"f:labels":{"f:a":{}}}`, `"f:spec":{"f:deletionProtection":{}}`
 	const termination = `"f:status":{"f:termination":{"f:lastError":{}}}`

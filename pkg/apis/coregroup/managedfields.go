@@ -4,7 +4,6 @@
 package coregroup
 
 import (
-	"bytes"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,13 +95,13 @@ func union(fields *metav1.FieldsV1, more *fieldpath.Set) *metav1.FieldsV1 {
 	if err != nil {
 		return fields // cannot happen: what was parsed can be written
 	}
-	return &metav1.FieldsV1{Raw: raw}
+	return metav1.NewFieldsV1(string(raw))
 }
 
 // parse returns the set of fields. It is empty if there is none that can be read.
 func parse(fields *metav1.FieldsV1) *fieldpath.Set {
 	set := &fieldpath.Set{}
-	if fields == nil || set.FromJSON(bytes.NewReader(fields.Raw)) != nil {
+	if fields == nil || set.FromJSON(fields.GetRawReader()) != nil {
 		return &fieldpath.Set{}
 	}
 	return set
