@@ -69,6 +69,7 @@ var cases = []benchCase{
 	{name: "pods", about: "create Pods that a LimitRange gives defaults", run: createPods},
 	{name: "share", about: "what part of the creation of a Pod is LimitRanger's", run: shareOfLimitRanger},
 	{name: "quotas", about: "create Pods that quotas count, and delete their Namespaces", rounds: 1, run: measureQuotas},
+	{name: "groups", about: "create and list Pods through both groups", rounds: 1, boroughOnly: true, run: compareGroups},
 	{name: "get", about: "read a Pod", run: getPods},
 	{name: "watch", about: "100 watchers of the same Pods", run: watchPods},
 	{name: "empty", about: "delete empty Namespaces", run: deleteEmpty},
