@@ -32,11 +32,13 @@ func TestValidateEvent(t *testing.T) {
 		change       func(*corev1.Event)
 		core, events string
 	}{
-		"valid":        {func(*corev1.Event) {}, "", ""},
-		"finalizers":   {func(e *corev1.Event) { e.Finalizers = []string{"example.com/f"} }, "metadata.finalizers: Forbidden", "metadata.finalizers: Forbidden"},
-		"another":      {func(e *corev1.Event) { e.InvolvedObject.Namespace = "" }, "involvedObject.namespace: Invalid", "involvedObject.namespace: Invalid"},
-		"no time":      {func(e *corev1.Event) { e.EventTime = metav1.MicroTime{} }, "", "eventTime: Required"},
-		"of core only": {func(e *corev1.Event) { *e = corev1.Event{ObjectMeta: e.ObjectMeta, InvolvedObject: e.InvolvedObject, Count: 1} }, "", "count: Invalid"},
+		"valid":      {func(*corev1.Event) {}, "", ""},
+		"finalizers": {func(e *corev1.Event) { e.Finalizers = []string{"example.com/f"} }, "metadata.finalizers: Forbidden", "metadata.finalizers: Forbidden"},
+		"another":    {func(e *corev1.Event) { e.InvolvedObject.Namespace = "" }, "involvedObject.namespace: Invalid", "involvedObject.namespace: Invalid"},
+		"no time":    {func(e *corev1.Event) { e.EventTime = metav1.MicroTime{} }, "", "eventTime: Required"},
+		"of core only": {func(e *corev1.Event) {
+			*e = corev1.Event{ObjectMeta: e.ObjectMeta, InvolvedObject: e.InvolvedObject, Count: 1}
+		}, "", "count: Invalid"},
 		"no reporter":  {func(e *corev1.Event) { e.ReportingController = "" }, "reportingComponent: Required", "reportingController: Required"},
 		"no instance":  {func(e *corev1.Event) { e.ReportingInstance = "" }, "reportingInstance: Required", "reportingInstance: Required"},
 		"long reason":  {func(e *corev1.Event) { e.Reason = long }, "reason: Invalid value: \"\": can have at most 128", "reason: Invalid value: \"\": can have at most 128"},
