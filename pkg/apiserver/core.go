@@ -81,10 +81,10 @@ var (
 func (g oneGroup) Handles(admission.Operation) bool { return true }
 
 // Admit implements admission.MutationInterface. Before the plugins, it changes the
-// managed fields: in a request for the core group, the library has added some in the
-// version of core/v1.
+// managed fields of a new object: in a request for the core group, the library has
+// added some in the version of core/v1. Of an update, coregroup.UpdatedObjectInfo does.
 func (g oneGroup) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if object, ok := a.GetObject().(metav1.Object); ok && coregroup.OwnKind(a.GetKind()) != a.GetKind() {
+	if object, ok := a.GetObject().(metav1.Object); ok && a.GetOperation() == admission.Create && coregroup.OwnKind(a.GetKind()) != a.GetKind() {
 		object.SetManagedFields(coregroup.OwnManagedFields(object.GetManagedFields()))
 	}
 	if plugin, ok := g.Interface.(admission.MutationInterface); ok && g.Interface.Handles(a.GetOperation()) {

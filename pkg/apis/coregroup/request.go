@@ -7,7 +7,10 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -28,4 +31,30 @@ func ResetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Se
 		fieldpath.APIVersion(v1.SchemeGroupVersion.String()):     set,
 		fieldpath.APIVersion(corev1.SchemeGroupVersion.String()): set,
 	}
+}
+
+// UpdatedObjectInfo returns info that sees the current object of a request for the core
+// group with managed fields in the version of core/v1. Server-side apply compares values
+// as they are written for managers of its own version: an apply of 1000m to a CPU of 1
+// is a conflict. For those of another version it converts them first, and sees no change.
+func UpdatedObjectInfo(info rest.UpdatedObjectInfo) rest.UpdatedObjectInfo {
+	return updatedObjectInfo{info}
+}
+
+type updatedObjectInfo struct{ rest.UpdatedObjectInfo }
+
+// UpdatedObject implements rest.UpdatedObjectInfo.
+func (i updatedObjectInfo) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	object, ok := old.(metav1.Object)
+	if !ok || !Requested(ctx) {
+		return i.UpdatedObjectInfo.UpdatedObject(ctx, old)
+	}
+	stored := object.GetManagedFields()
+	object.SetManagedFields(coreManagedFields(stored))
+	defer object.SetManagedFields(stored)
+	updated, err := i.UpdatedObjectInfo.UpdatedObject(ctx, old)
+	if object, ok := updated.(metav1.Object); ok && err == nil {
+		object.SetManagedFields(OwnManagedFields(object.GetManagedFields()))
+	}
+	return updated, err
 }

@@ -13,6 +13,7 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/table"
@@ -41,7 +42,7 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 
 // Update changes an object, or creates it if the strategy of the store allows that.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), createValidation, updateValidation, forceAllowCreate, options)
+	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo)), createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // DeleteCollection deletes the objects that the list options select.

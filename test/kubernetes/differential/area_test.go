@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,12 @@ const (
 	// maxShown is the maximum number of differences shown per area, each reduced
 	// to a small scenario.
 	maxShown = 12
+)
+
+// One in so many scenarios is run in Borough's own group as well.
+const (
+	handwritten = 1
+	few         = 4
 )
 
 // areas are the results of the tests, for the summary.
@@ -49,7 +56,26 @@ func newRand(t *testing.T) *rand.Rand {
 // differently, reduced to small scenarios.
 func check(t *testing.T, scenarios []scenario) {
 	t.Helper()
-	requests, accepted := both.requests.Load(), both.accepted.Load()
+	both.check(t, strings.TrimPrefix(t.Name(), "Test"), scenarios)
+}
+
+// checkGroups runs the scenarios as check does. Of those with kinds of Borough's own
+// group, it runs one in every in that group as well.
+func checkGroups(t *testing.T, every int, scenarios []scenario) {
+	t.Helper()
+	check(t, scenarios)
+	var own []scenario
+	for i := 0; i < len(scenarios); i += every {
+		if scenarios[i].hasOwnKinds() {
+			own = append(own, scenarios[i])
+		}
+	}
+	ownGroup.check(t, strings.TrimPrefix(t.Name(), "Test")+"/own", own)
+}
+
+func (r *runner) check(t *testing.T, name string, scenarios []scenario) {
+	t.Helper()
+	requests, accepted := r.requests.Load(), r.accepted.Load()
 	queue := make(chan scenario)
 	var mu sync.Mutex
 	var differ int64
@@ -57,7 +83,7 @@ func check(t *testing.T, scenarios []scenario) {
 	for range workers {
 		working.Go(func() {
 			for s := range queue {
-				found, err := both.run(t.Context(), s)
+				found, err := r.run(t.Context(), s)
 				if err != nil {
 					t.Errorf("%v\n%s", err, s)
 					continue
@@ -70,8 +96,8 @@ func check(t *testing.T, scenarios []scenario) {
 				show := differ <= maxShown
 				mu.Unlock()
 				if show {
-					small, found := both.shrink(t.Context(), s, found)
-					t.Errorf("%s\n%s%s", s.Name, small, found)
+					small, found := r.shrink(t.Context(), s, found)
+					t.Errorf("%s: %s\n%s%s", r.borough.site.Name, s.Name, small, found)
 					keepScenario(t, small)
 				}
 			}
@@ -86,11 +112,10 @@ func check(t *testing.T, scenarios []scenario) {
 		t.Errorf("%d more of %d scenarios differ", differ-maxShown, len(scenarios))
 	}
 	done := area{
-		strings.TrimPrefix(t.Name(), "Test"),
-		int64(len(scenarios)), both.requests.Load() - requests, both.accepted.Load() - accepted, differ,
+		name, int64(len(scenarios)), r.requests.Load() - requests, r.accepted.Load() - accepted, differ,
 	}
-	if last := len(areas) - 1; last >= 0 && areas[last].name == done.name {
-		areas[last].add(done)
+	if i := slices.IndexFunc(areas, func(a area) bool { return a.name == name }); i >= 0 {
+		areas[i].add(done)
 		return
 	}
 	areas = append(areas, done)
@@ -135,10 +160,10 @@ func generateN(t *testing.T, n int, make func(*rand.Rand) scenario) []scenario {
 
 // summarize prints what has been compared.
 func summarize() {
-	fmt.Printf("seed %d\n%-18s%10s%10s%10s%10s\n", *seed, "area", "scenarios", "requests", "accepted", "differ")
+	fmt.Printf("seed %d\n%-22s%10s%10s%10s%10s\n", *seed, "area", "scenarios", "requests", "accepted", "differ")
 	sum := area{name: "all"}
 	show := func(a area) {
-		fmt.Printf("%-18s%10d%10d%10d%10d\n", a.name, a.scenarios, a.requests, a.accepted, a.differ)
+		fmt.Printf("%-22s%10d%10d%10d%10d\n", a.name, a.scenarios, a.requests, a.accepted, a.differ)
 	}
 	for _, a := range areas {
 		show(a)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,15 @@ func (s step) resource() string {
 // ownsNamespace reports whether the scenario creates its Namespace itself.
 func (s scenario) ownsNamespace() bool {
 	return len(s.Steps) > 0 && s.Steps[0].resource() == "namespaces"
+}
+
+// hasOwnKinds reports whether the scenario has a request for a kind of Borough's own
+// group.
+func (s scenario) hasOwnKinds() bool {
+	return slices.ContainsFunc(s.Steps, func(step step) bool {
+		kind, found := kinds[step.resource()]
+		return found && kind.group == ""
+	})
 }
 
 // kind is the kind of a resource. Without a group it is one of ours, in core at

@@ -98,7 +98,7 @@ func TestNamespaceDelete(t *testing.T) {
 		{"before", []any{"Active", "Terminating"}},
 	}, optionAxes...)
 	r := newRand(t)
-	check(t, sample(t, axes, func(chosen map[string]any) scenario {
+	checkGroups(t, few, sample(t, axes, func(chosen map[string]any) scenario {
 		chosen["gracePeriodSeconds"] = pick(r, []any{absent, absent, 0, 30, -1})
 		metadata := object{"name": "$ns"}
 		if chosen["finalizers"] != absent {
@@ -141,7 +141,7 @@ func TestPodDelete(t *testing.T) {
 		{"terminationGracePeriodSeconds", []any{absent, 0, 10}},
 		{"gracePeriodSeconds", []any{absent, 0, 1, 60, -1}},
 	}, optionAxes...)
-	check(t, sample(t, axes, func(chosen map[string]any) scenario {
+	checkGroups(t, few, sample(t, axes, func(chosen map[string]any) scenario {
 		metadata, spec := object{"name": "p"}, object{"containers": []any{object{"name": "c", "image": "i"}}, "nodeName": chosen["nodeName"]}
 		if chosen["finalizers"] != absent {
 			metadata["finalizers"] = chosen["finalizers"]

@@ -18,14 +18,13 @@ import (
 // and random names.
 
 var (
-	groupNames = strings.NewReplacer(
+	// ownGroupNames are those of Borough's own group.
+	ownGroupNames = strings.NewReplacer(
 		"/apis/"+v1.SchemeGroupVersion.String(), "/api/v1",
 		"/"+v1.GroupName+"/", "/",
 		v1.SchemeGroupVersion.String()+", Kind=", "/v1, Kind=",
 		v1.SchemeGroupVersion.String(), "v1",
 		"."+v1.GroupName, "",
-		"(tenancy.", "(core.", // Go's name of the internal type
-		"/registry/rbac.authorization.k8s.io/", "/registry/", // keys in etcd
 	)
 	uids             = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	resourceVersions = regexp.MustCompile(`(ResourceVersion in (?:precondition: |object meta: |the precondition \(|record \()|resourceVersion(?:\\?":\\?"|:))\d+`)
@@ -48,7 +47,7 @@ func (v *visit) fold(a answer) answer {
 	}
 	v.foldBootstrapRules(&a)
 	foldTable(&a)
-	if details, ok := a.field("details").(map[string]any); ok && details["group"] == v1.GroupName {
+	if details, ok := a.field("details").(map[string]any); ok && v.inOwnGroup && details["group"] == v1.GroupName {
 		delete(details, "group")
 	}
 	return a
@@ -88,7 +87,9 @@ func (v *visit) foldString(s string) string {
 		}
 		return s
 	})
-	s = groupNames.Replace(s)
+	if v.inOwnGroup {
+		s = ownGroupNames.Replace(s)
+	}
 	s = uids.ReplaceAllString(s, "UID")
 	s = resourceVersions.ReplaceAllString(s, "${1}RV")
 	for name, folded := range v.generated {

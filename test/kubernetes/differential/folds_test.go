@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // foldMessages returns a function that changes the messages of both responses,
@@ -37,6 +39,34 @@ func foldMessages(change func(string) string) func(*exchange) {
 // goTypes matches Go's names for the types of the API, in the package of the
 // internal types or of a version.
 var goTypes = regexp.MustCompile(`\b(?:core|tenancy|rbac|v1)\.([A-Z][A-Za-z]*)`)
+
+// groupInKeys matches the group in a key of etcd, which in Kubernetes is only in those
+// of custom resources.
+var groupInKeys = regexp.MustCompile(`/registry/(tenancy\.borough\.io|rbac\.authorization\.k8s\.io)/`)
+
+// foldMetadataAlone replaces the version of managed fields where a response has only the
+// metadata of objects.
+func foldMetadataAlone(x *exchange) {
+	metadata := []any{}
+	rows, _ := x.borough.field("rows").([]any)
+	for _, row := range rows {
+		metadata = append(metadata, row.(map[string]any)["object"])
+	}
+	if items, ok := x.borough.field("items").([]any); ok && x.borough.field("kind") == "PartialObjectMetadataList" {
+		metadata = append(metadata, items...)
+	}
+	if x.borough.field("kind") == "PartialObjectMetadata" {
+		metadata = append(metadata, x.borough.Body)
+	}
+	for _, object := range metadata {
+		managed, _ := metadataOf(object)["managedFields"].([]any)
+		for _, entry := range managed {
+			if entry := entry.(map[string]any); entry["apiVersion"] == v1.SchemeGroupVersion.String() {
+				entry["apiVersion"] = "v1"
+			}
+		}
+	}
+}
 
 // foldValues removes the objects and lists in messages: Kubernetes shows them
 // in the internal form, Borough in the form of the API.

@@ -16,7 +16,7 @@ var limitRangeType = reflect.TypeFor[corev1.LimitRange]()
 
 // TestLimitRanges creates LimitRanges, changes them, and reads them.
 func TestLimitRanges(t *testing.T) {
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		m := newMutator(r)
 		limitRange := object{"metadata": object{"name": "l"}, "spec": object{"limits": randomLimits(r)}}
 		for range max(0, r.IntN(4)-1) {

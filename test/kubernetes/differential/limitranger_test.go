@@ -11,7 +11,7 @@ import (
 
 // TestLimitRanger creates and resizes Pods in Namespaces with one LimitRange.
 func TestLimitRanger(t *testing.T) {
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		limits := []any{randomLimit(r, "Container")}
 		switch r.IntN(3) {
 		case 0:

@@ -16,7 +16,7 @@ var namespaceType = reflect.TypeFor[corev1.Namespace]()
 // TestNamespaces creates Namespaces and changes them, their status and their
 // finalizers.
 func TestNamespaces(t *testing.T) {
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		m := newMutator(r)
 		namespace := randomNamespace(r)
 		stored := clone(namespace)

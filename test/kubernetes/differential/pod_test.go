@@ -48,7 +48,7 @@ func (p *pods) pod() object {
 // TestPods creates Pods.
 func TestPods(t *testing.T) {
 	p := newPods(t, newRand(t))
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		p.Rand = r
 		pod := p.pod()
 		for range pick(r, []int{1, 1, 1, 2, 3}) {
@@ -65,7 +65,7 @@ func TestPods(t *testing.T) {
 // TestPodChanges changes stored Pods.
 func TestPodChanges(t *testing.T) {
 	p := newPods(t, newRand(t))
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		p.Rand = r
 		pod := clone(pick(r, p.valid))
 		s := scenario{Steps: []step{{Do: "POST pods", Body: clone(pod)}}}
@@ -87,7 +87,7 @@ func TestPodChanges(t *testing.T) {
 func TestPodSubresources(t *testing.T) {
 	p := newPods(t, newRand(t))
 	statuses := p.statuses(t)
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		p.Rand = r
 		pod := clone(pick(r, p.valid))
 		s := scenario{Steps: []step{{Do: "POST pods", Body: clone(pod)}}}

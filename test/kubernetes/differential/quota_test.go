@@ -19,7 +19,7 @@ var resourceQuotaType = reflect.TypeFor[corev1.ResourceQuota]()
 
 // TestResourceQuotas creates ResourceQuotas, changes them, and reads them.
 func TestResourceQuotas(t *testing.T) {
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		m := newMutator(r)
 		quota := randomQuota(r, "q")
 		for range max(0, r.IntN(4)-1) {
@@ -44,7 +44,7 @@ var (
 // TestQuotas creates Pods in Namespaces with ResourceQuotas, and changes and deletes
 // them.
 func TestQuotas(t *testing.T) {
-	check(t, generate(t, func(r *rand.Rand) scenario {
+	checkGroups(t, few, generate(t, func(r *rand.Rand) scenario {
 		var s scenario
 		add := func(steps ...step) { s.Steps = append(s.Steps, steps...) }
 		create := func(i int) {

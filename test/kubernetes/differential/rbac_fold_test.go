@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // readBootstrapRules reads the rules that the site gives all users. They are those of
@@ -84,6 +86,18 @@ func foldVisibleNamespaces(x *exchange) {
 	status, _ := x.borough.field("status").(map[string]any)
 	if status["reason"] == "lists and watches have the Namespaces that the user may get" {
 		*x.kube = *x.borough
+	}
+}
+
+// foldOwnRights removes the rules for Borough's own group from a review of rules. No
+// scenario gives rights in it.
+func foldOwnRights(x *exchange) {
+	status, _ := x.borough.field("status").(map[string]any)
+	if rules, ok := status["resourceRules"].([]any); ok {
+		status["resourceRules"] = slices.DeleteFunc(rules, func(rule any) bool {
+			fields, _ := rule.(map[string]any)
+			return reflect.DeepEqual(fields["apiGroups"], []any{v1.GroupName})
+		})
 	}
 }
 

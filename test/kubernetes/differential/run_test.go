@@ -18,6 +18,7 @@ import (
 // runner runs scenarios on both sites.
 type runner struct {
 	kube, borough *sender
+	prefix        string       // of names
 	namespaces    atomic.Int64 // number of names given out
 	requests      atomic.Int64 // number sent to each site
 	accepted      atomic.Int64 // number of those that succeeded
@@ -40,20 +41,33 @@ func newRunner(ctx context.Context, pair *sites.Pair) (*runner, error) {
 	if err := kube.prepareAwaitQuotas(ctx); err != nil {
 		return nil, err
 	}
-	return &runner{kube: kube, borough: borough}, nil
+	return &runner{kube: kube, borough: borough, prefix: "ns"}, nil
+}
+
+// inOwnGroup returns a runner that uses Borough's own group.
+func (r *runner) inOwnGroup(ctx context.Context, pair *sites.Pair) (*runner, error) {
+	borough, err := newSender(&pair.OwnGroup)
+	if err != nil {
+		return nil, err
+	}
+	if err := borough.readBootstrapRules(ctx); err != nil {
+		return nil, err
+	}
+	return &runner{kube: r.kube, borough: borough, prefix: "own"}, nil
 }
 
 // makeNamespace is the request before the first step of most scenarios.
 var makeNamespace = step{Do: "POST namespaces", Body: object{"metadata": object{"name": "$ns"}}}
 
 // newNamespace returns an unused name.
-func (r *runner) newNamespace() string { return fmt.Sprintf("ns-%d", r.namespaces.Add(1)) }
+func (r *runner) newNamespace() string { return fmt.Sprintf("%s-%d", r.prefix, r.namespaces.Add(1)) }
 
 // run returns the first step of the scenario whose responses differ, or nil. If
 // the first step fails, the scenario ends there.
 func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 	namespace := r.newNamespace()
 	kube, borough := r.kube.visit(namespace), r.borough.visit(namespace)
+	kube.inOwnGroup = borough.inOwnGroup // so that what a scenario names is equal
 	steps, first := s.Steps, 0
 	var last *exchange
 	if !s.ownsNamespace() {

@@ -72,12 +72,13 @@ func newSender(site *sites.Site) (*sender, error) {
 type visit struct {
 	*sender
 	namespace            string
+	inOwnGroup           bool
 	uid, resourceVersion string // of the last object
 	generated            map[string]string
 }
 
 func (s *sender) visit(namespace string) *visit {
-	return &visit{sender: s, namespace: namespace, generated: map[string]string{}}
+	return &visit{sender: s, namespace: namespace, generated: map[string]string{}, inOwnGroup: s.site.Group != ""}
 }
 
 // do sends the request of a step and returns the unchanged response.

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// groupNames removes the name of the group in the forms in which kubectl and
+// groupNames removes the name of Borough's own group in the forms in which kubectl and
 // the servers show it: `pods.G "x"`, `pod.G/x`, `apiVersion: G/v1`,
 // `limitrange.G/v1`, `/apis/G/v1`, `G/v1, Kind=Pod`, and a line of `kubectl
 // explain`.
@@ -47,7 +47,6 @@ var folds = []struct {
 }
 
 func fold(text string) string {
-	text = groupNames.Replace(text)
 	for _, f := range folds {
 		text = f.pattern.ReplaceAllString(text, f.by)
 	}

@@ -36,12 +36,11 @@ func (d *difference) apply(step string, kube, borough *output) {
 	}
 }
 
-// knownDifferences are all intentional differences.
+// knownDifferences are the intentional differences of all groups.
 var knownDifferences = []*difference{
-	// Differences of the servers.
 	{
 		text:  "an additional column of `kubectl get namespaces`",
-		steps: regexp.MustCompile(`kubectl get (ns|namespaces) `),
+		steps: regexp.MustCompile(`kubectl get "?(ns|namespaces)`),
 		fold:  foldOwnColumns,
 	},
 	{
@@ -53,6 +52,13 @@ var knownDifferences = []*difference{
 		text:  `<a id="diffs-in-messages"></a>`,
 		steps: regexp.MustCompile(`kubectl (apply|diff|edit|replace)`),
 		fold:  foldDiffs,
+	},
+	{
+		text:  `<a id="keys-in-messages"></a>`,
+		steps: regexp.MustCompile(`kubectl replace`),
+		fold: func(_, borough *output) {
+			borough.Stderr = strings.Replace(borough.Stderr, "/registry/tenancy.borough.io/", "/registry/", 1)
+		},
 	},
 	{
 		text:   `<a id="random-order"></a>`,
@@ -76,12 +82,20 @@ var knownDifferences = []*difference{
 		},
 	},
 	{
+		text:  "`kubectl get all`",
+		steps: regexp.MustCompile(`kubectl get all`),
+		fold:  func(kube, _ *output) { kube.Stdout = strings.ReplaceAll(kube.Stdout, "\npod/", "\n") },
+	},
+}
+
+// ownGroupDifferences are those of Borough's own group. kubectl has special code for
+// core's kinds.
+var ownGroupDifferences = []*difference{
+	{
 		text:  "`kubectl explain` shows Borough's descriptions of Namespaces, LimitRanges, ResourceQuotas and Pods",
-		steps: regexp.MustCompile(`kubectl explain (ns|namespaces|limits|limitranges|pods$)`),
+		steps: regexp.MustCompile(`kubectl explain (namespaces|pods )`),
 		fold:  foldDescriptions,
 	},
-
-	// Differences of kubectl, which has special code for core's kinds.
 	{
 		text:  "`kubectl describe` has a special format",
 		steps: regexp.MustCompile(`kubectl describe`),
@@ -104,11 +118,6 @@ var knownDifferences = []*difference{
 				*borough = *kube
 			}
 		},
-	},
-	{
-		text:  "`kubectl get all`",
-		steps: regexp.MustCompile(`kubectl get all`),
-		fold:  func(kube, _ *output) { kube.Stdout = strings.ReplaceAll(kube.Stdout, "\npod/", "\n") },
 	},
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,11 @@ func Compare(t *testing.T, pair *sites.Pair) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
+	own, err := fs.Glob(testdata, "testdata/own/*.sh")
+	if err != nil || len(own) == 0 {
+		t.Fatalf("no scripts of the own group: %v", err)
+	}
+	paths = append(paths, own...)
 	var commands, scripts atomic.Int64
 	t.Run("scripts", func(t *testing.T) {
 		for _, file := range paths {
@@ -44,7 +50,11 @@ func Compare(t *testing.T, pair *sites.Pair) {
 				if _, err := exec.LookPath("diff"); err != nil && strings.Contains(string(data), "kubectl diff") {
 					t.Skip("kubectl diff needs diff, which this machine does not have")
 				}
-				commands.Add(int64(compare(t, pair, name, parse(string(data)))))
+				c := comparison{&pair.Kubernetes, &pair.Borough, knownDifferences}
+				if slices.Contains(own, file) {
+					c.borough, c.known = &pair.OwnGroup, slices.Concat(knownDifferences, ownGroupDifferences)
+				}
+				commands.Add(int64(c.run(t, name, parse(string(data)))))
 				scripts.Add(1)
 			})
 		}
@@ -53,7 +63,7 @@ func Compare(t *testing.T, pair *sites.Pair) {
 		return // not all scripts ran
 	}
 	t.Logf("%d scripts, %d commands on each site", len(paths), commands.Load())
-	for _, difference := range knownDifferences {
+	for _, difference := range slices.Concat(knownDifferences, ownGroupDifferences) {
 		if difference.folded.Load() == 0 && !difference.random {
 			t.Errorf("this difference no longer occurs: %s", difference.text)
 		}
@@ -75,14 +85,20 @@ func parse(script string) []string {
 	return steps
 }
 
-// compare runs the steps, each on both sites concurrently, and fails the test
-// for each step whose outputs differ. It returns the number of steps.
-func compare(t *testing.T, pair *sites.Pair, name string, steps []string) int {
-	kube, err := newShell(t, &pair.Kubernetes, name)
+// comparison is of two sites, with the differences that are known.
+type comparison struct {
+	kube, borough *sites.Site
+	known         []*difference
+}
+
+// run runs the steps, each on both sites concurrently, and fails the test for each
+// step whose outputs differ. It returns the number of steps.
+func (c comparison) run(t *testing.T, name string, steps []string) int {
+	kube, err := newShell(t, c.kube, name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	borough, err := newShell(t, &pair.Borough, name)
+	borough, err := newShell(t, c.borough, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +109,7 @@ func compare(t *testing.T, pair *sites.Pair, name string, steps []string) int {
 		running.Go(func() { kubeOutput = kube.run(t.Context(), step) })
 		running.Go(func() { boroughOutput = borough.run(t.Context(), step) })
 		running.Wait()
-		for _, difference := range knownDifferences {
+		for _, difference := range c.known {
 			difference.apply(step, &kubeOutput, &boroughOutput)
 		}
 		if diff := cmp.Diff(kubeOutput, boroughOutput); diff != "" {

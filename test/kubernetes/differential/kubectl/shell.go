@@ -35,6 +35,7 @@ const stepTimeout = 2 * time.Minute
 // the manifests of testdata and a kubeconfig for the script's Namespace.
 type shell struct {
 	dir, namespace string
+	inOwnGroup     bool
 	env            []string
 }
 
@@ -63,7 +64,7 @@ func newShell(t *testing.T, site *sites.Site, name string) (*shell, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a Namespace: %w", err)
 	}
-	s := &shell{dir: t.TempDir(), namespace: namespace}
+	s := &shell{dir: t.TempDir(), namespace: namespace, inOwnGroup: site.Group != ""}
 	kubeconfig := filepath.Join(s.dir, "kubeconfig")
 	if err := s.writeKubeconfig(site, kubeconfig); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func newShell(t *testing.T, site *sites.Site, name string) (*shell, error) {
 		"LC_ALL=C",
 		"NS="+namespace,
 		"API="+site.APIVersion(),
-		"PREFIX="+site.Prefix,
+		"G="+strings.TrimSuffix("."+site.Group, "."),
 	)
 	return s, nil
 }
@@ -153,5 +154,8 @@ func (s *shell) run(ctx context.Context, step string) output {
 func (s *shell) fold(text string) string {
 	text = strings.ReplaceAll(text, s.dir, "DIR")
 	text = strings.ReplaceAll(text, s.namespace, "NS")
+	if s.inOwnGroup {
+		text = groupNames.Replace(text)
+	}
 	return fold(text)
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sites starts a kube-apiserver and a standalone Borough with equal
-// settings, to send the same requests to both and compare the responses. The only
-// controllers are those of aggregated ClusterRoles and of the usage of
+// settings, to send the same requests to both and compare the responses. Borough is
+// two sites: one for each group in which it serves the kinds. The only controllers are those of aggregated ClusterRoles and of the usage of
 // ResourceQuotas: otherwise only requests change objects.
 package sites
 
@@ -41,7 +41,7 @@ const tokenFile = `token-of-carol,carol,uid-of-carol,"team-a,team-b"
 token-of-dave,dave,uid-of-dave
 `
 
-// Site is one of the two systems.
+// Site is a server, and the group in which a client uses the kinds.
 type Site struct {
 	Name string
 	// Group is the group of the kinds; empty is core.
@@ -56,9 +56,12 @@ type Site struct {
 // APIVersion returns the apiVersion of the objects.
 func (s *Site) APIVersion() string { return strings.TrimPrefix(s.Group+"/v1", "/") }
 
-// Pair is both sites.
+// Pair is both servers.
 type Pair struct {
+	// Kubernetes and Borough get the same requests, for the core group.
 	Kubernetes, Borough Site
+	// OwnGroup is Borough with the kinds in its own group.
+	OwnGroup Site
 
 	dir     string
 	cluster *testcluster.Cluster
@@ -125,13 +128,11 @@ func (p *Pair) startBorough(ctx context.Context, flags ...string) error {
 		return err
 	}
 	config, err := p.borough.LoadConfig("admin")
-	p.Borough = Site{
-		Name:       "Borough",
-		Group:      v1.GroupName,
-		Prefix:     "/apis/" + v1.SchemeGroupVersion.String(),
-		Config:     config,
-		Kubeconfig: filepath.Join(dir, "admin.kubeconfig"),
-	}
+	p.Borough = Site{Name: "Borough", Prefix: "/api/v1", Config: config, Kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
+	p.OwnGroup = p.Borough
+	p.OwnGroup.Name += " in its own group"
+	p.OwnGroup.Group = v1.GroupName
+	p.OwnGroup.Prefix = "/apis/" + v1.SchemeGroupVersion.String()
 	return err
 }
 

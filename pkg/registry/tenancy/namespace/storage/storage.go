@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
@@ -92,7 +93,7 @@ func shouldDeleteDuringUpdate(ctx context.Context, key string, obj, existing run
 // to hold a terminating Namespace removes it, or, while there is content in it,
 // is written like anything else: the Namespace then goes with its content.
 func updateOrRemove(ctx context.Context, store *genericregistry.Store, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	objInfo = objectinfo.BadRequestOnInvalidPatch(objInfo)
+	objInfo = objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo))
 	obj, created, err := store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 	if !apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
 		return obj, created, err

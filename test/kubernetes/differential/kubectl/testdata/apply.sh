@@ -61,7 +61,7 @@ kubectl apply -f pod.yaml -o name
 
 # Objects that are no longer in the files are pruned.
 
-case $API in v1) kind=core/v1/Pod ;; *) kind=$API/Pod ;; esac
+kind=core/v1/Pod
 kubectl apply -f pods.yaml --prune -l app=web --prune-allowlist="$kind"
 
 kubectl get pods -o name

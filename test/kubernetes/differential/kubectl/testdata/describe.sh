@@ -6,9 +6,11 @@ kubectl describe pod web-1
 
 kubectl describe pods -l app=web
 
-kubectl describe limits
+# kubectl prints the resources of a LimitRange in random order.
 
-kubectl describe ns "$NS"
+kubectl describe limits | sort
+
+kubectl describe ns "$NS" | sort
 
 kubectl describe pod nothing
 

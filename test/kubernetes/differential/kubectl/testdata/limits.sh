@@ -19,7 +19,7 @@ until kubectl create -f pod.yaml --dry-run=server -o yaml | grep -q limit-ranger
 kubectl create -f pod.yaml -o yaml
 
 cat >greedy.yaml <<END
-apiVersion: $API
+apiVersion: v1
 kind: Pod
 metadata: {name: greedy}
 spec:

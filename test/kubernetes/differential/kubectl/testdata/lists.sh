@@ -4,9 +4,9 @@ kubectl create -f - <<END
 apiVersion: v1
 kind: List
 items:
-- {apiVersion: $API, kind: Pod, metadata: {name: one}, spec: {containers: [{name: c, image: i}]}}
-- {apiVersion: $API, kind: Pod, metadata: {name: two}, spec: {containers: [{name: c}]}}
-- {apiVersion: $API, kind: LimitRange, metadata: {name: three}, spec: {limits: [{type: Pod}]}}
+- {apiVersion: v1, kind: Pod, metadata: {name: one}, spec: {containers: [{name: c, image: i}]}}
+- {apiVersion: v1, kind: Pod, metadata: {name: two}, spec: {containers: [{name: c}]}}
+- {apiVersion: v1, kind: LimitRange, metadata: {name: three}, spec: {limits: [{type: Pod}]}}
 END
 
 kubectl get pods,limits -o name

@@ -1,7 +1,7 @@
 # Namespaces, from creation to removal.
 
 cat >other.yaml <<END
-apiVersion: $API
+apiVersion: v1
 kind: Namespace
 metadata:
   name: $NS-other
@@ -44,7 +44,7 @@ kubectl replace -f other.yaml
 kubectl wait --for=jsonpath='{.status.phase}'=Active "ns/$NS-other"
 
 kubectl create -f - <<END
-apiVersion: $API
+apiVersion: v1
 kind: Namespace
 metadata: {name: Not.A.Name, labels: {"a b": c}}
 spec: {finalizers: [short]}
@@ -84,8 +84,8 @@ kubectl delete pod web -n "$NS-other" --wait=false
 
 kubectl patch pod web -n "$NS-other" --type=json -p '[{"op": "remove", "path": "/metadata/finalizers"}]'
 
-echo "{\"apiVersion\": \"$API\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"$NS-other\"}}" |
-    kubectl replace --raw "$PREFIX/namespaces/$NS-other/finalize" -f - >removed.json
+echo "{\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"$NS-other\"}}" |
+    kubectl replace --raw "/api/v1/namespaces/$NS-other/finalize" -f - >removed.json
 
 kubectl wait --for=delete "ns/$NS-other"
 

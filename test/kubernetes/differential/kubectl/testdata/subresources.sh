@@ -7,7 +7,7 @@ kubectl get pod web -o json | sed 's/"phase": "Pending"/"phase": "Running", "pod
 kubectl get pod web
 
 kubectl apply --server-side --subresource=status --field-manager=agent -f - <<END
-apiVersion: $API
+apiVersion: v1
 kind: Pod
 metadata: {name: web}
 status: {message: all is well}
@@ -23,8 +23,8 @@ kubectl patch pod web --subresource=ephemeralcontainers -p '{"spec": {"ephemeral
 
 kubectl patch pod web --subresource=ephemeralcontainers --type=json -p '[{"op": "remove", "path": "/spec/ephemeralContainers/0"}]'
 
-kubectl create --raw "$PREFIX/namespaces/$NS/pods/web/binding" -f - <<END
-{"apiVersion": "$API", "kind": "Binding", "metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-1"}}
+kubectl create --raw "/api/v1/namespaces/$NS/pods/web/binding" -f - <<END
+{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-1"}}
 END
 
 kubectl get pod web -o wide

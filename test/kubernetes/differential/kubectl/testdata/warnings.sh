@@ -1,7 +1,7 @@
 # Warnings, which kubectl prints in addition to its output.
 
 kubectl create -f - <<END
-apiVersion: $API
+apiVersion: v1
 kind: Pod
 metadata:
   name: odd
@@ -17,7 +17,7 @@ spec:
 END
 
 kubectl apply --warnings-as-errors -f - <<END
-apiVersion: $API
+apiVersion: v1
 kind: Pod
 metadata: {name: strict}
 spec:
