@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -26,6 +28,8 @@ func IsObject(key string) bool { return strings.Contains(strings.TrimPrefix(key,
 var decoder = func() runtime.Decoder {
 	stored := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(stored))
+	utilruntime.Must(coordinationv1.AddToScheme(stored))
+	utilruntime.Must(corev1.AddToScheme(stored))
 	utilruntime.Must(rbacv1.AddToScheme(stored))
 	return serializer.NewCodecFactory(stored).UniversalDeserializer()
 }()

@@ -4,6 +4,7 @@
 package storm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -178,7 +179,7 @@ func (s *storm) acknowledged(resource schema.GroupResource, result rest.Result) 
 
 // keyOf returns the key of an object in etcd.
 func keyOf(resource schema.GroupResource, object metav1.PartialObjectMetadata) string {
-	key := prefix + resource.Group + "/" + resource.Resource + "/"
+	key := prefix + cmp.Or(resource.Group, "core") + "/" + resource.Resource + "/"
 	if object.Namespace != "" {
 		key += object.Namespace + "/"
 	}

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +27,9 @@ var kinds = slices.Concat(tenancy.NamespacedKinds(), kubernetes.NamespacedKinds(
 var (
 	namespaceResource = tenancy.Resource("namespaces")
 	pods              = tenancy.Resource("pods")
+	corePods          = corev1.Resource("pods")
+	events            = corev1.Resource("events")
+	leases            = coordinationv1.Resource("leases")
 	limitRanges       = tenancy.Resource("limitranges")
 	quotas            = tenancy.Resource("resourcequotas")
 	roles             = rbacv1.Resource("roles")
@@ -57,6 +63,18 @@ var paths = []path{
 	}},
 	{"apply Pod", pods, true, func(client rest.Interface, at target) *rest.Request {
 		return apply(client, at, pods, pod(at, "name"))
+	}},
+	{"POST Pod in the core group", pods, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, corePods, strings.Replace(pod(at, "name"), tenancy.GroupName+"/v1", "v1", 1))
+	}},
+	{"apply Pod in the core group", pods, true, func(client rest.Interface, at target) *rest.Request {
+		return apply(client, at, corePods, strings.Replace(pod(at, "name"), tenancy.GroupName+"/v1", "v1", 1))
+	}},
+	{"POST Event", events, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, events, fmt.Sprintf(`{"metadata": {"name": %q, "labels": {"storm": %q}}, "involvedObject": {"namespace": %q}}`, at.name, at.label, at.namespace))
+	}},
+	{"POST Lease", leases, true, func(client rest.Interface, at target) *rest.Request {
+		return post(client, at, leases, manifestOf(leases.Group, "Lease", "name", at, `"spec": {}`))
 	}},
 	{"POST LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, limitRanges, limitRange(at))
@@ -135,7 +153,11 @@ func choose(r *rand.Rand, namespaces []string) (path, target) {
 
 // of addresses a request to a resource in a namespace, or in all.
 func of(request *rest.Request, resource schema.GroupResource, namespace string) *rest.Request {
-	return request.AbsPath("/apis", resource.Group, "v1").Namespace(namespace).Resource(resource.Resource)
+	path := []string{"/apis", resource.Group, "v1"}
+	if resource.Group == "" {
+		path = []string{"/api/v1"}
+	}
+	return request.AbsPath(path...).Namespace(namespace).Resource(resource.Resource)
 }
 
 func post(client rest.Interface, at target, resource schema.GroupResource, body string) *rest.Request {

@@ -6,6 +6,7 @@ package visibility
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -165,9 +166,9 @@ func showsAny(rules []rbacv1.PolicyRule, namespace string, everywhere bool) bool
 }
 
 // shows reports whether a rule, which applies everywhere or only in the Namespace,
-// shows the Namespace.
+// shows the Namespace. Rules for the core group do, too.
 func shows(rule rbacv1.PolicyRule, namespace string, everywhere bool) bool {
-	if !hasOrAll(rule.APIGroups, tenancy.GroupName) || !hasOrAll(rule.Resources, "namespaces") {
+	if !hasOrAll(rule.APIGroups, tenancy.GroupName) && !slices.Contains(rule.APIGroups, corev1.GroupName) || !hasOrAll(rule.Resources, "namespaces") {
 		return false
 	}
 	if hasOrAll(rule.Verbs, "get") {

@@ -175,7 +175,8 @@ func (w *writer) aggregates() map[string]string {
 func (w *writer) rules(rare int) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for range w.random.IntN(4) {
-		rule := rbacv1.PolicyRule{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list"}}
+		group := []string{tenancy.GroupName, corev1.GroupName}[w.random.IntN(2)]
+		rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list"}}
 		if w.random.IntN(rare) == 0 {
 			switch w.random.IntN(4) {
 			case 0:
@@ -192,7 +193,7 @@ func (w *writer) rules(rare int) []rbacv1.PolicyRule {
 		case 0:
 			rule.Resources = []string{"pods", "namespaces/status", "*/finalize"}
 		case 1:
-			rule.APIGroups = []string{corev1.GroupName, "example.com"}
+			rule.APIGroups = []string{"example.com"}
 		case 2:
 			rule.Verbs = []string{"delete", "update"}
 		case 3:
