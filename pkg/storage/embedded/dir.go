@@ -33,14 +33,15 @@ const (
 
 // dataDir is a locked data directory.
 type dataDir struct {
-	path string
-	lock *fileutil.LockedFile
+	path      string
+	lock      *fileutil.LockedFile
+	ephemeral bool
 }
 
 // openDir prepares and locks the directory of an etcd member. It checks the
 // directory because etcd would wait forever for a database that another process
 // has locked, and would panic on a database that it cannot read.
-func openDir(path string) (*dataDir, error) {
+func openDir(path string, ephemeral bool) (*dataDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func openDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dataDir{path: path, lock: lock}
+	d := &dataDir{path: path, lock: lock, ephemeral: ephemeral}
 	if err := d.prepare(); err != nil {
 		_ = d.close()
 		return nil, err
@@ -108,6 +109,9 @@ func (d *dataDir) started() error {
 
 // sync makes the created and removed entries of the directory durable.
 func (d *dataDir) sync() error {
+	if d.ephemeral {
+		return nil
+	}
 	f, err := os.Open(d.path)
 	if err != nil {
 		return err

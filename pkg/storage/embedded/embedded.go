@@ -32,8 +32,10 @@ const DefaultQuotaBytes = 8 << 30
 const (
 	// A member without peers waits only for its own election timer. Short ticks make
 	// the start fast, and there are no peers that could time out.
-	tickMs     = 20
-	electionMs = 5 * tickMs
+	tickMs        = 20
+	electionTicks = 5
+	// ephemeralTickMs costs CPU time while the member is idle.
+	ephemeralTickMs = 2
 
 	// Interval of progress notifications for watches that request them, as
 	// Kubernetes recommends.
@@ -56,6 +58,9 @@ type Config struct {
 	// DefaultQuotaBytes. A full database allows only reads and deletes; it can be
 	// written again after deletes have freed space and the member has restarted.
 	QuotaBytes int64
+	// Ephemeral is for data that need not survive a failure of the machine, as in tests.
+	// The files are not synced to the disk, and the member starts faster.
+	Ephemeral bool
 }
 
 // Server is a running etcd member.
@@ -89,7 +94,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("no directory given")
 	}
-	dir, err := openDir(cfg.Dir)
+	dir, err := openDir(cfg.Dir, cfg.Ephemeral)
 	if err != nil {
 		return nil, err
 	}
@@ -202,9 +207,13 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	c.AdvertiseClientUrls = []url.URL{mustParse(memberURL)}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
+	c.UnsafeNoFsync = cfg.Ephemeral
 
 	c.TickMs = tickMs
-	c.ElectionMs = electionMs
+	if cfg.Ephemeral {
+		c.TickMs = ephemeralTickMs
+	}
+	c.ElectionMs = electionTicks * c.TickMs
 	c.WatchProgressNotifyInterval = progressInterval
 	c.QuotaBackendBytes = cfg.QuotaBytes
 	if c.QuotaBackendBytes == 0 {

@@ -71,6 +71,27 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestEphemeralRestart checks that an ephemeral member keeps its data, as long as the machine
+// runs.
+func TestEphemeralRestart(t *testing.T) {
+	config := embedded.Config{Dir: t.TempDir(), Ephemeral: true}
+	for want := range 3 {
+		server, err := embedded.Start(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := server.Client()
+		got, err := client.Get(t.Context(), "key/", clientv3.WithPrefix())
+		if err != nil || got.Count != int64(want) {
+			t.Errorf("start %d: got %v, %v", want, got, err)
+		}
+		put(t, client, fmt.Sprintf("key/%d", want), "value")
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestDirectoryIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // that is the point

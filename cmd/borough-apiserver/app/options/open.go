@@ -45,7 +45,7 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 	}()
 	if o.Storage.Embedded() {
 		// First, because etcd locks the data directory.
-		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd")}); err != nil {
+		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd"), Ephemeral: o.EphemeralEtcd}); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
 	}
@@ -84,6 +84,15 @@ func (d *Dependencies) EtcdStopped() <-chan struct{} {
 	return d.etcd.Done()
 }
 
+// CloseEtcd closes the embedded etcd under the server, as a crash does. Requests in
+// flight fail.
+func (d *Dependencies) CloseEtcd() error {
+	if d.etcd == nil {
+		return nil
+	}
+	return d.etcd.Close()
+}
+
 // Close closes the port and the embedded etcd. The server must have ended, because
 // it closes its etcd clients when it does.
 func (d *Dependencies) Close() error {
@@ -94,10 +103,7 @@ func (d *Dependencies) Close() error {
 			errs = append(errs, fmt.Errorf("close the port: %w", err))
 		}
 	}
-	if d.etcd != nil {
-		errs = append(errs, d.etcd.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.CloseEtcd())...)
 }
 
 // openStandaloneCertificate ensures that the PKI exists and serves with its
@@ -142,9 +148,12 @@ func (o *Options) openAudit(d *Dependencies) error {
 	return nil
 }
 
-// openPort listens on the port. The options of the library do that, if they have no
-// listener, when they are applied; these have nothing else to apply.
+// openPort listens on the port, unless the options have a listener. The options of the
+// library do that when they are applied; these have nothing else to apply.
 func (d *Dependencies) openPort() error {
+	if d.serving.Listener != nil {
+		return nil
+	}
 	port := genericoptions.SecureServingOptions{
 		BindAddress:          d.serving.BindAddress,
 		BindPort:             d.serving.BindPort,
@@ -168,7 +177,7 @@ func (o *Options) writeKubeconfigs(pki *standalone.PKI) (err error) {
 			return fmt.Errorf("--tls-cert-file: %w", err)
 		}
 	}
-	if err := kubeconfigs.Write(pki, o.inDataDir(AdminKubeconfig), o.inDataDir("controller.kubeconfig")); err != nil {
+	if err := kubeconfigs.Write(pki, o.inDataDir(AdminKubeconfig), o.inDataDir(ControllerKubeconfig)); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	return nil

@@ -36,6 +36,9 @@ type Options struct {
 	// DataDir is the directory for the files of the server: the embedded etcd
 	// and, if Standalone, certificates and kubeconfigs.
 	DataDir string
+	// EphemeralEtcd makes the embedded etcd ephemeral. It has no flag, because it is for
+	// tests.
+	EphemeralEtcd bool
 	// Cluster applies unless Standalone.
 	Cluster *ClusterOptions
 	// MaxNamespacesPerUser is how many Namespaces a user may have that were created by
@@ -75,6 +78,8 @@ const (
 	PKIDir = "pki"
 	// AdminKubeconfig is the file in DataDir with the kubeconfig of the admin.
 	AdminKubeconfig = "admin.kubeconfig"
+	// ControllerKubeconfig is the file in DataDir with the kubeconfig of the controller.
+	ControllerKubeconfig = "controller.kubeconfig"
 
 	defaultPort = 6443
 	// Behind kube-apiserver many clients and their watches share one connection.
