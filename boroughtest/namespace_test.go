@@ -1,0 +1,83 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package boroughtest_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/borough-io/borough/boroughtest"
+)
+
+// TestNamespaceIsRemoved checks that a Namespace is gone, with its content, when its test
+// has ended.
+func TestNamespaceIsRemoved(t *testing.T) {
+	s := boroughtest.Shared(t)
+	client := newClient(t, s.Config())
+	for name, use := range map[string]func(t *testing.T, ns string){
+		"empty":        func(*testing.T, string) {},
+		"with content": func(t *testing.T, ns string) { create(t, client, ns, pod("web")) },
+		"deleted by the test": func(t *testing.T, ns string) {
+			if err := client.CoreV1().Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		},
+		"restarted": func(t *testing.T, ns string) {
+			create(t, client, ns, pod("web"))
+			s.Crash(t)
+		},
+	} {
+		var ns string
+		t.Run(name, func(t *testing.T) {
+			ns = s.Namespace(t)
+			use(t, ns)
+		})
+		if got, err := client.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}
+
+// TestNamespaceRemains checks that a test fails with what its Namespace waits for.
+func TestNamespaceRemains(t *testing.T) {
+	s := boroughtest.Shared(t)
+	client := newClient(t, s.Config())
+	fake := newFakeTest(t)
+	ns := s.Namespace(fake, boroughtest.TerminationTimeout(2*time.Second))
+	create(t, client, ns, pod("web", "example.com/backup"))
+	fake.end()
+	got := strings.Join(fake.errors, "\n")
+	for _, want := range []string{"delete the Namespace " + ns, "still there after 2s", "pods/web (finalizer example.com/backup)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the test failed with %q, which lacks %q", got, want)
+		}
+	}
+	// The Namespace waits for nothing else.
+	_, err := client.CoreV1().Pods(ns).Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNamespaceNames(t *testing.T) {
+	s := boroughtest.Shared(t)
+	for name, want := range map[string]string{
+		"":                       "testnamespacenames--00-[a-z0-9]{5}",
+		"UPPER case_and/slash":   "testnamespacenames-upper-case-and-slash-[a-z0-9]{5}",
+		"-é-":                    "testnamespacenames----[a-z0-9-]*-[a-z0-9]{5}",
+		strings.Repeat("a", 300): "testnamespacenames-a{38}-[a-z0-9]{5}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := s.Namespace(t); !regexp.MustCompile("^" + want + "$").MatchString(got) {
+				t.Errorf("the Namespace of %s is %s, want %s", t.Name(), got, want)
+			}
+		})
+	}
+}
