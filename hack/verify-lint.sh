@@ -9,5 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 [[ -x .cache/tools/staticcheck ]] || hack/tools.sh
 go list ./... | grep -v /pkg/generated/ | xargs .cache/tools/staticcheck
-cd test/kubernetes
-../../.cache/tools/staticcheck ./...
+for module in examples/controller test/kubernetes; do
+    (cd $module && ../../.cache/tools/staticcheck ./...)
+done

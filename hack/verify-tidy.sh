@@ -4,8 +4,8 @@
 
 # Checks that the go.mod of every module is tidy, that all of them require the same
 # version of the k8s.io libraries, that none requires k8s.io/kubernetes, and that
-# test/kubernetes has the versions of the root module, so that each package is
-# compiled once for both. Only the first applies to test/kubernetes/kube, which
+# examples/controller and test/kubernetes have the versions of the root module, so that
+# each package is compiled once for all. Only the first applies to test/kubernetes/kube, which
 # builds the control plane of another release.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -30,8 +30,10 @@ if grep -nE 'k8s.io/kubernetes ' $mods; then
     failed=1
 fi
 requirements() { sed -n '/^exclude/,/^)/d; s/^\t\([^ ]*\) \(v[^ ]*\).*/\1 \2/p' "$1" | sort; }
-if join <(requirements go.mod) <(requirements test/kubernetes/go.mod) | awk '$2 != $3' | grep .; then
-    echo "verify-tidy: test/kubernetes requires another version of these modules than go.mod" >&2
-    failed=1
-fi
+for module in examples/controller test/kubernetes; do
+    if join <(requirements go.mod) <(requirements $module/go.mod) | awk '$2 != $3' | grep .; then
+        echo "verify-tidy: $module requires another version of these modules than go.mod" >&2
+        failed=1
+    fi
+done
 exit $failed
