@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
@@ -308,6 +311,58 @@ func TestCoreRights(t *testing.T) {
 			if answer := client.Do(t, http.MethodDelete, path+"/pods", nil); answer.Code != http.StatusForbidden {
 				t.Errorf("granted in %q: DELETE %s: %v", granted, path, answer)
 			}
+		}
+	}
+}
+
+// TestCoreRightsOfAllVerbs sends each verb of each resource that both groups have, as users
+// with all rights of one group, or those to read Pods. Both groups allow the same.
+func TestCoreRightsOfAllVerbs(t *testing.T) {
+	t.Parallel()
+	const own = "tenancy.borough.io"
+	ns := newNamespace(t, borough)
+	requests := discovered(t, borough, ns)
+	for user, rule := range map[string]rbacv1.PolicyRule{
+		"core":   {APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		"own":    {APIGroups: []string{own}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		"reader": {APIGroups: []string{""}, Resources: []string{"pods", "pods/status"}, Verbs: []string{"get", "list", "watch"}},
+		"status": {APIGroups: []string{own}, Resources: []string{"*/status"}, Verbs: []string{"patch"}},
+	} {
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{rule}}
+		if _, err := rights(t, borough).Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rights(t, borough).RoleBindings(ns).Create(t.Context(), newRoleBinding(user, "Role", user, ns+"-"+user), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		client := as(t, borough, ns+"-"+user)
+		allowed := map[string]bool{}
+		for right, r := range requests {
+			group, resource, _ := strings.Cut(right, "/")
+			name, _, _ := strings.Cut(resource, " ")
+			if group != "" && group != own || !coregroup.Shared(name) {
+				continue
+			}
+			answer := client.Open(t, r.method, r.path, []byte(r.body), "Content-Type", r.contentType)
+			_ = answer.Body.Close() // a watch would not end
+			allowed[right] = answer.StatusCode != http.StatusForbidden
+		}
+		granted := 0
+		for right, ok := range allowed {
+			resource, inOwn := strings.CutPrefix(right, own+"/")
+			if !inOwn {
+				continue
+			}
+			if other, served := allowed["/"+resource]; !served || other != ok {
+				t.Errorf("%s: %s is allowed in our group: %t, in the core group: %t (served: %t)", user, resource, ok, other, served)
+			}
+			if ok {
+				granted++
+			}
+		}
+		// All users may list and watch Namespaces.
+		if granted <= 2 || len(allowed) < 60 {
+			t.Errorf("%s: %d of %d requests were allowed", user, granted, len(allowed))
 		}
 	}
 }
