@@ -60,8 +60,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestServedGroups checks that in a cluster our server serves its own group only: RBAC
-// and the reviews are the cluster's. Nor does it serve
+// TestServedGroups checks that in a cluster our server serves its own group only: the core
+// group, Events, Leases, RBAC and the reviews are the cluster's. Nor does it serve
 // namespacerequests and projects.
 func TestServedGroups(t *testing.T) {
 	t.Parallel()
@@ -71,8 +71,13 @@ func TestServedGroups(t *testing.T) {
 	if len(groups.Groups) != 1 || groups.Groups[0].Name != "tenancy.borough.io" {
 		t.Errorf("got %+v", groups.Groups)
 	}
-	for _, path := range []string{"rbac.authorization.k8s.io/v1/clusterroles", "authorization.k8s.io/v1/selfsubjectaccessreviews", "authentication.k8s.io/v1/selfsubjectreviews", "tenancy.borough.io/v1/namespacerequests", "tenancy.borough.io/v1/projects"} {
+	for _, path := range []string{"rbac.authorization.k8s.io/v1/clusterroles", "authorization.k8s.io/v1/selfsubjectaccessreviews", "authentication.k8s.io/v1/selfsubjectreviews", "events.k8s.io/v1/events", "coordination.k8s.io/v1/leases", "apiextensions.k8s.io/v1/customresourcedefinitions", "tenancy.borough.io/v1/namespacerequests", "tenancy.borough.io/v1/projects"} {
 		if answer := admin.Do(t, http.MethodGet, "/apis/"+path, nil); answer.Code != http.StatusNotFound {
+			t.Errorf("%s: got %v", path, answer)
+		}
+	}
+	for _, path := range []string{"/api", "/api/v1", "/api/v1/namespaces", "/api/v1/namespaces/default/pods"} {
+		if answer := admin.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusNotFound {
 			t.Errorf("%s: got %v", path, answer)
 		}
 	}
