@@ -126,3 +126,56 @@ func TestProvisionalPlan(t *testing.T) {
 		})
 	}
 }
+
+// TestRenew changes the rules in each of several plans, and while conditions are renewed.
+// Objects are created again only if the plan has to be another one.
+func TestRenew(t *testing.T) {
+	used := rulesPrefix + "used"
+	for name, test := range map[string]struct {
+		change string // the key of the rule that is written
+		plans  int
+	}{
+		"another rule":  {rulesPrefix + "other", 1},
+		"the used rule": {used, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.write(used, "1")
+			pods := transaction.NewClient(f.pods)
+			plans, renewals := 0, 0
+			planner := func(context.Context) (transaction.Plan, error) {
+				plans++
+				condition := f.condition(used)
+				change := plans == 1
+				return transaction.Plan{
+					Condition: condition,
+					Renew: func(context.Context) (*transaction.Condition, error) {
+						renewals++
+						again := f.condition(used)
+						if again.KeyRevision != condition.KeyRevision {
+							return nil, nil
+						}
+						if renewals < 5 {
+							f.write(test.change, "while it is renewed")
+						}
+						return again, nil
+					},
+					Creates: []func(context.Context) error{func(ctx context.Context) error {
+						if change {
+							f.write(test.change, "while objects are created")
+						}
+						_, err := pods.OptimisticPut(ctx, newPodKey, []byte("pod"), 0, kubernetes.PutOptions{})
+						return err
+					}},
+				}, nil
+			}
+			response, err := transaction.NewClient(f.namespaces).OptimisticPut(transaction.With(t.Context(), planner), newNamespaceKey, []byte(active(t)), 0, kubernetes.PutOptions{})
+			if err != nil || !response.Succeeded || f.revisionOf(newPodKey) != response.Revision {
+				t.Errorf("got %v, %v", response, err)
+			}
+			if plans != test.plans {
+				t.Errorf("planned %d times, want %d", plans, test.plans)
+			}
+		})
+	}
+}

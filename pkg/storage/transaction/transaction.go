@@ -76,8 +76,12 @@ type Plan struct {
 	// Guard may be nil. If it has changed, the create of the Namespace returns
 	// ErrGuardChanged.
 	Guard *Guard
-	// Condition may be nil. If it does not hold, the transaction is planned again.
+	// Condition may be nil. If it does not hold, the transaction is planned again, unless
+	// Renew returns another one.
 	Condition *Condition
+	// Renew, unless it is nil, returns a condition by what is stored, or nil if the plan
+	// has to be another one. Planning may take longer than the condition holds.
+	Renew func(ctx context.Context) (*Condition, error)
 }
 
 // Planner returns the plan of a transaction. It is called when the Namespace is about
@@ -174,6 +178,7 @@ type begun struct {
 	put      func(context.Context) (kubernetes.PutResponse, error)
 	creates  []create // that have not been called
 	addition Addition
+	renew    []func(context.Context) (*Condition, error) // of the conditions
 
 	// refusal is why nothing can be written.
 	refusal     error
@@ -209,6 +214,7 @@ func (tx *begun) run(ctx context.Context, planners []Planner) error {
 		}
 		if plan.Condition != nil {
 			tx.addition.Conditions = append(tx.addition.Conditions, plan.Condition)
+			tx.renew = append(tx.renew, plan.Renew)
 		}
 	}
 	tx.ctx = context.WithValue(ctx, begunKey{}, tx)
@@ -219,8 +225,12 @@ func (tx *begun) run(ctx context.Context, planners []Planner) error {
 func (tx *begun) next() error {
 	if len(tx.creates) == 0 {
 		tx.done = true
-		tx.response, tx.err = tx.put(context.WithValue(tx.ctx, additionKey{}, &tx.addition))
-		return tx.err
+		for {
+			tx.response, tx.err = tx.put(context.WithValue(tx.ctx, additionKey{}, &tx.addition))
+			if !errors.Is(tx.err, ErrConditionChanged) || !tx.renewConditions() {
+				return tx.err
+			}
+		}
 	}
 	create := tx.creates[0]
 	tx.creates = tx.creates[1:]
@@ -235,6 +245,22 @@ func (tx *begun) next() error {
 		}
 	}
 	return err
+}
+
+// renewConditions renews the conditions, and reports whether the plans are still right. If
+// not, or if that cannot be found out, the transaction has to be planned again.
+func (tx *begun) renewConditions() bool {
+	for i, renew := range tx.renew {
+		if renew == nil {
+			return false
+		}
+		condition, err := renew(tx.ctx)
+		if err != nil || condition == nil {
+			return false
+		}
+		tx.addition.Conditions[i] = condition
+	}
+	return true
 }
 
 // add adds an object, and returns when all is written or can't be.

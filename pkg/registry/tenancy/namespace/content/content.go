@@ -106,6 +106,14 @@ func (a *attempt) plan(ctx context.Context) (transaction.Plan, error) {
 		return plan, err
 	}
 	plan.Condition = content.Condition
+	plan.Renew = func(ctx context.Context) (*transaction.Condition, error) {
+		again, err := a.creator.source.For(ctx, a.namespace, true)
+		if err != nil || again.Condition == nil || content.Condition == nil ||
+			again.Condition.Key != content.Condition.Key || again.Condition.KeyRevision != content.Condition.KeyRevision {
+			return nil, err
+		}
+		return again.Condition, nil
+	}
 	plan.Creates = a.creator.creates(a.namespace, content, &metav1.CreateOptions{})
 	plan.Explain = func(err error) error { return newRefused(a.namespace, content.Origin, err) }
 	return plan, nil
