@@ -25,9 +25,9 @@ const (
 	templateName    = "storm"
 
 	templateResource = "namespacetemplates"
-	// templateInterval is the time between changes of the template, so that there are
-	// Namespaces without a change at their creation.
-	templateInterval = 30 * time.Millisecond
+	// templateInterval is the time between changes of the template. A create of a Namespace
+	// is carried out only if the template does not change while its objects are created.
+	templateInterval = time.Second
 )
 
 // changeTemplate creates, changes and deletes a template for all Namespaces, through
