@@ -14,7 +14,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/event"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
@@ -27,9 +26,7 @@ func TestExpiry(t *testing.T) {
 	options := storage.NewOptions()
 	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
 	options.Etcd.EnableWatchCache = false
-	config := storagetest.NewConfig(storagetest.StartEmbedded(t))
-	kubernetes.Install(config.Scheme)
-	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
+	config := storagetest.NewStandaloneConfig(storagetest.StartEmbedded(t))
 	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
 	namespaces, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
 	if err != nil {

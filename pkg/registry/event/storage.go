@@ -23,11 +23,10 @@ import (
 // NewREST returns the storage of Events, which expire some time after they were last
 // written, in whole seconds.
 func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, ttl time.Duration) (*REST, error) {
-	strategy := newStrategy(scheme)
+	strategy := strategy{standard.NewStrategy(scheme)}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &corev1.Event{} },
 		NewListFunc:               func() runtime.Object { return &corev1.EventList{} },
-		PredicateFunc:             match,
 		TTLFunc:                   func(runtime.Object, uint64, bool) (uint64, error) { return uint64(ttl / time.Second), nil },
 		DefaultQualifiedResource:  corev1.Resource("events"),
 		SingularQualifiedResource: corev1.Resource("event"),

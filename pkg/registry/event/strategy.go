@@ -17,19 +17,13 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/borough-io/borough/pkg/apis/kubernetes/validation"
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // strategy has the rules by which Events are written.
-type strategy struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-	errorlimit.Strategy
-}
+type strategy struct{ standard.Strategy }
 
 var (
 	_ rest.RESTCreateStrategy              = strategy{}
@@ -37,18 +31,11 @@ var (
 	_ rest.GarbageCollectionDeleteStrategy = strategy{}
 )
 
-func newStrategy(typer runtime.ObjectTyper) strategy {
-	return strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
-}
+func (strategy) NamespaceScoped() bool                    { return true }
+func (strategy) AllowCreateOnUpdate(context.Context) bool { return true }
 
-func (strategy) NamespaceScoped() bool                                            { return true }
-func (strategy) AllowCreateOnUpdate(context.Context) bool                         { return true }
-func (strategy) AllowUnconditionalUpdate(context.Context) bool                    { return true }
-func (strategy) PrepareForCreate(context.Context, runtime.Object)                 {}
-func (strategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
-func (strategy) Canonicalize(runtime.Object)                                      {}
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
-func (strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
+// DefaultGarbageCollectionPolicy says that propagation policies do not apply: they would
+// add a finalizer.
 func (strategy) DefaultGarbageCollectionPolicy(context.Context) rest.GarbageCollectionPolicy {
 	return rest.Unsupported
 }
@@ -67,10 +54,6 @@ func (strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) fie
 func inNewGroup(ctx context.Context) bool {
 	info, ok := request.RequestInfoFrom(ctx)
 	return ok && info.APIGroup == eventsv1.GroupName
-}
-
-func match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
-	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: getAttrs}
 }
 
 // getAttrs returns what an Event can be selected by, as in Kubernetes.

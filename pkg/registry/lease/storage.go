@@ -16,18 +16,16 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/kubernetes/validation"
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
 // NewREST returns the storage of Leases.
 func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
-	strategy := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator}
+	strategy := strategy{standard.NewStrategy(scheme)}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &coordinationv1.Lease{} },
 		NewListFunc:               func() runtime.Object { return &coordinationv1.LeaseList{} },
@@ -53,22 +51,15 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 }
 
 // strategy has the rules by which Leases are written.
-type strategy struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-	errorlimit.Strategy
-}
+type strategy struct{ standard.Strategy }
 
 var (
 	_ rest.RESTCreateStrategy = strategy{}
 	_ rest.RESTUpdateStrategy = strategy{}
 )
 
-func (strategy) NamespaceScoped() bool                                            { return true }
-func (strategy) AllowCreateOnUpdate(context.Context) bool                         { return true }
-func (strategy) Canonicalize(runtime.Object)                                      {}
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string        { return nil }
-func (strategy) WarningsOnUpdate(_ context.Context, _, _ runtime.Object) []string { return nil }
+func (strategy) NamespaceScoped() bool                    { return true }
+func (strategy) AllowCreateOnUpdate(context.Context) bool { return true }
 
 // AllowUnconditionalUpdate is false: of two that write a Lease, one must lose.
 func (strategy) AllowUnconditionalUpdate(context.Context) bool { return false }

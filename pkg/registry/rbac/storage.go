@@ -16,10 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/borough-io/borough/pkg/apis/rbac/validation"
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
@@ -46,28 +44,28 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		{
 			&s.Roles, "roles", "role",
 			func() runtime.Object { return &rbacv1.Role{} }, func() runtime.Object { return &rbacv1.RoleList{} },
-			strategy[*rbacv1.Role]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, true, validation.ValidateRole, validation.ValidateRoleUpdate},
+			strategy[*rbacv1.Role]{standard.NewStrategy(scheme), true, validation.ValidateRole, validation.ValidateRoleUpdate},
 			rest.NewDefaultTableConvertor(rbacv1.Resource("roles")),
 			escalation.confirmRole,
 		},
 		{
 			&s.RoleBindings, "rolebindings", "rolebinding",
 			func() runtime.Object { return &rbacv1.RoleBinding{} }, func() runtime.Object { return &rbacv1.RoleBindingList{} },
-			strategy[*rbacv1.RoleBinding]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, true, validation.ValidateRoleBinding, validation.ValidateRoleBindingUpdate},
+			strategy[*rbacv1.RoleBinding]{standard.NewStrategy(scheme), true, validation.ValidateRoleBinding, validation.ValidateRoleBindingUpdate},
 			newBindingTable(func(b *rbacv1.RoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
 			escalation.confirmRoleBinding,
 		},
 		{
 			&s.ClusterRoles, "clusterroles", "clusterrole",
 			func() runtime.Object { return &rbacv1.ClusterRole{} }, func() runtime.Object { return &rbacv1.ClusterRoleList{} },
-			strategy[*rbacv1.ClusterRole]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, false, validation.ValidateClusterRole, validation.ValidateClusterRoleUpdate},
+			strategy[*rbacv1.ClusterRole]{standard.NewStrategy(scheme), false, validation.ValidateClusterRole, validation.ValidateClusterRoleUpdate},
 			rest.NewDefaultTableConvertor(rbacv1.Resource("clusterroles")),
 			escalation.confirmClusterRole,
 		},
 		{
 			&s.ClusterRoleBindings, "clusterrolebindings", "clusterrolebinding",
 			func() runtime.Object { return &rbacv1.ClusterRoleBinding{} }, func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} },
-			strategy[*rbacv1.ClusterRoleBinding]{scheme, names.SimpleNameGenerator, errorlimit.Strategy{}, false, validation.ValidateClusterRoleBinding, validation.ValidateClusterRoleBindingUpdate},
+			strategy[*rbacv1.ClusterRoleBinding]{standard.NewStrategy(scheme), false, validation.ValidateClusterRoleBinding, validation.ValidateClusterRoleBindingUpdate},
 			newBindingTable(func(b *rbacv1.ClusterRoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
 			escalation.confirmClusterRoleBinding,
 		},

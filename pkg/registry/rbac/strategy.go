@@ -9,17 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage/names"
 
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // strategy has the rules by which objects of one kind are written. The four kinds
 // differ in their validation only.
 type strategy[T runtime.Object] struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-	errorlimit.Strategy
+	standard.Strategy
 	namespaced     bool
 	validate       func(obj T) field.ErrorList
 	validateUpdate func(obj, old T) field.ErrorList
@@ -38,15 +35,6 @@ func (s strategy[T]) NamespaceScoped() bool { return s.namespaced }
 // AllowCreateOnUpdate is true: a PUT creates an object that does not exist.
 func (strategy[T]) AllowCreateOnUpdate(context.Context) bool { return true }
 
-// AllowUnconditionalUpdate is true: an update needs no resourceVersion.
-func (strategy[T]) AllowUnconditionalUpdate(context.Context) bool { return true }
-
-// PrepareForCreate implements rest.RESTCreateStrategy.
-func (strategy[T]) PrepareForCreate(context.Context, runtime.Object) {}
-
-// PrepareForUpdate implements rest.RESTUpdateStrategy.
-func (strategy[T]) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
-
 // Validate implements rest.RESTCreateStrategy.
 func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	return s.validate(obj.(T))
@@ -55,15 +43,4 @@ func (s strategy[T]) Validate(_ context.Context, obj runtime.Object) field.Error
 // ValidateUpdate implements rest.RESTUpdateStrategy.
 func (s strategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return s.validateUpdate(obj.(T), old.(T))
-}
-
-// Canonicalize implements rest.RESTCreateStrategy.
-func (strategy[T]) Canonicalize(runtime.Object) {}
-
-// WarningsOnCreate implements rest.RESTCreateStrategy.
-func (strategy[T]) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
-
-// WarningsOnUpdate implements rest.RESTUpdateStrategy.
-func (strategy[T]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
 }

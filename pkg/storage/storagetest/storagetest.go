@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	"github.com/borough-io/borough/pkg/storage"
@@ -113,6 +114,14 @@ func NewConfig(member *embedded.Server) storage.Config {
 		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
 		Quotas:     tenancy.Resource("resourcequotas"),
 	}
+}
+
+// NewStandaloneConfig returns a config that has the kinds of a standalone server, too.
+func NewStandaloneConfig(member *embedded.Server) storage.Config {
+	config := NewConfig(member)
+	kubernetes.Install(config.Scheme)
+	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
+	return config
 }
 
 // NewServerConfig returns a server config to which the options have been

@@ -18,31 +18,23 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // base is what the strategies of the resource and its subresources share.
-type base struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-	errorlimit.Strategy
-}
+type base struct{ standard.Strategy }
 
 func newBase(typer runtime.ObjectTyper) base {
-	return base{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
+	return base{standard.NewStrategy(typer)}
 }
 
-func (base) NamespaceScoped() bool                                                     { return false }
-func (base) AllowCreateOnUpdate(context.Context) bool                                  { return false }
-func (base) AllowUnconditionalUpdate(context.Context) bool                             { return true }
-func (base) WarningsOnCreate(context.Context, runtime.Object) []string                 { return nil }
-func (base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string { return nil }
+func (base) NamespaceScoped() bool                    { return false }
+func (base) AllowCreateOnUpdate(context.Context) bool { return false }
 
 // maxTerminationFinalizers is how many finalizers of a Namespace its
 // status.termination names at most.

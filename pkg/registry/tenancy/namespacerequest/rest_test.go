@@ -27,7 +27,6 @@ import (
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/util"
 
-	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/openapi"
@@ -65,9 +64,7 @@ func newFixture(t *testing.T, limit int) *fixture {
 	member := storagetest.StartEmbedded(t)
 	options := storage.NewOptions()
 	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
-	config := storagetest.NewConfig(member)
-	kubernetes.Install(config.Scheme)
-	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
+	config := storagetest.NewStandaloneConfig(member)
 	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
 	namespaces, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
@@ -22,34 +21,24 @@ import (
 	"github.com/borough-io/borough/pkg/corepod/validation"
 	"github.com/borough-io/borough/pkg/corepod/warnings"
 	"github.com/borough-io/borough/pkg/registry/deletion"
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // core returns the Pod as one of core/v1, which has the same fields. They share their
 // content.
 func core(obj runtime.Object) *corev1.Pod { return (*corev1.Pod)(obj.(*tenancy.Pod)) }
 
-// base is what the strategies of the resource and its subresources share.
-type base struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-	errorlimit.Strategy
-}
+// base is what the strategies of the resource and its subresources share. An update of
+// a Pod has no warnings: most updates come from programs, often, and what there is to warn
+// of was said when the Pod was created.
+type base struct{ standard.Strategy }
 
 func newBase(typer runtime.ObjectTyper) base {
-	return base{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
+	return base{standard.NewStrategy(typer)}
 }
 
-func (base) NamespaceScoped() bool                         { return true }
-func (base) AllowCreateOnUpdate(context.Context) bool      { return false }
-func (base) AllowUnconditionalUpdate(context.Context) bool { return true }
-
-// Canonicalize does nothing: what a Pod needs to be canonical, defaulting does.
-func (base) Canonicalize(runtime.Object) {}
-
-// WarningsOnUpdate returns nothing. Most updates come from programs, often, and
-// what there is to warn of was said when the Pod was created.
-func (base) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string { return nil }
+func (base) NamespaceScoped() bool                    { return true }
+func (base) AllowCreateOnUpdate(context.Context) bool { return false }
 
 // Strategy holds the rules for Pods themselves.
 type Strategy struct{ base }

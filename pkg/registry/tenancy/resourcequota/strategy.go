@@ -1,8 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcequota holds the rules by which ResourceQuotas are written, selected
-// and printed.
+// Package resourcequota holds the rules by which ResourceQuotas are written and printed.
 package resourcequota
 
 import (
@@ -11,28 +10,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // Strategy holds the rules for ResourceQuotas. Only storage changes status.used.
-type Strategy struct {
-	runtime.ObjectTyper
-	names.NameGenerator
-	errorlimit.Strategy
-}
+type Strategy struct{ standard.Strategy }
 
 var (
 	_ rest.RESTCreateStrategy  = Strategy{}
@@ -43,7 +33,7 @@ var (
 
 // NewStrategy returns the rules for ResourceQuotas.
 func NewStrategy(typer runtime.ObjectTyper) Strategy {
-	return Strategy{ObjectTyper: typer, NameGenerator: names.SimpleNameGenerator}
+	return Strategy{standard.NewStrategy(typer)}
 }
 
 // NamespaceScoped is true.
@@ -51,9 +41,6 @@ func (Strategy) NamespaceScoped() bool { return true }
 
 // AllowCreateOnUpdate is false.
 func (Strategy) AllowCreateOnUpdate(context.Context) bool { return false }
-
-// AllowUnconditionalUpdate is true: an update needs no resourceVersion.
-func (Strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
 
 // GetResetFields names the fields that a write does not change.
 func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
@@ -100,9 +87,6 @@ func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validation.ValidateResourceQuotaUpdate(obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota))
 }
 
-// Canonicalize changes nothing: defaulting has filled in what is missing.
-func (Strategy) Canonicalize(runtime.Object) {}
-
 // WarningsOnCreate warns of limits on requests that are greater than those on limits.
 func (Strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	hard := obj.(*tenancy.ResourceQuota).Spec.Hard
@@ -119,23 +103,4 @@ func (Strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string
 		}
 	}
 	return warnings
-}
-
-// WarningsOnUpdate warns of nothing.
-func (Strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
-}
-
-// GetAttrs returns what a ResourceQuota can be selected by.
-func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
-	quota, ok := obj.(*tenancy.ResourceQuota)
-	if !ok {
-		return nil, nil, fmt.Errorf("select a resource quota: got %T", obj)
-	}
-	return quota.Labels, generic.ObjectMetaFieldsSet(&quota.ObjectMeta, true), nil
-}
-
-// Match returns the predicate that selects ResourceQuotas by label and field.
-func Match(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
-	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: GetAttrs}
 }

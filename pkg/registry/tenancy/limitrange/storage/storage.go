@@ -27,7 +27,6 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.LimitRangeList{} },
-		PredicateFunc:             limitrange.Match,
 		DefaultQualifiedResource:  tenancy.Resource("limitranges"),
 		SingularQualifiedResource: tenancy.Resource("limitrange"),
 
@@ -37,7 +36,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 
 		TableConvertor: limitrange.NewTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: limitrange.GetAttrs}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
 		return Storage{}, fmt.Errorf("complete the limit range store: %w", err)
 	}
 

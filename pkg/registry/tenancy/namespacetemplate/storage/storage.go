@@ -11,7 +11,6 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/deletecollection"
-	"github.com/borough-io/borough/pkg/registry/objectinfo"
-	"github.com/borough-io/borough/pkg/registry/table"
+	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
@@ -62,7 +59,6 @@ func NewStorage(config Config) (*REST, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.NamespaceTemplate{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.NamespaceTemplateList{} },
-		PredicateFunc:             namespacetemplate.Match,
 		DefaultQualifiedResource:  resource,
 		SingularQualifiedResource: tenancy.Resource("namespacetemplate"),
 
@@ -72,16 +68,15 @@ func NewStorage(config Config) (*REST, error) {
 
 		TableConvertor: namespacetemplate.NewTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: config.RESTOptions, AttrFunc: namespacetemplate.GetAttrs}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: config.RESTOptions}); err != nil {
 		return nil, fmt.Errorf("complete the namespace template store: %w", err)
 	}
-	return &REST{Store: store, collection: deletecollection.Deleter{Store: store}, prefix: prefix, rights: config.Rights, unreadable: config.Unreadable}, nil
+	return &REST{REST: standard.NewREST(store), prefix: prefix, rights: config.Rights, unreadable: config.Unreadable}, nil
 }
 
 // REST serves namespacetemplates.
 type REST struct {
-	*genericregistry.Store
-	collection deletecollection.Deleter
+	*standard.REST
 	prefix     string
 	rights     Rights
 	unreadable func() []string
@@ -95,15 +90,10 @@ var (
 // ShortNames returns nst.
 func (r *REST) ShortNames() []string { return []string{"nst"} }
 
-// List reads the NamespaceTemplates that the options select.
-func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	return table.List(ctx, r.Store, options)
-}
-
 // Create creates a NamespaceTemplate. It returns Forbidden if the user could not grant
 // the role of its RoleBinding in every Namespace.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	return r.Store.Create(ctx, obj, r.confirmed(createValidation), options)
+	return r.REST.Create(ctx, obj, r.confirmed(createValidation), options)
 }
 
 // Update changes a NamespaceTemplate, or creates it. It returns Forbidden as Create does.
@@ -114,7 +104,7 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 		}
 		return updateValidation(ctx, obj, old)
 	}
-	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(objInfo), r.confirmed(createValidation), confirmed, forceAllowCreate, options)
+	return r.REST.Update(ctx, name, objInfo, r.confirmed(createValidation), confirmed, forceAllowCreate, options)
 }
 
 // confirmed returns a validation that confirms the rights of the user first. The
@@ -134,9 +124,4 @@ func (r *REST) confirm(ctx context.Context, obj, old runtime.Object) error {
 		return nil
 	}
 	return r.rights.ConfirmTemplate(ctx, resource, obj, old, binding.RoleRef)
-}
-
-// DeleteCollection deletes the NamespaceTemplates that the list options select.
-func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
-	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)
 }

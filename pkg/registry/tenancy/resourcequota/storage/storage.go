@@ -27,7 +27,6 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.ResourceQuota{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.ResourceQuotaList{} },
-		PredicateFunc:             resourcequota.Match,
 		DefaultQualifiedResource:  tenancy.Resource("resourcequotas"),
 		SingularQualifiedResource: tenancy.Resource("resourcequota"),
 
@@ -40,7 +39,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 
 		TableConvertor: resourcequota.NewTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: resourcequota.GetAttrs}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
 		return Storage{}, fmt.Errorf("complete the resource quota store: %w", err)
 	}
 
