@@ -318,8 +318,7 @@ func (c *ExtraConfig) checkNamespaced(group string, resources map[string]rest.St
 			return fmt.Errorf("install resource %q: namespaces has a subresource of that name", name)
 		}
 		// What can't be got is not stored: namespacepurges have no keys to fence in.
-		gr := coregroup.OwnResource(schema.GroupVersionResource{Group: group, Version: version, Resource: name}).GroupResource()
-		gr = kubernetes.StoredResource(gr)
+		gr := kubernetes.StoredResource(schema.GroupResource{Group: coregroup.OwnGroup(group, name), Resource: name})
 		if _, stored := storage.(rest.Getter); stored && !slices.Contains(namespaced, gr) {
 			return fmt.Errorf("install resource %q: it is missing in the namespaced kinds", gr)
 		}

@@ -62,7 +62,7 @@ func withAttempts(next http.Handler, checker precondition.Checker, serializer ru
 // isOwn reports whether the request is for a resource of our group, or for its form in
 // the core group.
 func isOwn(info *request.RequestInfo) bool {
-	return info.IsResourceRequest && (info.APIGroup == tenancy.GroupName || info.APIGroup == coregroup.GroupName && coregroup.Shared(info.Resource))
+	return info.IsResourceRequest && coregroup.OwnGroup(info.APIGroup, info.Resource) == tenancy.GroupName
 }
 
 // isWrite reports whether admission may record preconditions of the request.

@@ -107,7 +107,9 @@ type ownAttributes struct{ admission.Attributes }
 
 // GetResource implements admission.Attributes.
 func (a ownAttributes) GetResource() schema.GroupVersionResource {
-	return coregroup.OwnResource(a.Attributes.GetResource())
+	resource := a.Attributes.GetResource()
+	resource.Group = coregroup.OwnGroup(resource.Group, resource.Resource)
+	return resource
 }
 
 // GetKind implements admission.Attributes.
@@ -119,7 +121,8 @@ func (a ownAttributes) GetKind() schema.GroupVersionKind {
 // equivalent.
 func equivalentResources() runtime.EquivalentResourceRegistry {
 	return runtime.NewEquivalentResourceRegistryWithIdentity(func(resource schema.GroupResource) string {
-		return coregroup.OwnResource(resource.WithVersion(version)).GroupResource().String()
+		resource.Group = coregroup.OwnGroup(resource.Group, resource.Resource)
+		return resource.String()
 	})
 }
 

@@ -226,7 +226,7 @@ var _ authorizer.Authorizer = Authorizer{}
 // Authorize implements authorizer.Authorizer.
 func (Authorizer) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.IsResourceRequest() && (a.GetVerb() == "list" || a.GetVerb() == "watch") &&
-		(a.GetAPIGroup() == tenancy.GroupName || a.GetAPIGroup() == coregroup.GroupName) && a.GetResource() == "namespaces" && a.GetSubresource() == "" &&
+		coregroup.OwnGroup(a.GetAPIGroup(), a.GetResource()) == tenancy.GroupName && a.GetResource() == "namespaces" && a.GetSubresource() == "" &&
 		a.GetUser() != nil && slices.Contains(a.GetUser().GetGroups(), user.AllAuthenticated) {
 		return authorizer.DecisionAllow, "lists and watches have the Namespaces that the user may get", nil
 	}

@@ -8,14 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/borough-io/borough/pkg/apis/convert"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// addConversions adds the conversions. Like generated ones, they share memory: what was
-// converted must not be changed.
+// addConversions adds the conversions.
 func addConversions(scheme *runtime.Scheme) error {
 	// Go converts types that differ only in tags.
 	return cmp.Or(
@@ -48,8 +47,8 @@ func addConversions(scheme *runtime.Scheme) error {
 			list:    func(l *corev1.PodList) (*metav1.ListMeta, *[]corev1.Pod) { return &l.ListMeta, &l.Items },
 			ownList: func(l *tenancy.PodList) (*metav1.ListMeta, *[]tenancy.Pod) { return &l.ListMeta, &l.Items },
 		}.add(scheme),
-		add(scheme, func(in *corev1.Binding, out *tenancy.Binding) { *out = tenancy.Binding(*in) }),
-		add(scheme, func(in *tenancy.Binding, out *corev1.Binding) { *out = corev1.Binding(*in) }),
+		convert.Add(scheme, func(in *corev1.Binding, out *tenancy.Binding) { *out = tenancy.Binding(*in) }),
+		convert.Add(scheme, func(in *tenancy.Binding, out *corev1.Binding) { *out = corev1.Binding(*in) }),
 	)
 }
 
@@ -75,37 +74,30 @@ func (k kind[Core, Own, CoreList, OwnList]) add(scheme *runtime.Scheme) error {
 		object.SetManagedFields(coreManagedFields(object.GetManagedFields()))
 	}
 	return cmp.Or(
-		add(scheme, toOwn),
-		add(scheme, fromOwn),
-		add(scheme, func(in *CoreList, out *OwnList) {
+		convert.Add(scheme, toOwn),
+		convert.Add(scheme, fromOwn),
+		convert.Add(scheme, func(in *CoreList, out *OwnList) {
 			listMeta, items := k.list(in)
 			ownMeta, ownItems := k.ownList(out)
-			*ownMeta, *ownItems = *listMeta, convert(*items, toOwn)
+			*ownMeta, *ownItems = *listMeta, convert.Slice(*items, toOwn)
 		}),
-		add(scheme, func(in *OwnList, out *CoreList) {
+		convert.Add(scheme, func(in *OwnList, out *CoreList) {
 			ownMeta, ownItems := k.ownList(in)
 			listMeta, items := k.list(out)
-			*listMeta, *items = *ownMeta, convert(*ownItems, fromOwn)
+			*listMeta, *items = *ownMeta, convert.Slice(*ownItems, fromOwn)
 		}),
 	)
-}
-
-func add[In, Out any](scheme *runtime.Scheme, convert func(*In, *Out)) error {
-	return scheme.AddConversionFunc((*In)(nil), (*Out)(nil), func(in, out any, _ conversion.Scope) error {
-		convert(in.(*In), out.(*Out))
-		return nil
-	})
 }
 
 func namespaceToOwn(in *corev1.Namespace, out *tenancy.Namespace) {
 	*out = tenancy.Namespace{
 		ObjectMeta: in.ObjectMeta,
 		Spec: tenancy.NamespaceSpec{
-			Finalizers: convert(in.Spec.Finalizers, func(f *corev1.FinalizerName, out *tenancy.FinalizerName) { *out = tenancy.FinalizerName(*f) }),
+			Finalizers: convert.Slice(in.Spec.Finalizers, func(f *corev1.FinalizerName, out *tenancy.FinalizerName) { *out = tenancy.FinalizerName(*f) }),
 		},
 		Status: tenancy.NamespaceStatus{
 			Phase: tenancy.NamespacePhase(in.Status.Phase),
-			Conditions: convert(in.Status.Conditions, func(c *corev1.NamespaceCondition, out *tenancy.NamespaceCondition) {
+			Conditions: convert.Slice(in.Status.Conditions, func(c *corev1.NamespaceCondition, out *tenancy.NamespaceCondition) {
 				*out = tenancy.NamespaceCondition{
 					Type: tenancy.NamespaceConditionType(c.Type), Status: c.Status,
 					LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
@@ -120,11 +112,11 @@ func namespaceFromOwn(in *tenancy.Namespace, out *corev1.Namespace) {
 	*out = corev1.Namespace{
 		ObjectMeta: in.ObjectMeta,
 		Spec: corev1.NamespaceSpec{
-			Finalizers: convert(in.Spec.Finalizers, func(f *tenancy.FinalizerName, out *corev1.FinalizerName) { *out = corev1.FinalizerName(*f) }),
+			Finalizers: convert.Slice(in.Spec.Finalizers, func(f *tenancy.FinalizerName, out *corev1.FinalizerName) { *out = corev1.FinalizerName(*f) }),
 		},
 		Status: corev1.NamespaceStatus{
 			Phase: corev1.NamespacePhase(in.Status.Phase),
-			Conditions: convert(in.Status.Conditions, func(c *tenancy.NamespaceCondition, out *corev1.NamespaceCondition) {
+			Conditions: convert.Slice(in.Status.Conditions, func(c *tenancy.NamespaceCondition, out *corev1.NamespaceCondition) {
 				*out = corev1.NamespaceCondition{
 					Type: corev1.NamespaceConditionType(c.Type), Status: c.Status,
 					LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
@@ -132,16 +124,4 @@ func namespaceFromOwn(in *tenancy.Namespace, out *corev1.Namespace) {
 			}),
 		},
 	}
-}
-
-// convert converts the elements of a slice. Of nil it returns nil.
-func convert[In, Out any](in []In, one func(*In, *Out)) []Out {
-	if in == nil {
-		return nil
-	}
-	out := make([]Out, len(in))
-	for i := range in {
-		one(&in[i], &out[i])
-	}
-	return out
 }

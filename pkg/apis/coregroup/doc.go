@@ -40,9 +40,6 @@ func Shared(resource string) bool {
 	return shared
 }
 
-// Subresources returns the names of the subresources of a shared resource.
-func Subresources(resource string) []string { return resources[resource] }
-
 // Resources returns the shared resources and subresources, sorted.
 func Resources() []string {
 	var all []string
@@ -70,13 +67,13 @@ func Names() []string {
 	return names
 }
 
-// OwnResource returns the resource of our group for a shared resource of the core group,
-// and any other resource as it is.
-func OwnResource(resource schema.GroupVersionResource) schema.GroupVersionResource {
-	if resource.Group == GroupName && Shared(resource.Resource) {
-		resource.Group = tenancy.GroupName
+// OwnGroup returns our group for a shared resource of the core group, and otherwise the
+// group that is given.
+func OwnGroup(group, resource string) string {
+	if group == GroupName && Shared(resource) {
+		return tenancy.GroupName
 	}
-	return resource
+	return group
 }
 
 // OwnKind returns the kind of our group for a shared kind of the core group, and any

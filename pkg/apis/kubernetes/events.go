@@ -9,9 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/borough-io/borough/pkg/apis/convert"
 )
 
 // Events of core/v1 and of events.k8s.io/v1 are the same objects. The internal type is
@@ -28,29 +29,13 @@ func StoredResource(resource schema.GroupResource) schema.GroupResource {
 
 func addEventConversions(scheme *runtime.Scheme) error {
 	return cmp.Or(
-		scheme.AddConversionFunc((*eventsv1.Event)(nil), (*corev1.Event)(nil), func(in, out any, _ conversion.Scope) error {
-			eventToCore(in.(*eventsv1.Event), out.(*corev1.Event))
-			return nil
+		convert.Add(scheme, eventToCore),
+		convert.Add(scheme, eventFromCore),
+		convert.Add(scheme, func(in *eventsv1.EventList, out *corev1.EventList) {
+			out.ListMeta, out.Items = in.ListMeta, convert.Slice(in.Items, eventToCore)
 		}),
-		scheme.AddConversionFunc((*corev1.Event)(nil), (*eventsv1.Event)(nil), func(in, out any, _ conversion.Scope) error {
-			eventFromCore(in.(*corev1.Event), out.(*eventsv1.Event))
-			return nil
-		}),
-		scheme.AddConversionFunc((*corev1.EventList)(nil), (*eventsv1.EventList)(nil), func(in, out any, _ conversion.Scope) error {
-			from, to := in.(*corev1.EventList), out.(*eventsv1.EventList)
-			to.ListMeta, to.Items = from.ListMeta, make([]eventsv1.Event, len(from.Items))
-			for i := range from.Items {
-				eventFromCore(&from.Items[i], &to.Items[i])
-			}
-			return nil
-		}),
-		scheme.AddConversionFunc((*eventsv1.EventList)(nil), (*corev1.EventList)(nil), func(in, out any, _ conversion.Scope) error {
-			from, to := in.(*eventsv1.EventList), out.(*corev1.EventList)
-			to.ListMeta, to.Items = from.ListMeta, make([]corev1.Event, len(from.Items))
-			for i := range from.Items {
-				eventToCore(&from.Items[i], &to.Items[i])
-			}
-			return nil
+		convert.Add(scheme, func(in *corev1.EventList, out *eventsv1.EventList) {
+			out.ListMeta, out.Items = in.ListMeta, convert.Slice(in.Items, eventFromCore)
 		}),
 	)
 }
