@@ -18,29 +18,6 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-const templatePolicy = `apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata:
-  name: TEAM-template
-spec:
-  matchConstraints:
-    resourceRules:
-    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [CREATE], resources: [limitranges]}
-  validations:
-  - expression: namespaceObject.metadata.labels["stage"] != "frozen"
-    messageExpression: namespaceObject.metadata.name + " is frozen"
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: TEAM-template
-spec:
-  policyName: TEAM-template
-  validationActions: [Deny]
-  matchResources:
-    namespaceSelector: {matchLabels: {team: TEAM}}
-`
-
 // TestNamespaceTemplate creates Namespaces with content through the cluster. A policy of
 // the cluster sees the new Namespace of the content.
 func TestNamespaceTemplate(t *testing.T) {
@@ -59,7 +36,7 @@ func TestNamespaceTemplate(t *testing.T) {
 	if err := create(frozen, "frozen"); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Kubectl(t).RunWith(t, strings.ReplaceAll(templatePolicy, "TEAM", team), "apply", "-f", "-")
+	cluster.Kubectl(t).RunWith(t, strings.ReplaceAll(frozenPolicy("TEAM-template", "limitranges"), "TEAM", team), "apply", "-f", "-")
 	poll.Eventually(t, func() string { // until the server's informers have the policy
 		_, err := client.LimitRanges(frozen).Create(ctx, &v1.LimitRange{ObjectMeta: metav1.ObjectMeta{GenerateName: "l-"}, Spec: limits}, metav1.CreateOptions{})
 		if err == nil {

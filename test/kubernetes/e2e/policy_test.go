@@ -18,16 +18,17 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-// The policies apply to our Namespaces with the label TEAM, and read another
-// label of the Namespace.
-const policies = `apiVersion: admissionregistration.k8s.io/v1
+// frozenPolicy returns a policy that denies creates of a resource in our Namespaces with
+// the label TEAM, by another label of the Namespace.
+func frozenPolicy(name, resource string) string {
+	return strings.NewReplacer("NAME", name, "RESOURCE", resource).Replace(`apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
-  name: TEAM-validating
+  name: NAME
 spec:
   matchConstraints:
     resourceRules:
-    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+    - {apiGroups: [tenancy.borough.io], apiVersions: [v1], operations: [CREATE], resources: [RESOURCE]}
   validations:
   - expression: namespaceObject.metadata.labels["stage"] != "frozen"
     messageExpression: namespaceObject.metadata.name + " is frozen"
@@ -35,14 +36,18 @@ spec:
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: TEAM-validating
+  name: NAME
 spec:
-  policyName: TEAM-validating
+  policyName: NAME
   validationActions: [Deny]
   matchResources:
     namespaceSelector: {matchLabels: {team: TEAM}}
----
-apiVersion: admissionregistration.k8s.io/v1
+`)
+}
+
+// policies apply to Pods in our Namespaces with the label TEAM, and read another label of
+// the Namespace.
+var policies = frozenPolicy("TEAM-validating", "pods") + "---\n" + `apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingAdmissionPolicy
 metadata:
   name: TEAM-mutating
