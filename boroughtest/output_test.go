@@ -21,7 +21,7 @@ const inChild = "BOROUGHTEST_CHILD"
 func TestChild(t *testing.T) {
 	how := os.Getenv(inChild)
 	if how == "" {
-		t.Skip("for TestOutput")
+		t.Skip("TestOutput runs it, in another process")
 	}
 	boroughtest.Start(t)
 	boroughtest.Shared(t)
