@@ -188,5 +188,7 @@ func (p *process) end(how ending) error {
 	}
 	p.stop()
 	errs = append(errs, <-p.stopped, p.deps.Close())
+	// A connection that was accepted just before the shutdown may not know of it.
+	p.listener.cutOff()
 	return errors.Join(errs...)
 }

@@ -13,8 +13,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,6 +135,27 @@ func TestEndOfConnections(t *testing.T) {
 		}
 		if more := received.bytes - before; (more > 0) != announced {
 			t.Errorf("%s: got %d bytes at the end of the connection", name, more)
+		}
+		_ = conn.Close() // the other end is closed
+	}
+}
+
+// TestEndOfNewConnections checks that connections end that no request was received on yet.
+func TestEndOfNewConnections(t *testing.T) {
+	s := boroughtest.Start(t)
+	for name, restart := range restarts {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.Config().Host, "https://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		restart(s, t)
+		// The server waits longer for a TLS handshake.
+		err = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if err == nil {
+			_, err = conn.Read(make([]byte, 1))
+		}
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the connection is open: %v", name, err)
 		}
 		_ = conn.Close() // the other end is closed
 	}
