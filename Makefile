@@ -33,6 +33,10 @@ images: ## Build the container images into bin/images, or push them (TAG=latest 
 verify-images: ## Check that the images of a commit can be reproduced.
 	hack/verify-images.sh
 
+.PHONY: release
+release: ## Make what a release publishes into bin/release (VERSION=v0.1.0).
+	hack/release.sh $(VERSION) bin/release/$(VERSION)
+
 .PHONY: clean
 clean: ## Remove build output; keeps the data in .borough/.
 	rm -rf bin .cache
@@ -80,7 +84,7 @@ bench: ## Compare with Kubernetes into docs/benchmarks.md (BENCH=-short).
 upstream: ## Name what a release of Kubernetes changes about Pods (UPSTREAM='-version v1.36.3').
 	go run ./hack/upstream $(UPSTREAM)
 
-checks := codegen docs tidy format headers scripts words vet lint manifests upstream
+checks := codegen docs tidy format headers scripts workflows words vet lint manifests upstream
 
 .PHONY: verify
 verify: $(checks:%=verify-%) ## Run every check that a change must pass, except the tests.

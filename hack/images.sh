@@ -7,14 +7,20 @@
 # has the name of the binary and the tag $TAG (default: latest). It is pushed to
 # $REGISTRY if that is set, with the credentials of `docker login`, and otherwise
 # written to bin/images or the given directory, as an archive for `docker load`. $ARCH
-# is the architecture of the nodes (default: that of this machine).
+# is the architecture of the nodes (default: that of this machine). With several,
+# separated by commas, it is an index, and written as an OCI image layout. $SBOM is a
+# directory for an SPDX document of each image.
 set -o errexit -o nounset -o pipefail
 out=$(realpath -m "${1:-$(dirname "${BASH_SOURCE[0]}")/../bin/images}")
+sbom=${SBOM:+$(realpath -m "$SBOM")}
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 arch=${ARCH:-$(go env GOHOSTARCH)}
 
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
-# Nothing of the directory or of the machine gets into the binaries.
-CGO_ENABLED=0 GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w $(hack/version.sh)" -o "$bin/" ./cmd/...
-go -C hack/images run . -bin "$bin" -arch "$arch" -tag "${TAG:-latest}" -registry "${REGISTRY:-}" -out "$out"
+for a in ${arch//,/ }; do
+    # Nothing of the directory or of the machine gets into the binaries.
+    CGO_ENABLED=0 GOOS=linux GOARCH=$a go build -trimpath -buildvcs=false -ldflags "-s -w $(hack/version.sh)" -o "$bin/$a/" ./cmd/...
+done
+created=$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null) || created=1970-01-01T00:00:00Z
+go -C hack/images run . -bin "$bin" -arch "$arch" -tag "${TAG:-latest}" -registry "${REGISTRY:-}" -out "$out" -sbom "$sbom" -created "$created"

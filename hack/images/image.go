@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // user is the ID of the user and the group that the containers run as.
@@ -30,6 +31,12 @@ var programs = []program{
 	{name: "borough-controller-manager"},
 }
 
+// labels are those of every image.
+var labels = map[string]string{
+	"org.opencontainers.image.source":   "https://github.com/borough-io/borough",
+	"org.opencontainers.image.licenses": "Apache-2.0",
+}
+
 // image returns the image of a program.
 func (p program) image(bin, arch string) (v1.Image, error) {
 	content, err := os.ReadFile(filepath.Join(bin, p.name))
@@ -40,11 +47,13 @@ func (p program) image(bin, arch string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil })
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil },
+		tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.AppendLayers(base, layer)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +63,7 @@ func (p program) image(bin, arch string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", arch
-	config.Config = v1.Config{User: userAndGroup, Entrypoint: []string{"/" + p.name}}
+	config.Config = v1.Config{User: userAndGroup, Entrypoint: []string{"/" + p.name}, Labels: labels}
 	if p.dataDir != "" {
 		config.Config.WorkingDir = "/" + p.dataDir
 	}

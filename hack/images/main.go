@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command images makes a container image of each binary, without Docker, and writes it
-// to an archive for `docker load` or pushes it to a registry. The image depends only on
-// the binary, so equal binaries have images with the same digest. hack/images.sh builds
-// the binaries and runs it.
+// to an archive or pushes it to a registry. Of several architectures it makes an index.
+// The image depends only on the binary, so equal binaries have images with the same
+// digest. hack/images.sh builds the binaries and runs it.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -26,31 +27,92 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("images: ")
 	var (
-		bin      = flag.String("bin", "", "the directory of the binaries")
-		arch     = flag.String("arch", "", "the architecture that they are built for")
-		tag      = flag.String("tag", "latest", "the tag of the images")
-		registry = flag.String("registry", "", "push the images to this registry, with the credentials of docker login")
-		out      = flag.String("out", "", "without a registry, write an archive of each image to this directory")
+		o     options
+		archs = flag.String("arch", "", "the architectures that they are built for, separated by commas")
 	)
+	flag.StringVar(&o.bin, "bin", "", "the directory with a directory of binaries for each architecture")
+	flag.StringVar(&o.tag, "tag", "latest", "the tag of the images")
+	flag.StringVar(&o.registry, "registry", "", "push the images to this registry, with the credentials of docker login")
+	flag.StringVar(&o.out, "out", "", "without a registry, write each image to this directory: an archive for docker load, or of several architectures an OCI image layout")
+	flag.StringVar(&o.push, "push", "", "push the OCI image layouts in this directory instead of making images")
+	flag.StringVar(&o.sbom, "sbom", "", "write an SPDX document of each image to this directory")
+	flag.StringVar(&o.created, "created", "1970-01-01T00:00:00Z", "the time in the SPDX documents")
 	flag.Parse()
+	o.archs = strings.Split(*archs, ",")
 	for _, program := range programs {
-		image, err := program.image(*bin, *arch)
+		ref, digest, err := o.publish(program)
 		if err != nil {
-			log.Fatalf("make the image of %s: %v", program.name, err)
-		}
-		ref, err := name.NewTag(path.Join(*registry, program.name) + ":" + *tag)
-		if err != nil {
-			log.Fatal(err)
-		}
-		if err := publish(image, ref, *registry, filepath.Join(*out, program.name+".tar")); err != nil {
-			log.Fatalf("publish %s: %v", ref, err)
-		}
-		digest, err := image.Digest()
-		if err != nil {
-			log.Fatalf("compute the digest of %s: %v", ref, err)
+			log.Fatalf("publish %s: %v", program.name, err)
 		}
 		fmt.Println(ref, digest)
 	}
+}
+
+// options are the flags.
+type options struct {
+	bin, tag, registry, out, push, sbom, created string
+
+	archs []string
+}
+
+// publish makes the images of a program, or reads them, and publishes them. It returns
+// their name, and the digest of the image or of the index.
+func (o options) publish(p program) (name.Tag, v1.Hash, error) {
+	ref, err := name.NewTag(path.Join(o.registry, p.name) + ":" + o.tag)
+	if err != nil {
+		return ref, v1.Hash{}, err
+	}
+	if o.push != "" {
+		index, err := readIndex(filepath.Join(o.push, p.name))
+		if err != nil {
+			return ref, v1.Hash{}, err
+		}
+		if err := pushIndex(ref, index); err != nil {
+			return ref, v1.Hash{}, err
+		}
+		digest, err := index.Digest()
+		return ref, digest, err
+	}
+	images := map[string]v1.Image{}
+	for _, arch := range o.archs {
+		images[arch], err = o.image(p, arch)
+		if err != nil {
+			return ref, v1.Hash{}, fmt.Errorf("linux/%s: %w", arch, err)
+		}
+	}
+	if len(o.archs) == 1 {
+		image := images[o.archs[0]]
+		if err := publish(image, ref, o.registry, filepath.Join(o.out, p.name+".tar")); err != nil {
+			return ref, v1.Hash{}, err
+		}
+		digest, err := image.Digest()
+		return ref, digest, err
+	}
+	index := index(o.archs, images)
+	if o.registry != "" {
+		err = pushIndex(ref, index)
+	} else {
+		err = writeIndex(filepath.Join(o.out, p.name), ref, index)
+	}
+	if err != nil {
+		return ref, v1.Hash{}, err
+	}
+	digest, err := index.Digest()
+	return ref, digest, err
+}
+
+// image makes the image of a program for an architecture, and its SPDX document.
+func (o options) image(p program, arch string) (v1.Image, error) {
+	bin := filepath.Join(o.bin, arch)
+	image, err := p.image(bin, arch)
+	if err != nil || o.sbom == "" {
+		return image, err
+	}
+	document, err := sbom(p, bin, arch, o.tag, o.created, image)
+	if err != nil {
+		return nil, err
+	}
+	return image, document.write(filepath.Join(o.sbom, fmt.Sprintf("%s_linux_%s.spdx.json", p.name, arch)))
 }
 
 // publish pushes an image or, without a registry, writes it to a file.

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Copyright The Borough Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Checks the workflows with actionlint, and that each names actions by commit, with the
+# version in a comment, restricts its permissions, and limits the time of each job.
+set -o errexit -o nounset -o pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+[[ -x .cache/tools/actionlint ]] || hack/tools.sh
+failed=0
+# Without shellcheck and pyflakes, which are not on every machine.
+.cache/tools/actionlint -shellcheck= -pyflakes= || failed=1
+fail() {
+    echo "verify-workflows: $1" >&2
+    failed=1
+}
+for workflow in .github/workflows/*; do
+    while read -r line; do
+        [[ $line =~ uses:\ [^@]+@[0-9a-f]{40}\ \#\ v[0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "$workflow: write the commit of the action, and its version in a comment: $line"
+    done < <(grep 'uses:' "$workflow")
+    grep -q '^permissions:$' "$workflow" || fail "$workflow: it has no permissions"
+    grep -q '^concurrency:$' "$workflow" || fail "$workflow: it has no concurrency"
+    [[ $(grep -c '^    runs-on: ' "$workflow") == $(grep -c '^    timeout-minutes: ' "$workflow") ]] || fail "$workflow: a job has no timeout-minutes"
+done
+exit $failed
