@@ -94,10 +94,10 @@ $(checks:%=verify-%): verify-%:
 	hack/verify-$*.sh
 
 .PHONY: update
-update: update-codegen update-format update-docs update-tidy ## Regenerate everything that verify compares.
+update: update-codegen update-format update-docs update-manifests update-tidy ## Regenerate everything that verify compares.
 
-.PHONY: update-codegen update-format update-docs update-tidy
-update-codegen update-format update-docs update-tidy: update-%:
+.PHONY: update-codegen update-format update-docs update-manifests update-tidy
+update-codegen update-format update-docs update-manifests update-tidy: update-%:
 	hack/update-$*.sh
 
 verify-docs update-docs: build

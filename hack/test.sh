@@ -17,5 +17,7 @@ export BOROUGH_KUBECTL=$PWD/bin/kubectl
 # -parallel 4: parallel tests mostly wait.
 # make verify runs go vet. Here it would type-check every dependency once more.
 go -C hack/images test -vet=off .
+# -count=1: the test cache does not know the files of other modules.
+go -C test/monitoring test -vet=off -count=1 .
 go -C examples/controller test -vet=off "${race[@]}" .
 go list ./... | grep -vE '/test/(attack|cost)$' | xargs go test -vet=off -parallel 4 -timeout 20m "${race[@]}" "$@"

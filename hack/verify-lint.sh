@@ -9,6 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 [[ -x .cache/tools/staticcheck ]] || hack/tools.sh
 go list ./... | grep -v /pkg/generated/ | xargs .cache/tools/staticcheck
-for module in examples/controller test/kubernetes; do
+for module in examples/controller test/kubernetes test/monitoring; do
     (cd $module && ../../.cache/tools/staticcheck ./...)
 done

@@ -17,7 +17,7 @@ var claim = regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]*)\)`)
 
 // TestClaims checks that the tests that documents name exist.
 func TestClaims(t *testing.T) {
-	for _, document := range []string{"authentication.md", "security.md", "concepts/quotas.md", "concepts/users-and-rights.md", "versions.md"} {
+	for _, document := range []string{"authentication.md", "security.md", "concepts/quotas.md", "concepts/users-and-rights.md", "operations.md", "versions.md"} {
 		for _, found := range claim.FindAllStringSubmatch(read(t, document), -1) {
 			name, file := found[1], found[2]
 			if !strings.Contains(read(t, filepath.Join(filepath.Dir(document), file)), "\nfunc "+name+"(") {

@@ -54,6 +54,22 @@ func TestChartMatchesKustomize(t *testing.T) {
 	}
 }
 
+// TestRules checks that the chart has the rules of artifacts/monitoring, and so has the
+// kustomization, which renders the same.
+func TestRules(t *testing.T) {
+	want, err := os.ReadFile(root + "/artifacts/monitoring/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(chart + "/files/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Error("the chart has other rules than artifacts/monitoring: run make update-manifests")
+	}
+}
+
 // sortVolumes sorts volumes and mounts by name. Their order depends on the
 // patches and has no meaning.
 func sortVolumes(all objects) {
@@ -139,6 +155,8 @@ func TestChartValues(t *testing.T) {
 		"serviceMonitor.enabled":      "", // in testdata
 		"serviceMonitor.interval":     `"10s"`,
 		"serviceMonitor.labels":       `{"other":"label"}`,
+		"prometheusRule.enabled":      "", // in testdata
+		"prometheusRule.labels":       `{"other":"label"}`,
 		"networkPolicy.enabled":       "", // in testdata
 		"networkPolicy.from":          `[{"namespaceSelector":{}}]`,
 		"tenantRoles.enabled":         `false`,
