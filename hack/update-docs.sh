@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Writes the reference of the flags from the --help output of the binaries in bin/,
-# into docs/reference or the given directory.
+# into docs/reference, and the charts of docs/benchmarks.md into docs/images; or both
+# into the given directory.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-docs/reference}
@@ -25,3 +26,5 @@ for command in borough-apiserver 'borough-apiserver doctor' 'borough-apiserver k
         END { text() }
     ' | cat -s >"$out/flags-${command// /-}.md"
 done
+
+go run ./hack/charts -out "${1:-docs/images}"

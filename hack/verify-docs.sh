@@ -2,8 +2,8 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks that the reference of the flags matches the binaries in bin/, and that the
-# links in the documents refer to files that exist.
+# Checks that the reference of the flags matches the binaries in bin/, that the charts
+# match the tables, and that the links in the documents refer to files that exist.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,7 +13,9 @@ failed=0
 
 hack/update-docs.sh "$scratch"
 for want in "$scratch"/*; do
-    if ! diff --unified "docs/reference/$(basename "$want")" "$want"; then
+    dir=docs/reference
+    [[ $want != *.svg ]] || dir=docs/images
+    if ! diff --unified "$dir/$(basename "$want")" "$want"; then
         echo "verify-docs: run make update-docs" >&2
         failed=1
     fi
