@@ -6,26 +6,24 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
-	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/component-base/cli/globalflag"
-	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics"
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // metrics of the requests to the server
 	_ "k8s.io/component-base/metrics/prometheus/version"    // metric of the build
 	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // metrics of the queues
-	"k8s.io/component-base/term"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+	"github.com/borough-io/borough/cmd/internal/command"
+	"github.com/borough-io/borough/cmd/internal/serving"
 	"github.com/borough-io/borough/pkg/certificates/etcdca"
 	"github.com/borough-io/borough/pkg/controller/namespace"
 )
@@ -43,12 +41,10 @@ finalizes the Namespace. If etcd runs in the cluster, it can also issue and rene
 etcd's certificates.
 
 If several replicas run, they elect one leader, which does the work, by a Lease in
-the cluster of the kubeconfig. A standalone borough-apiserver serves no Leases:
-run a single replica there and pass --leader-elect=false.`,
-		Version:       version.Get().GitVersion,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+the cluster of the kubeconfig. The policy of a standalone borough-apiserver gives
+the controller no rights to Leases: run a single replica there and pass
+--leader-elect=false.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Complete(); err != nil {
 				return err
@@ -67,14 +63,7 @@ run a single replica there and pass --leader-elect=false.`,
 		},
 	}
 
-	sets := o.Flags()
-	sets.FlagSet("global").Bool("version", false, "Print the version and quit.")
-	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
-	for _, name := range sets.Order {
-		cmd.Flags().AddFlagSet(sets.FlagSets[name])
-	}
-	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
-	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	command.AddFlags(cmd, o.Flags())
 	return cmd
 }
 
@@ -83,10 +72,10 @@ run a single replica there and pass --leader-elect=false.`,
 func Run(ctx context.Context, config *options.Config) error {
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "server", config.Client.Host)
 	listener := config.HTTPListener
-	if listener == nil && config.HTTPBindAddress != "" {
+	if listener == nil {
 		var err error
-		if listener, err = net.Listen("tcp", config.HTTPBindAddress); err != nil {
-			return fmt.Errorf("--http-bind-address: %w", err)
+		if listener, err = serving.Listen(config.HTTPBindAddress); err != nil {
+			return err
 		}
 	}
 	registry := metrics.NewKubeRegistry()
@@ -106,7 +95,12 @@ func Run(ctx context.Context, config *options.Config) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if listener != nil {
 		group.Go(func() error {
-			return serve(ctx, listener, newHandler(registry, election.healthy, controller.HasSynced), defaultLimits)
+			return serving.Serve(ctx, listener, serving.NewHandler(registry, election.healthy, func() error {
+				if !controller.HasSynced() {
+					return errors.New("the namespace informer has not synced yet")
+				}
+				return nil
+			}))
 		})
 	}
 	// Informers also run while another replica leads, so that this one can take

@@ -5,15 +5,12 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -24,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+	"github.com/borough-io/borough/pkg/leader"
 )
 
 const (
@@ -34,9 +32,6 @@ const (
 	// Leases.
 	maxLeaseLookupDelay = 30 * time.Second
 )
-
-// errLeaseLost ends the process, because another replica may lead now.
-var errLeaseLost = errors.New("lost the leader election lease")
 
 // election ensures that only one of several replicas works.
 type election struct {
@@ -71,56 +66,22 @@ func (e *election) run(ctx context.Context, work func(context.Context)) error {
 	if err != nil {
 		return fmt.Errorf("create a client for leases: %w", err)
 	}
-	host, err := os.Hostname()
+	identity, err := leader.Identity()
 	if err != nil {
-		return fmt.Errorf("get the identity for the leader election: %w", err)
+		return err
 	}
-
-	// Release the Lease only after work has returned, so that the next leader does
-	// not start before that.
-	leaseCtx, release := context.WithCancel(context.WithoutCancel(ctx))
-	defer release()
-	elected := make(chan context.Context, 1)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+	return leader.Run(ctx, leaderelection.LeaderElectionConfig{
 		Name: e.config.ResourceName,
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: e.config.ResourceNamespace, Name: e.config.ResourceName},
 			Client:     leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		LeaseDuration:   e.config.LeaseDuration.Duration,
-		RenewDeadline:   e.config.RenewDeadline.Duration,
-		RetryPeriod:     e.config.RetryPeriod.Duration,
-		WatchDog:        e.watchdog,
-		ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) { elected <- leading },
-			OnStoppedLeading: func() {},
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("set up the leader election: %w", err)
-	}
-	e.watchdog.SetLeaderElection(elector)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		elector.Run(leaseCtx)
-	}()
-	select {
-	case leading := <-elected:
-		leading, stop := context.WithCancel(leading)
-		defer stop()
-		defer context.AfterFunc(ctx, stop)()
-		work(leading)
-	case <-ctx.Done():
-	}
-	release()
-	<-ended
-	if ctx.Err() == nil {
-		return errLeaseLost
-	}
-	return nil
+		LeaseDuration: e.config.LeaseDuration.Duration,
+		RenewDeadline: e.config.RenewDeadline.Duration,
+		RetryPeriod:   e.config.RetryPeriod.Duration,
+		WatchDog:      e.watchdog,
+	}, work)
 }
 
 // awaitLeases waits until discovery succeeds for Leases or the context ends. It

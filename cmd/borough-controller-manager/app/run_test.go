@@ -24,6 +24,7 @@ import (
 	componentconfig "k8s.io/component-base/config"
 
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+	"github.com/borough-io/borough/pkg/leader"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -310,7 +311,7 @@ func TestElection(t *testing.T) {
 	}
 
 	a.set(func() { a.stuck = true })
-	if err := second.await(t); !errors.Is(err, errLeaseLost) {
+	if err := second.await(t); !errors.Is(err, leader.ErrLost) {
 		t.Errorf("got %v without a lease", err)
 	}
 }

@@ -4,12 +4,9 @@
 package options
 
 import (
-	"fmt"
 	"net"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	componentconfig "k8s.io/component-base/config"
 
 	"github.com/borough-io/borough/pkg/certificates/etcdca"
@@ -39,7 +36,7 @@ type Config struct {
 
 // Config returns the config for the completed and validated options.
 func (o *Options) Config() (*Config, error) {
-	client, err := o.clientConfig()
+	client, err := o.Client.Config(userAgent)
 	if err != nil {
 		return nil, err
 	}
@@ -55,22 +52,4 @@ func (o *Options) Config() (*Config, error) {
 		EtcdCA:          etcdCA,
 		LeaderElection:  o.LeaderElection,
 	}, nil
-}
-
-func (o *Options) clientConfig() (config *rest.Config, err error) {
-	if o.Kubeconfig == "" {
-		if config, err = rest.InClusterConfig(); err != nil {
-			return nil, fmt.Errorf("pass --kubeconfig=FILE; without it: %w", err)
-		}
-	} else {
-		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
-		config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-		if err != nil {
-			return nil, fmt.Errorf("--kubeconfig=%s: %w", o.Kubeconfig, err)
-		}
-	}
-	config.QPS, config.Burst = o.KubeAPIQPS, o.KubeAPIBurst
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return rest.AddUserAgent(config, userAgent), nil
 }

@@ -8,10 +8,8 @@ package options
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,19 +22,15 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 
+	"github.com/borough-io/borough/cmd/internal/client"
+	"github.com/borough-io/borough/cmd/internal/serving"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
 )
 
 // Options are the flags of borough-controller-manager.
 type Options struct {
-	// Kubeconfig is the kubeconfig for the API. If empty, the process connects to
-	// the cluster that it runs in.
-	Kubeconfig string
-	// KubeAPIQPS and KubeAPIBurst limit the requests to the API. A negative rate
-	// means no limit.
-	KubeAPIQPS   float32
-	KubeAPIBurst int
+	Client *client.Options
 
 	// ConcurrentNamespaceSyncs is the number of Namespaces that are purged
 	// concurrently. The same number of retries runs in addition.
@@ -63,8 +57,7 @@ const (
 // New returns the defaults.
 func New() *Options {
 	return &Options{
-		KubeAPIQPS:               -1,
-		KubeAPIBurst:             100,
+		Client:                   client.New(),
 		ConcurrentNamespaceSyncs: 10,
 		PurgeAPIGroups:           []string{v1.SchemeGroupVersion.Group},
 		HTTPBindAddress:          "127.0.0.1:10280",
@@ -83,15 +76,9 @@ func New() *Options {
 
 // Flags returns the flags in named sets.
 func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
-	fs := sets.FlagSet("client")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, ""+
-		"Kubeconfig for the server that serves Borough's API. If empty, connect to the cluster that the process runs in.")
-	fs.Float32Var(&o.KubeAPIQPS, "kube-api-qps", o.KubeAPIQPS, ""+
-		"Maximum number of requests per second to the server. -1 means no limit on this side; the server has its own limits.")
-	fs.IntVar(&o.KubeAPIBurst, "kube-api-burst", o.KubeAPIBurst, ""+
-		"Maximum burst of requests above --kube-api-qps.")
+	o.Client.AddFlags(sets.FlagSet("client"))
 
-	fs = sets.FlagSet("namespace controller")
+	fs := sets.FlagSet("namespace controller")
 	fs.IntVar(&o.ConcurrentNamespaceSyncs, "concurrent-namespace-syncs", o.ConcurrentNamespaceSyncs, ""+
 		"Number of Namespaces to purge concurrently, in addition to the same number of retries, of Namespaces whose content remains or whose purge failed or takes long.")
 	fs.StringSliceVar(&o.PurgeAPIGroups, "purge-api-groups", o.PurgeAPIGroups, ""+
@@ -100,9 +87,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 
 	o.Etcd.addFlags(sets.FlagSet("etcd certificates"))
 
-	fs = sets.FlagSet("serving")
-	fs.StringVar(&o.HTTPBindAddress, "http-bind-address", o.HTTPBindAddress, ""+
-		"Address and port on which to serve /healthz, /livez, /readyz and /metrics over plain HTTP. If empty, they are not served.")
+	serving.AddFlag(sets.FlagSet("serving"), &o.HTTPBindAddress)
 
 	fs = sets.FlagSet("leader election")
 	leaderelectionoptions.BindLeaderElectionFlags(&o.LeaderElection, fs)
@@ -130,15 +115,9 @@ func (o *Options) Complete() error {
 
 // Validate returns all invalid flags, as one error.
 func (o *Options) Validate() error {
-	var errs []error
+	errs := o.Client.Validate()
 	invalid := func(flag, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("--%s: "+format, append([]any{flag}, args...)...))
-	}
-	if o.KubeAPIQPS == 0 {
-		invalid("kube-api-qps", "must not be 0; -1 means no limit")
-	}
-	if o.KubeAPIQPS > 0 && o.KubeAPIBurst < 1 {
-		invalid("kube-api-burst", "must be at least 1 if --kube-api-qps is set, not %d", o.KubeAPIBurst)
 	}
 	if o.ConcurrentNamespaceSyncs < 1 {
 		invalid("concurrent-namespace-syncs", "must be at least 1, not %d", o.ConcurrentNamespaceSyncs)
@@ -155,10 +134,8 @@ func (o *Options) Validate() error {
 			invalid("purge-api-groups", "%q: %s", group, reason)
 		}
 	}
-	if o.HTTPBindAddress != "" {
-		if err := validateAddress(o.HTTPBindAddress); err != nil {
-			invalid("http-bind-address", "%w", err)
-		}
+	if err := serving.Validate(o.HTTPBindAddress); err != nil {
+		errs = append(errs, err)
 	}
 	errs = append(errs, o.Etcd.validate()...)
 	if o.LeaderElection.LeaderElect {
@@ -188,18 +165,4 @@ func (o *Options) validateLeaderElection(invalid func(flag, format string, args 
 	for _, reason := range validation.IsDNS1123Label(le.ResourceNamespace) {
 		invalid("leader-elect-resource-namespace", "%q: %s", le.ResourceNamespace, reason)
 	}
-}
-
-func validateAddress(address string) error {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	if host != "" && net.ParseIP(host) == nil {
-		return fmt.Errorf("%q is not an IP address", host)
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return fmt.Errorf("%q is not a port", port)
-	}
-	return nil
 }

@@ -1,11 +1,11 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package app
+// Package serving serves the health and the metrics of a controller.
+package serving
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -31,16 +31,16 @@ type connectionLimits struct {
 
 var defaultLimits = connectionLimits{connections: 200, timeout: 10 * time.Second}
 
-// newHandler serves health and metrics. The process is ready when its informers
-// have synced, whether it leads or not: a rollout that waited for a replica to lead
-// would never complete.
-func newHandler(registry metrics.KubeRegistry, healthy func() error, synced func() bool) http.Handler {
+// NewHandler serves health and metrics. A process is ready if neither ready nor healthy
+// returns an error. It must not depend on whether the process leads: a rollout that
+// waited for a replica to lead would never complete.
+func NewHandler(registry metrics.KubeRegistry, healthy, ready func() error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", check(healthy))
 	mux.Handle("GET /livez", check(healthy))
 	mux.Handle("GET /readyz", check(func() error {
-		if !synced() {
-			return errors.New("the namespace informer has not synced yet")
+		if err := ready(); err != nil {
+			return err
 		}
 		return healthy()
 	}))
@@ -62,7 +62,23 @@ func check(f func() error) http.HandlerFunc {
 	}
 }
 
-// serve serves until the context ends.
+// Listen listens on the address. It returns nil if the address is empty.
+func Listen(address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", addressFlag, err)
+	}
+	return listener, nil
+}
+
+// Serve serves until the context ends.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	return serve(ctx, listener, handler, defaultLimits)
+}
+
 func serve(ctx context.Context, listener net.Listener, handler http.Handler, limits connectionLimits) error {
 	server := &http.Server{
 		Handler:      handler,
