@@ -9,7 +9,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-docs/reference}
 
-for command in borough-apiserver 'borough-apiserver doctor' 'borough-apiserver kubeconfig' borough-controller-manager; do
+for command in borough-apiserver 'borough-apiserver doctor' 'borough-apiserver kubeconfig' borough-controller-manager borough-source; do
     # shellcheck disable=SC2086 # a command may have a subcommand
     bin/$command --help | awk -v command="$command" '
         BEGIN {

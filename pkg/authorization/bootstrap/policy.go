@@ -61,6 +61,20 @@ func ProjectRules() []rbacv1.PolicyRule {
 	}
 }
 
+// sourceRole is the name of the ClusterRole with SourceRules.
+const sourceRole = "borough-source"
+
+// SourceRules are the rights of borough-source in the Namespace of a source.
+func SourceRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespaces"}, Verbs: []string{"get", "list", "watch", "patch", "delete"}},
+		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{tenancy.GroupName}, Resources: []string{"limitranges", "resourcequotas"}, Verbs: read},
+		{APIGroups: []string{eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create"}},
+		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+	}
+}
+
 // ControllerRules returns the rights of the namespace controller: it discovers the
 // kinds, watches the Namespaces, purges their content, and finalizes them. It does
 // not have the verb force on namespacepurges.
@@ -118,6 +132,13 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		// No one has this role until an administrator binds it.
 		newRole("namespace-requester", []rbacv1.PolicyRule{
 			{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespacerequests"}, Verbs: []string{"create"}},
+		}),
+		// No one has these roles either. In the Namespace of a source, borough-source binds
+		// the first to itself.
+		newRole(sourceRole, SourceRules()),
+		newRole("borough-source-requester", []rbacv1.PolicyRule{
+			{APIGroups: []string{tenancy.GroupName}, Resources: []string{"namespacerequests"}, Verbs: []string{"create"}},
+			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{sourceRole}, Verbs: []string{"bind"}},
 		}),
 		newRole(ControllerUser, append(ControllerRules(), standaloneControllerRules()...)),
 

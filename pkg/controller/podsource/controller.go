@@ -1,0 +1,284 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podsource keeps the Pods of a Namespace equal to those of a source outside of the
+// API, a file or a URL. The Pods that it writes have the label of the source; it does not
+// change or delete others.
+package podsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentconfig "k8s.io/component-base/config"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/pkg/leader"
+	"github.com/borough-io/borough/pkg/source"
+)
+
+var podResource = v1.SchemeGroupVersion.WithResource("pods")
+
+// Config is the configuration of a Controller.
+type Config struct {
+	Source source.Identity
+	Reader source.Reader
+	// Namespace is the name of the Namespace. If empty, that of the source.
+	Namespace string
+	// LeaderElection lets only one of several processes write for the source, by a Lease
+	// whose name depends on the source. If ResourceNamespace is empty, the Lease is in the
+	// Namespace.
+	LeaderElection componentconfig.LeaderElectionConfiguration
+	// Prune deletes the Namespace at the end, if the controller has created it.
+	Prune bool
+}
+
+// Controller keeps the Pods of a source in a Namespace.
+type Controller struct {
+	config       Config
+	source       source.Identity
+	namespace    string
+	fieldManager string
+	metrics      *Metrics
+
+	tenancy       versioned.Interface
+	kubernetes    kubernetes.Interface
+	dynamicClient dynamic.Interface
+	podClient     dynamic.ResourceInterface
+
+	ready atomic.Bool
+}
+
+// New returns a Controller for the server that the client config reaches.
+func New(client *rest.Config, config Config, metrics *Metrics) (*Controller, error) {
+	c := &Controller{
+		config:       config,
+		source:       config.Source,
+		namespace:    config.Namespace,
+		fieldManager: "borough-source-" + config.Source.ID(),
+		metrics:      metrics,
+	}
+	if c.namespace == "" {
+		c.namespace = c.source.Namespace()
+	}
+	var err error
+	if c.tenancy, err = versioned.NewForConfig(client); err == nil {
+		c.kubernetes, err = kubernetes.NewForConfig(client)
+	}
+	if err == nil {
+		c.dynamicClient, err = dynamic.NewForConfig(client)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create a client: %w", err)
+	}
+	c.podClient = c.dynamicClient.Resource(podResource).Namespace(c.namespace)
+	return c, nil
+}
+
+// Ready returns an error before the source was read, or it is known that another process
+// writes for it.
+func (c *Controller) Ready() error {
+	if !c.ready.Load() {
+		return fmt.Errorf("the source %s has not been read yet", c.source)
+	}
+	return nil
+}
+
+// Run keeps the Pods until the context ends. It returns an error if it cannot.
+func (c *Controller) Run(ctx context.Context) error {
+	ctx = c.withLogger(ctx)
+	for ctx.Err() == nil {
+		namespace, err := c.ensureNamespace(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = c.runSession(ctx, namespace, 0, func(ctx context.Context, s *session) error {
+			return c.config.Reader.Run(ctx, func(content source.Content, err error) {
+				s.handle(ctx, content, err)
+				c.ready.Store(true)
+			})
+		})
+		switch {
+		case ctx.Err() != nil:
+			return c.prune(context.WithoutCancel(ctx), namespace)
+		case errors.Is(err, errNamespaceGone), errors.Is(err, leader.ErrLost):
+			klog.FromContext(ctx).Info("Starting again", "reason", err)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// Converge makes the Pods those of the source, and returns when they are, or all that are not
+// were refused. It returns an error that has the problems.
+func (c *Controller) Converge(ctx context.Context) error {
+	ctx = c.withLogger(ctx)
+	for {
+		namespace, err := c.ensureNamespace(ctx)
+		if err != nil {
+			return err
+		}
+		var remaining []source.Problem
+		err = c.runSession(ctx, namespace, c.leaseTimeout(), func(ctx context.Context, s *session) error {
+			content, err := c.config.Reader.Read(ctx)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			s.handle(ctx, content, err)
+			err = s.awaitConverged(ctx)
+			remaining = s.problems.list()
+			return err
+		})
+		if ctx.Err() != nil {
+			return fmt.Errorf("make the Pods those of %s: %w", c.source, context.Cause(ctx))
+		}
+		if !errors.Is(err, errNamespaceGone) && !errors.Is(err, leader.ErrLost) {
+			return utilerrors.NewAggregate([]error{err, problemsError(remaining)})
+		}
+	}
+}
+
+func problemsError(problems []source.Problem) error {
+	var errs []error
+	for _, problem := range problems {
+		switch {
+		case problem.Pod != "":
+			errs = append(errs, fmt.Errorf("the Pod %s: %s", problem.Pod, problem.Message))
+		case problem.File != "":
+			errs = append(errs, fmt.Errorf("the file %s: %s", problem.File, problem.Message))
+		default:
+			errs = append(errs, errors.New(problem.Message))
+		}
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+func (c *Controller) withLogger(ctx context.Context) context.Context {
+	return klog.NewContext(ctx, klog.FromContext(ctx).WithValues("source", c.source.String(), "namespace", c.namespace))
+}
+
+// errOtherProcess ends Converge.
+var errOtherProcess = errors.New("another process writes for the source")
+
+// leaseTimeout is how long Converge waits for the Lease. That of a process that was killed
+// has expired then.
+func (c *Controller) leaseTimeout() time.Duration {
+	election := c.config.LeaderElection
+	return election.LeaseDuration.Duration + 2*election.RetryPeriod.Duration
+}
+
+// runSession calls work while this process holds the Lease, with workers that write. It
+// returns when work returns, when the Namespace is being deleted (errNamespaceGone), when the
+// Lease is lost (leader.ErrLost), or if it does not get the Lease within a timeout that is not
+// 0 (errOtherProcess).
+func (c *Controller) runSession(ctx context.Context, namespace *v1.Namespace, leaseTimeout time.Duration, work func(context.Context, *session) error) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s, err := c.newSession(namespace.UID, end)
+	if err != nil {
+		return err
+	}
+	defer s.queue.ShutDown()
+	stop, err := s.startInformers(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+
+	led := func() bool { return true }
+	if leaseTimeout > 0 {
+		led = time.AfterFunc(leaseTimeout, func() { end(errOtherProcess) }).Stop
+	}
+	var workErr error
+	err = c.lead(ctx, func(ctx context.Context) {
+		if !led() {
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			s.runWorkers(ctx)
+		}()
+		workErr = work(ctx, s)
+		cancel()
+		<-written
+		end(workErr) // ends the election
+	})
+	switch cause := context.Cause(ctx); cause {
+	case errNamespaceGone, errOtherProcess:
+		return cause
+	}
+	return errors.Join(workErr, err)
+}
+
+// lead calls work when this process holds the Lease.
+func (c *Controller) lead(ctx context.Context, work func(context.Context)) error {
+	election := c.config.LeaderElection
+	if !election.LeaderElect {
+		work(ctx)
+		return nil
+	}
+	identity, err := leader.Identity()
+	if err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Namespace: election.ResourceNamespace, Name: "borough-source-" + c.source.ID()}
+	if meta.Namespace == "" {
+		meta.Namespace = c.namespace
+	}
+	logger := klog.FromContext(ctx)
+	return leader.Run(ctx, leaderelection.LeaderElectionConfig{
+		Name: meta.Name,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  meta,
+			Client:     c.kubernetes.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration: election.LeaseDuration.Duration,
+		RenewDeadline: election.RenewDeadline.Duration,
+		RetryPeriod:   election.RetryPeriod.Duration,
+		Callbacks: leaderelection.LeaderCallbacks{OnNewLeader: func(holder string) {
+			if holder != identity {
+				logger.Info("Another process writes for the source, waiting until it has ended", "holder", holder, "lease", klog.KObj(&meta))
+				c.ready.Store(true)
+			}
+		}},
+	}, work)
+}
+
+// prune deletes the Namespace if it is to be deleted at the end.
+func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
+	if !c.config.Prune || namespace.Labels[source.Label] != c.source.ID() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pruneTimeout)
+	defer cancel()
+	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(namespace.UID)),
+	})
+	if err != nil {
+		return fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
+	}
+	klog.FromContext(ctx).Info("Deleted the Namespace")
+	return nil
+}
+
+// pruneTimeout bounds the delete of the Namespace at the end.
+const pruneTimeout = 10 * time.Second

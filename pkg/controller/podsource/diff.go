@@ -1,0 +1,128 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/borough-io/borough/pkg/source"
+)
+
+// contextLines is the number of lines that a diff shows before and after a change.
+const contextLines = 3
+
+// Diff writes what Converge would change, as a unified diff of each Pod, and changes nothing.
+// It returns an error that has the problems.
+func (c *Controller) Diff(ctx context.Context, out io.Writer) error {
+	content, err := c.config.Reader.Read(ctx)
+	if err != nil {
+		return err
+	}
+	live, exists, err := c.listPods(ctx)
+	if err != nil {
+		return err
+	}
+	desired := newDesiredPods(c.source)
+	_, problems := desired.set(content)
+	names := slices.AppendSeq(desired.names(), maps.Keys(live))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		pod, known := desired.get(name, live[name])
+		if !known {
+			continue
+		}
+		var after *unstructured.Unstructured
+		if pod != nil {
+			after, err = c.preview(ctx, pod, live[name], exists)
+			if err != nil {
+				problems = append(problems, source.Problem{File: pod.file, Pod: pod.name, Message: message(err)})
+				continue
+			}
+		}
+		if err := writeDiff(out, name, live[name], after); err != nil {
+			return err
+		}
+	}
+	return problemsError(problems)
+}
+
+// listPods returns the Pods of the source in the API, and whether the Namespace exists.
+func (c *Controller) listPods(ctx context.Context) (pods map[string]*unstructured.Unstructured, exists bool, err error) {
+	_, err = c.tenancy.TenancyV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+	// A user without rights in a Namespace cannot find out whether it exists.
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	list, err := c.podClient.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{source.Label: c.source.ID()}.String()})
+	if err != nil {
+		return nil, false, err
+	}
+	pods = map[string]*unstructured.Unstructured{}
+	for i := range list.Items {
+		pods[list.Items[i].GetName()] = &list.Items[i]
+	}
+	return pods, true, nil
+}
+
+// preview returns the Pod as the server would store it.
+func (c *Controller) preview(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured, namespaceExists bool) (*unstructured.Unstructured, error) {
+	if !namespaceExists {
+		return pod.object, nil
+	}
+	if live == nil {
+		if err := c.checkOwner(ctx, pod.object.GetName()); err != nil {
+			return nil, err
+		}
+	}
+	after, err := c.patch(ctx, pod, live, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	if live != nil && apierrors.IsInvalid(err) {
+		after, err = c.tryCreate(ctx, pod)
+	}
+	return after, err
+}
+
+func writeDiff(out io.Writer, name string, before, after *unstructured.Unstructured) error {
+	from, fromErr := lines(before)
+	to, toErr := lines(after)
+	if err := errors.Join(fromErr, toErr); err != nil {
+		return fmt.Errorf("compare the Pod %s: %w", name, err)
+	}
+	return difflib.WriteUnifiedDiff(out, difflib.UnifiedDiff{
+		A: from, FromFile: "api/" + name, B: to, ToFile: "source/" + name, Context: contextLines,
+	})
+}
+
+// lines returns what a source can change of a Pod, in YAML.
+func lines(pod *unstructured.Unstructured) ([]string, error) {
+	if pod == nil {
+		return nil, nil
+	}
+	annotations := maps.Clone(pod.GetAnnotations())
+	delete(annotations, source.SeenAnnotation)
+	metadata := map[string]any{"labels": pod.GetLabels(), "annotations": annotations}
+	if finalizers := pod.GetFinalizers(); len(finalizers) > 0 {
+		metadata["finalizers"] = finalizers
+	}
+	data, err := yaml.Marshal(map[string]any{"metadata": metadata, "spec": pod.Object["spec"]})
+	if err != nil {
+		return nil, err
+	}
+	return strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n"), nil
+}

@@ -1,0 +1,232 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	componentconfig "k8s.io/component-base/config"
+	"k8s.io/component-base/metrics"
+	"sigs.k8s.io/yaml"
+
+	"github.com/borough-io/borough/boroughtest"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/pkg/source"
+	"github.com/borough-io/borough/pkg/source/filesource"
+	"github.com/borough-io/borough/test/poll"
+)
+
+func TestMain(m *testing.M) { os.Exit(boroughtest.Main(m)) }
+
+// fixture is a source with a directory, on the server that the tests share.
+type fixture struct {
+	*testing.T
+	server    *boroughtest.Server
+	dir       string
+	identity  source.Identity
+	namespace string
+	// admin and kubernetes may do everything.
+	admin      versioned.Interface
+	kubernetes kubernetes.Interface
+	registry   metrics.KubeRegistry
+	metrics    *Metrics
+}
+
+const group = "sources"
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{T: t, server: boroughtest.Shared(t), dir: t.TempDir(), registry: metrics.NewKubeRegistry()}
+	f.metrics = NewMetrics(f.registry)
+	f.identity = source.Identity{Kind: source.File, Location: f.dir, Node: "node-1"}
+	f.namespace = f.identity.Namespace()
+	var err error
+	if f.admin, err = versioned.NewForConfig(f.server.Config()); err == nil {
+		f.kubernetes, err = kubernetes.NewForConfig(f.server.Config())
+	}
+	f.must(err)
+	_, err = f.kubernetes.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: group},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "borough-source-requester"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}},
+	}, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		f.must(err)
+	}
+	return f
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// config returns a config without leader election.
+func (f *fixture) config() Config {
+	return Config{Source: f.identity, Reader: filesource.New(f.dir)}
+}
+
+// leaderElection is as fast as the library allows.
+var leaderElection = componentconfig.LeaderElectionConfiguration{
+	LeaderElect:   true,
+	LeaseDuration: metav1.Duration{Duration: time.Second},
+	RenewDeadline: metav1.Duration{Duration: 500 * time.Millisecond},
+	RetryPeriod:   metav1.Duration{Duration: 100 * time.Millisecond},
+}
+
+// new returns a controller with the rights of a user who may only request Namespaces.
+func (f *fixture) new(config Config) *Controller {
+	f.Helper()
+	c, err := New(f.server.As(f.T, "source-"+f.identity.ID(), group), config, f.metrics)
+	f.must(err)
+	return c
+}
+
+// start runs a controller until the test ends, or stop is called.
+func (f *fixture) start(config Config) (c *Controller, stop func()) {
+	f.Helper()
+	c = f.new(config)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			f.Error(err)
+		}
+	}
+	f.Cleanup(stop)
+	return c, stop
+}
+
+// write writes a file with Pods, as editors do.
+func (f *fixture) write(file string, pods ...*v1.Pod) {
+	f.Helper()
+	var documents []string
+	for _, pod := range pods {
+		data, err := yaml.Marshal(pod)
+		f.must(err)
+		documents = append(documents, string(data))
+	}
+	f.writeText(file, strings.Join(documents, "---\n"))
+}
+
+func (f *fixture) writeText(file, text string) {
+	f.Helper()
+	temporary := filepath.Join(f.dir, ".new")
+	f.must(os.WriteFile(temporary, []byte(text), 0o644))
+	f.must(os.Rename(temporary, filepath.Join(f.dir, file)))
+}
+
+func (f *fixture) remove(file string) {
+	f.Helper()
+	f.must(os.Remove(filepath.Join(f.dir, file)))
+}
+
+// newPod returns a Pod with a grace period of a second.
+func newPod(name string, modify ...func(*v1.Pod)) *v1.Pod {
+	pod := &v1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+	must := yaml.Unmarshal([]byte("terminationGracePeriodSeconds: 1\ncontainers: [{name: c, image: 'image:1'}]"), &pod.Spec)
+	if must != nil {
+		panic(must)
+	}
+	for _, f := range modify {
+		f(pod)
+	}
+	return pod
+}
+
+func image(image string) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Spec.Containers[0].Image = image }
+}
+
+// pods returns the Pods of the Namespace by name.
+func (f *fixture) pods() map[string]v1.Pod {
+	f.Helper()
+	list, err := f.admin.TenancyV1().Pods(f.namespace).List(f.Context(), metav1.ListOptions{})
+	f.must(err)
+	pods := map[string]v1.Pod{}
+	for _, pod := range list.Items {
+		pods[pod.Name] = pod
+	}
+	return pods
+}
+
+// expect waits until the Pods of the Namespace, none of which is being deleted, have the
+// names and images, and returns them.
+func (f *fixture) expect(want ...string) (pods map[string]v1.Pod) {
+	f.Helper()
+	slices.Sort(want)
+	poll.Eventually(f.T, func() string {
+		pods = f.pods()
+		var got []string
+		for name, pod := range pods {
+			text := name + "=" + pod.Spec.Containers[0].Image
+			if pod.DeletionTimestamp != nil {
+				text += " (being deleted)"
+			}
+			got = append(got, text)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Sprintf("the Pods are %q, want %q", got, want)
+		}
+		return ""
+	})
+	return pods
+}
+
+// status returns the status in the annotation of the Namespace.
+func (f *fixture) status() (status source.Status) {
+	f.Helper()
+	namespace, err := f.admin.TenancyV1().Namespaces().Get(f.Context(), f.namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return status
+	}
+	f.must(err)
+	if text := namespace.Annotations[f.identity.StatusAnnotation()]; text != "" {
+		f.must(json.Unmarshal([]byte(text), &status))
+	}
+	return status
+}
+
+// expectProblems waits until the problems in the annotation are those: FILE/POD: MESSAGE,
+// where the message is a part.
+func (f *fixture) expectProblems(want ...string) {
+	f.Helper()
+	poll.Eventually(f.T, func() string {
+		problems := f.status().Problems
+		for i, problem := range problems {
+			text := fmt.Sprintf("%s/%s: %s", problem.File, problem.Pod, problem.Message)
+			place, part, _ := strings.Cut(append(want, make([]string, len(problems))...)[i], ": ")
+			if !strings.HasPrefix(text, place+": ") || !strings.Contains(text, part) {
+				return fmt.Sprintf("the problem %q, want %q", text, want)
+			}
+		}
+		if len(problems) != len(want) {
+			return fmt.Sprintf("the problems %v, want %q", problems, want)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,121 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/source"
+)
+
+// Role is the name of the ClusterRole, and of the RoleBinding in a Namespace that was
+// requested, with the rights that a source needs in its Namespace.
+const Role = "borough-source"
+
+// ensureNamespace returns the Namespace when it exists and is not being deleted. It creates
+// it if it is missing.
+func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespace, err error) {
+	logger := klog.FromContext(ctx)
+	last := ""
+	backoff := wait.Backoff{Duration: retryBaseDelay, Factor: 2, Jitter: 0.1, Steps: 100, Cap: retryMaxDelay}
+	for {
+		if namespace, err = c.getOrCreateNamespace(ctx); err == nil && namespace.DeletionTimestamp == nil {
+			return namespace, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		reason := "it is being deleted"
+		if err != nil {
+			reason = message(err)
+		}
+		if reason != last {
+			logger.Info("Waiting for the Namespace", "reason", reason)
+			last = reason
+		}
+		c.awaitChange(ctx, namespace, backoff.Step())
+	}
+}
+
+// awaitChange returns when the Namespace changes, after the delay at the latest.
+func (c *Controller) awaitChange(ctx context.Context, namespace *v1.Namespace, delay time.Duration) {
+	var changes <-chan watch.Event
+	if namespace != nil {
+		watcher, err := c.tenancy.TenancyV1().Namespaces().Watch(ctx, metav1.ListOptions{
+			ResourceVersion: namespace.ResourceVersion,
+			FieldSelector:   fields.OneTermEqualSelector(metav1.ObjectNameField, c.namespace).String(),
+		})
+		if err == nil {
+			defer watcher.Stop()
+			changes = watcher.ResultChan()
+		}
+	}
+	select {
+	case <-changes:
+	case <-time.After(delay):
+	case <-ctx.Done():
+	}
+}
+
+func (c *Controller) getOrCreateNamespace(ctx context.Context) (*v1.Namespace, error) {
+	client := c.tenancy.TenancyV1()
+	namespace, err := client.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		namespace, err = c.createNamespace(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if user := namespace.Annotations[v1.RequesterAnnotation]; user != "" && namespace.DeletionTimestamp == nil {
+		err = c.bindRole(ctx, user)
+	}
+	return namespace, err
+}
+
+func (c *Controller) createNamespace(ctx context.Context) (*v1.Namespace, error) {
+	client := c.tenancy.TenancyV1()
+	meta := metav1.ObjectMeta{Name: c.namespace, Labels: map[string]string{source.Label: c.source.ID()}}
+	options := metav1.CreateOptions{FieldManager: c.fieldManager}
+	created, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: meta}, options)
+	if err == nil || !apierrors.IsForbidden(err) {
+		return created, err
+	}
+	// A user without the right to create Namespaces can request one.
+	_, requestErr := client.NamespaceRequests().Create(ctx, &v1.NamespaceRequest{ObjectMeta: meta}, options)
+	switch {
+	case apierrors.IsNotFound(requestErr):
+		return nil, err // the server does not serve requests
+	case requestErr != nil:
+		return nil, fmt.Errorf("request the Namespace: %w", requestErr)
+	}
+	return client.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+}
+
+// bindRole gives the user, who has requested the Namespace and is its admin, the rights that
+// an admin does not have.
+func (c *Controller) bindRole(ctx context.Context, user string) error {
+	_, err := c.kubernetes.RbacV1().RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: Role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{FieldManager: c.fieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("bind the role %s: %w", Role, err)
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/source"
+)
+
+// applied is what a Pod was when it was last as in the source.
+type applied struct {
+	hash        string // of the desired Pod
+	fingerprint string // of the Pod in the API
+}
+
+// fingerprint returns the part of a Pod that a source can change.
+func fingerprint(pod *unstructured.Unstructured) (string, error) {
+	data, err := json.Marshal([]any{pod.GetUID(), pod.GetLabels(), pod.GetAnnotations(), pod.GetFinalizers(), pod.Object["spec"]})
+	return string(data), err
+}
+
+// sync makes a Pod in the API what it is in the source. An error is tried again.
+func (s *session) sync(ctx context.Context, name string) error {
+	live, err := s.live(name)
+	if err != nil {
+		return err
+	}
+	pod, known := s.desired.get(name, live)
+	switch {
+	case !known:
+		return nil
+	case pod == nil:
+		s.problems.resolvePod(name)
+		s.forget(name)
+		if live == nil {
+			return nil
+		}
+		return s.remove(ctx, live)
+	case live != nil && live.GetDeletionTimestamp() != nil:
+		return s.remove(ctx, live)
+	case s.problems.isRefused(name, pod.hash()):
+		return nil
+	}
+	if live != nil {
+		current, err := fingerprint(live)
+		if err != nil {
+			return fmt.Errorf("compare the Pod %s: %w", name, err)
+		}
+		if s.isApplied(name, applied{hash: pod.hash(), fingerprint: current}) {
+			return nil
+		}
+	}
+	err = s.apply(ctx, pod, live)
+	if live != nil && apierrors.IsInvalid(err) {
+		err = s.replace(ctx, pod, live)
+	}
+	if err == nil {
+		s.problems.resolvePod(name)
+		return nil
+	}
+	refused, checkErr := s.isRefusal(ctx, err)
+	switch {
+	case checkErr != nil:
+		return checkErr
+	case !refused:
+		return err
+	}
+	s.problems.refuse(name, pod, message(err))
+	if time.Since(s.limitsChanged.Load().(time.Time)) < limitsDelay {
+		s.problems.retryPod(name)
+		s.queue.AddAfter(name, limitsDelay/10)
+	}
+	return nil
+}
+
+// live returns the Pod, or nil, from the cache.
+func (s *session) live(name string) (*unstructured.Unstructured, error) {
+	object, exists, err := s.pods.GetStore().GetByKey(s.namespace + "/" + name)
+	if err != nil || !exists {
+		return nil, err
+	}
+	return object.(*unstructured.Unstructured), nil
+}
+
+// apply creates or updates the Pod by server-side apply.
+func (s *session) apply(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured) error {
+	name := pod.object.GetName()
+	if live == nil {
+		if err := s.checkOwner(ctx, name); err != nil {
+			return err
+		}
+	}
+	result, err := s.patch(ctx, pod, live, metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	current, err := fingerprint(result)
+	if err != nil {
+		return fmt.Errorf("compare the Pod %s: %w", name, err)
+	}
+	s.setApplied(name, applied{hash: pod.hash(), fingerprint: current})
+	return nil
+}
+
+func (c *Controller) patch(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(withSeen(pod.object, live).Object)
+	if err != nil {
+		return nil, fmt.Errorf("encode the Pod %s: %w", pod.object.GetName(), err)
+	}
+	options.FieldManager = c.fieldManager
+	options.Force = ptr.To(true)
+	return c.podClient.Patch(ctx, pod.object.GetName(), types.ApplyPatchType, data, options)
+}
+
+// withSeen returns the Pod with the annotation when it was first seen, which stays that of
+// the Pod in the API.
+func withSeen(pod, live *unstructured.Unstructured) *unstructured.Unstructured {
+	seen := ""
+	if live != nil {
+		seen = live.GetAnnotations()[source.SeenAnnotation]
+	}
+	if seen == "" {
+		seen = time.Now().UTC().Format(time.RFC3339Nano)
+	}
+	pod = pod.DeepCopy()
+	annotations := pod.GetAnnotations()
+	annotations[source.SeenAnnotation] = seen
+	pod.SetAnnotations(annotations)
+	return pod
+}
+
+// errNotOwned refuses a Pod whose name another Pod has.
+type errNotOwned struct{ name string }
+
+func (e errNotOwned) Error() string {
+	return fmt.Sprintf("there is a Pod %s that is not from this source", e.name)
+}
+
+// checkOwner returns an error if a Pod that is not in the cache exists and is not from this
+// source: an apply would change it.
+func (c *Controller) checkOwner(ctx context.Context, name string) error {
+	live, err := c.podClient.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case live.GetLabels()[source.Label] != c.source.ID():
+		return errNotOwned{name}
+	}
+	return nil
+}
+
+// replace deletes the Pod in the API, because an update cannot make it the desired one. It
+// keeps the Pod if the desired one could not be created in addition to it.
+func (s *session) replace(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured) error {
+	if _, err := s.tryCreate(ctx, pod); err != nil {
+		return err
+	}
+	return s.remove(ctx, live)
+}
+
+// tryCreate creates the Pod with another name, in a dry run.
+func (c *Controller) tryCreate(ctx context.Context, pod *desiredPod) (*unstructured.Unstructured, error) {
+	trial := withSeen(pod.object, nil)
+	trial.SetName("")
+	trial.SetGenerateName(pod.object.GetName() + "-")
+	return c.podClient.Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: c.fieldManager})
+}
+
+// remove deletes the Pod, and waits until its grace period is over. Then it confirms that
+// the Pod has ended, which no node does for the Pods of a source.
+func (s *session) remove(ctx context.Context, live *unstructured.Unstructured) error {
+	name := live.GetName()
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(live.GetUID()))}
+	if deadline := live.GetDeletionTimestamp(); deadline != nil {
+		if wait := time.Until(deadline.Time); wait > 0 {
+			s.queue.AddAfter(name, wait)
+			return nil
+		}
+		options.GracePeriodSeconds = ptr.To[int64](0)
+	}
+	err := s.podClient.Delete(ctx, name, options)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // an event of the Pod follows
+	}
+	return err
+}
+
+// isRefusal reports whether a write was refused because of the Pod or of what limits its
+// Namespace, so that the same write is refused again until that changes.
+func (s *session) isRefusal(ctx context.Context, err error) (bool, error) {
+	if _, ok := err.(errNotOwned); ok {
+		return true, nil
+	}
+	switch {
+	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
+		return false, nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return true, nil
+	case !apierrors.IsForbidden(err):
+		return false, nil
+	}
+	// A right can be granted at any time, and no event says so.
+	for _, verb := range []string{"create", "patch"} {
+		review, reviewErr := s.kubernetes.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: s.namespace, Verb: verb, Group: v1.GroupName, Resource: "pods",
+			}},
+		}, metav1.CreateOptions{})
+		if reviewErr != nil {
+			return false, fmt.Errorf("review the right to %s Pods: %w", verb, reviewErr)
+		}
+		if !review.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// isPending reports whether something remains to be done or awaited for the Pod.
+func (s *session) isPending(name string) bool {
+	live, err := s.live(name)
+	if err != nil {
+		return true
+	}
+	pod, known := s.desired.get(name, live)
+	switch {
+	case !known:
+		return false
+	case pod == nil:
+		return live != nil
+	case s.problems.isRefused(name, pod.hash()):
+		return false
+	case live == nil || live.GetDeletionTimestamp() != nil:
+		return true
+	}
+	current, err := fingerprint(live)
+	return err != nil || !s.isApplied(name, applied{hash: pod.hash(), fingerprint: current})
+}

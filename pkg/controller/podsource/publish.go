@@ -1,0 +1,147 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/source"
+)
+
+// published are the problems that are shown.
+type published struct {
+	mu sync.Mutex
+	// announced are those in the log and in Events.
+	announced []source.Problem
+	// annotated are those in the annotation, if there is one.
+	annotated    []source.Problem
+	isAnnotation bool
+}
+
+// is reports whether the problems are shown.
+func (p *published) is(problems []source.Problem) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.isAnnotation && slices.Equal(p.annotated, problems)
+}
+
+// announce returns those of the problems that were not announced before, and whether there
+// were others.
+func (p *published) announce(problems []source.Problem) (added []source.Problem, had bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	had = len(p.announced) > 0
+	for _, problem := range problems {
+		if !slices.Contains(p.announced, problem) {
+			added = append(added, problem)
+		}
+	}
+	p.announced = problems
+	return added, had
+}
+
+func (p *published) setAnnotated(problems []source.Problem) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isAnnotation, p.annotated = true, problems
+}
+
+// publish shows the problems: those that are new in the log and as Events, all of them in
+// the annotation of the Namespace and the metrics.
+func (s *session) publish(ctx context.Context) error {
+	problems := s.problems.list()
+	if s.published.is(problems) {
+		return nil
+	}
+	logger := klog.FromContext(ctx)
+	added, had := s.published.announce(problems)
+	for i, problem := range added {
+		logger.Info("The Pods are not those of the source", "file", problem.File, "pod", problem.Pod, "reason", problem.Message)
+		if i >= source.MaxProblems {
+			continue
+		}
+		if err := s.createEvent(ctx, problem); err != nil {
+			logger.V(2).Info("Cannot create an Event", "err", err)
+		}
+	}
+	if had && len(problems) == 0 {
+		logger.Info("The source has no problems any more")
+	}
+	s.metrics.set(s.source, problems)
+	if err := s.annotate(ctx, problems); err != nil {
+		return fmt.Errorf("annotate the Namespace: %w", err)
+	}
+	s.published.setAnnotated(problems)
+	return nil
+}
+
+// annotate sets the annotation of the Namespace.
+func (s *session) annotate(ctx context.Context, problems []source.Problem) error {
+	status := source.Status{Source: s.source.String(), Node: s.source.Node, Problems: problems}
+	if more := len(problems) - source.MaxProblems; more > 0 {
+		status.Problems, status.MoreProblems = problems[:source.MaxProblems], more
+	}
+	text, err := json.Marshal(status)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": v1.SchemeGroupVersion.String(),
+		"kind":       "Namespace",
+		"metadata": map[string]any{
+			"name":        s.namespace,
+			"uid":         s.uid,
+			"annotations": map[string]string{s.source.StatusAnnotation(): string(text)},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.tenancy.TenancyV1().Namespaces().Patch(ctx, s.namespace, types.ApplyPatchType, data,
+		metav1.PatchOptions{FieldManager: s.fieldManager, Force: ptr.To(true)})
+	return err
+}
+
+// createEvent creates an Event, if the server serves Events and the user may create them.
+func (s *session) createEvent(ctx context.Context, problem source.Problem) error {
+	reason, text := "SourceNotRead", problem.Message
+	switch {
+	case problem.Pod != "":
+		reason, text = "PodRefused", fmt.Sprintf("Pod %s: %s", problem.Pod, problem.Message)
+	case problem.File != "":
+		text = fmt.Sprintf("File %s: %s", problem.File, problem.Message)
+	}
+	_, err := s.kubernetes.EventsV1().Events(s.namespace).Create(ctx, &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{GenerateName: "borough-source-"},
+		EventTime:           metav1.NewMicroTime(time.Now()),
+		ReportingController: "borough.io/borough-source",
+		ReportingInstance:   s.source.Node,
+		Action:              "Synchronize",
+		Reason:              reason,
+		Type:                corev1.EventTypeWarning,
+		Note:                text,
+		Regarding: corev1.ObjectReference{
+			APIVersion: v1.SchemeGroupVersion.String(), Kind: "Namespace",
+			Namespace: s.namespace, Name: s.namespace, UID: s.uid,
+		},
+	}, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,188 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics/testutil"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/poll"
+)
+
+func cpu(quantity string) func(*v1.Pod) {
+	return func(pod *v1.Pod) {
+		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(quantity)}
+		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
+	}
+}
+
+// TestRefusals checks where a refusal is shown, and when the write is tried again.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.start(f.config())
+	f.expectProblems()
+	poll.Eventually(t, func() string {
+		if f.status().Node != "node-1" {
+			return "the Namespace has no status"
+		}
+		return ""
+	})
+	client := f.admin.TenancyV1()
+	_, err := client.LimitRanges(f.namespace).Create(t.Context(), &v1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "limits"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+		}}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	_, err = client.ResourceQuotas(f.namespace).Create(t.Context(), &v1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "quota"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+
+	// The Pods of a file are written concurrently: one at a time makes it known which is refused.
+	f.write("a.yaml", newPod("small", cpu("1")))
+	f.expect("small-node-1=image:1")
+	f.write("b.yaml", newPod("big", cpu("2")), newPod("invalid", image(" ")), newPod(strings.Repeat("x", 250)))
+	f.write("c.yaml", newPod("more", cpu("1")))
+	f.expectProblems(
+		"b.yaml/big: maximum cpu usage per Container is 1, but limit is 2",
+		"b.yaml/invalid: spec.containers[0].image",
+		"b.yaml/"+strings.Repeat("x", 250)+": NAME-NODE",
+		"c.yaml/more: exceeded quota: quota",
+	)
+	want := fmt.Sprintf(`
+# HELP borough_source_refused_pods [ALPHA] Pods of a source that cannot be used, or that the server has refused.
+# TYPE borough_source_refused_pods gauge
+borough_source_refused_pods{source=%q} 4
+`, f.dir)
+	if err := testutil.GatherAndCompare(f.registry, strings.NewReader(want), "borough_source_refused_pods"); err != nil {
+		t.Error(err)
+	}
+
+	// A Pod that is gone leaves room in the quota.
+	f.remove("a.yaml")
+	f.expect("more-node-1=image:1")
+	// A new limit is a reason to try again. Then the quota refuses the Pod.
+	_, err = client.LimitRanges(f.namespace).Patch(t.Context(), "limits", types.MergePatchType,
+		[]byte(`{"spec":{"limits":[{"type":"Container","max":{"cpu":"4"}}]}}`), metav1.PatchOptions{})
+	f.must(err)
+	f.expectProblems(
+		"b.yaml/big: exceeded quota: quota",
+		"b.yaml/invalid: spec.containers[0].image",
+		"b.yaml/"+strings.Repeat("x", 250)+": NAME-NODE",
+	)
+	_, err = client.ResourceQuotas(f.namespace).Patch(t.Context(), "quota", types.MergePatchType, []byte(`{"spec":{"hard":{"pods":"9"}}}`), metav1.PatchOptions{})
+	f.must(err)
+	f.expect("big-node-1=image:1", "more-node-1=image:1")
+	f.remove("b.yaml")
+	f.expect("more-node-1=image:1")
+	f.expectProblems()
+
+	// Each refusal is one Event, also if the write was tried again.
+	events, err := f.kubernetes.EventsV1().Events(f.namespace).List(t.Context(), metav1.ListOptions{})
+	f.must(err)
+	count := map[string]int{}
+	for _, event := range events.Items {
+		if event.Reason != "PodRefused" || event.Regarding.Name != f.namespace || event.Regarding.Kind != "Namespace" {
+			t.Errorf("the Event %v", event)
+		}
+		count[event.Note]++
+	}
+	invalid := 0
+	for note, n := range count {
+		if n > 1 {
+			t.Errorf("%d Events: %s", n, note)
+		}
+		if strings.HasPrefix(note, "Pod invalid: ") {
+			invalid++
+		}
+	}
+	if invalid != 1 {
+		t.Errorf("%d Events about the invalid Pod: %v", invalid, count)
+	}
+}
+
+// TestReplacementIsRefused checks that a Pod stays if what is to replace it is refused.
+func TestReplacementIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	f.start(f.config())
+	before := f.expect("a-node-1=image:1")["a-node-1"]
+	f.write("a.yaml", newPod("a", func(pod *v1.Pod) {
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "", Value: "b"}}
+	}))
+	f.expectProblems("a.yaml/a: spec.containers[0].env[0].name: Required value")
+	if pod := f.expect("a-node-1=image:1")["a-node-1"]; pod.UID != before.UID {
+		t.Error("the Pod was replaced")
+	}
+	// A field that does not exist.
+	f.writeText("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: 'image:2', imagee: x}]}")
+	f.expectProblems("a.yaml/a: imagee")
+	f.expect("a-node-1=image:1")
+}
+
+// TestConverge checks what --once and --dry-run do.
+func TestConverge(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	diff := func() string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := f.new(f.config()).Diff(t.Context(), &out); err != nil {
+			t.Error(err)
+		}
+		return out.String()
+	}
+	if got := diff(); !strings.Contains(got, "--- api/a-node-1\n+++ source/a-node-1\n") || !strings.Contains(got, "\n+  - image: image:1\n") {
+		t.Errorf("got %s", got)
+	}
+	f.must(f.new(f.config()).Converge(t.Context()))
+	before := f.expect("a-node-1=image:1")["a-node-1"]
+	if got := diff(); got != "" {
+		t.Errorf("got %s", got)
+	}
+
+	f.write("a.yaml", newPod("a", func(pod *v1.Pod) {
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
+	}))
+	f.write("b.yaml", newPod("b"))
+	if got := diff(); !strings.Contains(got, "+    - name: A\n+      value: b\n") || !strings.Contains(got, "+++ source/b-node-1") {
+		t.Errorf("got %s", got)
+	}
+	if pod := f.expect("a-node-1=image:1")["a-node-1"]; pod.ResourceVersion != before.ResourceVersion {
+		t.Error("the Pod has changed")
+	}
+	f.must(f.new(f.config()).Converge(t.Context())) // waits for the grace period
+	if pod := f.expect("a-node-1=image:1", "b-node-1=image:1")["a-node-1"]; pod.UID == before.UID {
+		t.Error("the Pod was not replaced")
+	}
+
+	f.remove("b.yaml")
+	f.write("a.yaml", newPod("a", image(" ")))
+	f.writeText("c.yaml", "x")
+	var out bytes.Buffer
+	if err := f.new(f.config()).Diff(t.Context(), &out); err == nil || !strings.Contains(err.Error(), "image") ||
+		!strings.Contains(out.String(), "--- api/b-node-1") {
+		t.Errorf("got %s, %v", out.String(), err)
+	}
+	err := f.new(f.config()).Converge(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the Pod a: ") || !strings.Contains(err.Error(), "the file c.yaml: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+	f.expect("a-node-1=image:1")
+}

@@ -1,0 +1,163 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package filesource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/borough-io/borough/pkg/source"
+)
+
+const (
+	// settleTime is how long there must be no changes before the files are read. Programs
+	// write a file in several steps.
+	settleTime = 20 * time.Millisecond
+	// maxSettleTime is how long a read is put off if the changes do not end.
+	maxSettleTime = time.Second
+	// maxLinks is the number of symbolic links of a path, as in Linux.
+	maxLinks = 40
+)
+
+// Run implements source.Reader.
+func (s *Source) Run(ctx context.Context, handle func(source.Content, error)) error {
+	for {
+		if err := s.runUntilChange(ctx, handle); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// runUntilChange reads the source, and returns when it has changed or the context ends. A
+// new watcher each time, because directories can be replaced, is simple and cheap.
+func (s *Source) runUntilChange(ctx context.Context, handle func(source.Content, error)) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", s.path, err)
+	}
+	defer watcher.Close()
+	// Before the read, so that no change is missed.
+	watched, err := s.watch(watcher)
+	if err != nil {
+		return err
+	}
+	content, err := s.Read(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	handle(content, err)
+
+	var settled <-chan time.Time
+	var deadline time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-settled:
+			return nil
+		case event, ok := <-watcher.Events:
+			if !ok {
+				return nil
+			}
+			if !watched.has(event.Name) {
+				continue
+			}
+			if settled == nil {
+				deadline = time.Now().Add(maxSettleTime)
+			}
+			settled = time.After(min(settleTime, time.Until(deadline)))
+		case err, ok := <-watcher.Errors:
+			if ok && !errors.Is(err, fsnotify.ErrEventOverflow) {
+				return fmt.Errorf("watch %s: %w", s.path, err)
+			}
+			return nil // events are lost: read again
+		}
+	}
+}
+
+// watched are the paths whose change can change a source.
+type watched struct {
+	// paths are what the path of the source and the links in it consist of.
+	paths sets.Set[string]
+	// dir is the directory with the manifests, "" if the source is a file.
+	dir string
+}
+
+func (w *watched) has(path string) bool {
+	return w.paths.Has(path) || w.dir != "" && filepath.Dir(path) == w.dir && isManifest(filepath.Base(path))
+}
+
+// watch watches the directories in which a change can change the source: those of each
+// element of its path and of the links that it leads through. So the source is noticed when
+// it appears, also if its directory does not exist.
+func (s *Source) watch(watcher *fsnotify.Watcher) (*watched, error) {
+	w := &watched{paths: sets.New[string]()}
+	target := w.add(s.path)
+	if info, err := os.Stat(target); err == nil && info.IsDir() {
+		w.dir = target
+		names, err := list(target)
+		if err == nil {
+			for _, name := range names {
+				w.add(filepath.Join(target, name))
+			}
+		}
+	}
+	dirs := sets.New[string]()
+	for path := range w.paths {
+		dirs.Insert(filepath.Dir(path))
+	}
+	if w.dir != "" {
+		dirs.Insert(w.dir)
+	}
+	for dir := range dirs {
+		// One that cannot be read, or does not exist, is that of a path of which an
+		// element before it changes first.
+		if err := watcher.Add(dir); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("watch %s: %w", dir, err)
+		}
+	}
+	return w, nil
+}
+
+// add adds the elements of an absolute path, without symbolic links before the last, and
+// returns what it leads to.
+func (w *watched) add(path string) (target string) {
+	current := string(filepath.Separator)
+	rest := split(path)
+	for links := 0; len(rest) > 0; {
+		element := rest[0]
+		rest = rest[1:]
+		if element == ".." {
+			current = filepath.Dir(current)
+			continue
+		}
+		next := filepath.Join(current, element)
+		w.paths.Insert(next)
+		link, err := os.Readlink(next)
+		if err != nil {
+			current = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return next
+		}
+		if filepath.IsAbs(link) {
+			current = string(filepath.Separator)
+		}
+		rest = append(split(link), rest...)
+	}
+	return current
+}
+
+func split(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == filepath.Separator })
+}

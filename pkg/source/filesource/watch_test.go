@@ -1,0 +1,123 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package filesource
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/borough-io/borough/pkg/source"
+	"github.com/borough-io/borough/test/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// run runs the source until the test ends. expect waits until it reads what is expected.
+func run(t *testing.T, path string) (expect func(want string)) {
+	t.Helper()
+	read := make(chan string, 1000)
+	ended := make(chan error, 1)
+	ctx := t.Context()
+	go func() {
+		ended <- New(path).Run(ctx, func(content source.Content, err error) { read <- describe(content, err) })
+	}()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return func(want string) {
+		t.Helper()
+		var last string
+		for last != want {
+			select {
+			case last = <-read:
+			case err := <-ended:
+				ended <- err
+				t.Fatalf("ended with %v; last read %s, want %s", err, last, want)
+			case <-t.Context().Done():
+				t.Fatalf("last read %s, want %s", last, want)
+			}
+		}
+	}
+}
+
+func TestWatchDirectory(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "a", "b")
+	expect := run(t, dir)
+	missing := "error: read the source: stat " + dir + ": no such file or directory"
+	expect(missing)
+	must(t, os.MkdirAll(dir, 0o755))
+	expect("")
+	write(t, dir+"/a.yaml", fmt.Sprintf(pod, "a"))
+	expect("a.yaml=a,")
+	write(t, dir+"/a.yaml", fmt.Sprintf(pod, "b")) // in place
+	expect("a.yaml=b,")
+	write(t, dir+"/.new", fmt.Sprintf(pod, "c"))
+	must(t, os.Rename(dir+"/.new", dir+"/a.yaml")) // as editors do
+	expect("a.yaml=c,")
+	must(t, os.Chmod(dir+"/a.yaml", 0o600)) // is read again, and is the same
+	must(t, os.Remove(dir+"/a.yaml"))
+	expect("")
+	must(t, os.Rename(top+"/a", top+"/z"))
+	expect(missing)
+	write(t, top+"/z/b/d.yaml", fmt.Sprintf(pod, "d"))
+	must(t, os.Rename(top+"/z", top+"/a"))
+	expect("d.yaml=d,")
+	must(t, os.RemoveAll(top+"/a"))
+	expect(missing)
+	must(t, os.Mkdir(top+"/a", 0o755))
+	write(t, dir, fmt.Sprintf(pod, "e")) // a file instead of the directory
+	expect("=e,")
+}
+
+// TestWatchConfigMap replaces files as the kubelet does in the volume of a ConfigMap.
+func TestWatchConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	publish := func(version, content string) {
+		must(t, os.Mkdir(filepath.Join(dir, version), 0o755))
+		write(t, filepath.Join(dir, version, "pods.yaml"), content)
+		must(t, os.Symlink(version, filepath.Join(dir, "..data_tmp")))
+		must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+	}
+	publish("..1", fmt.Sprintf(pod, "a"))
+	must(t, os.Symlink("..data/pods.yaml", filepath.Join(dir, "pods.yaml")))
+
+	directory, file := run(t, dir), run(t, filepath.Join(dir, "pods.yaml"))
+	directory("pods.yaml=a,")
+	file("=a,")
+	publish("..2", fmt.Sprintf(pod, "b"))
+	directory("pods.yaml=b,")
+	file("=b,")
+	must(t, os.RemoveAll(filepath.Join(dir, "..1")))
+	publish("..3", fmt.Sprintf(pod, "c"))
+	directory("pods.yaml=c,")
+	file("=c,")
+}
+
+// TestWatchLinks changes what links lead to: the directory, and a file elsewhere.
+func TestWatchLinks(t *testing.T) {
+	top := t.TempDir()
+	for _, dir := range []string{"v1", "v2", "else"} {
+		must(t, os.Mkdir(filepath.Join(top, dir), 0o755))
+	}
+	write(t, top+"/else/file", fmt.Sprintf(pod, "a"))
+	must(t, os.Symlink(top+"/else/file", top+"/v1/a.yaml"))
+	must(t, os.Symlink("v1", top+"/current"))
+	must(t, os.Symlink("current/../current", top+"/pods"))
+	expect := run(t, top+"/pods")
+	expect("a.yaml=a,")
+	write(t, top+"/else/file", fmt.Sprintf(pod, "b"))
+	expect("a.yaml=b,")
+	write(t, top+"/v2/b.yaml", fmt.Sprintf(pod, "c"))
+	must(t, os.Symlink("v2", top+"/next"))
+	must(t, os.Rename(top+"/next", top+"/current"))
+	expect("b.yaml=c,")
+	must(t, os.Remove(top+"/v2/b.yaml"))
+	must(t, os.Symlink("b.yaml", top+"/v2/b.yaml"))
+	expect("b.yaml=error: too many levels of symbolic links")
+}

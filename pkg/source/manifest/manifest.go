@@ -1,0 +1,194 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest reads Pods from YAML and JSON.
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// ErrEmpty is returned for data of no bytes. A program that writes a file truncates it
+// first, so an empty file does not mean that there are no Pods.
+var ErrEmpty = errors.New("is empty; to have no Pods, remove it, or write a PodList without items")
+
+// Parse returns the Pods of a file: documents in YAML or JSON, each of which is a Pod, a
+// PodList or a List of Pods, of the core group or of tenancy.borough.io/v1. It returns them
+// as the latter, with the fields that a user sets. Names are required, and must differ. It
+// returns an error if there are more Pods than max.
+func Parse(data []byte, max int) ([]*unstructured.Unstructured, error) {
+	if len(data) == 0 {
+		return nil, ErrEmpty
+	}
+	p := parser{max: max, names: map[string]bool{}}
+	next := documents(data)
+	for i := 1; ; i++ {
+		document, err := next()
+		switch {
+		case err == io.EOF:
+			return p.pods, nil
+		case err == nil:
+			err = p.add(document)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", i, err)
+		}
+	}
+}
+
+// documents returns a function that returns the next document, or io.EOF.
+func documents(data []byte) func() ([]byte, error) {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && json.Valid(firstValue(data)) {
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		return func() ([]byte, error) {
+			var document json.RawMessage
+			err := decoder.Decode(&document)
+			return document, err
+		}
+	}
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	return func() ([]byte, error) {
+		for {
+			document, err := reader.Read()
+			if err != nil || len(bytes.TrimSpace(document)) > 0 {
+				return document, err
+			}
+		}
+	}
+}
+
+// firstValue returns the JSON that data begins with, or nil. YAML can begin with a brace too.
+func firstValue(data []byte) []byte {
+	var value json.RawMessage
+	if json.NewDecoder(bytes.NewReader(data)).Decode(&value) != nil {
+		return nil
+	}
+	return value
+}
+
+// checker returns the checker of what a document costs when it is decoded.
+var checker = sync.OnceValue(func() *requestlimits.Checker {
+	scheme := runtime.NewScheme()
+	// They fail only for types that the scheme has already.
+	_ = corev1.AddToScheme(scheme)
+	_ = v1.AddToScheme(scheme)
+	return requestlimits.NewChecker(scheme)
+})
+
+type parser struct {
+	max   int
+	names map[string]bool
+	pods  []*unstructured.Unstructured
+}
+
+func (p *parser) add(document []byte) error {
+	if err := checker().CheckYAML(document); err != nil {
+		return err
+	}
+	document, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return err
+	}
+	object := &unstructured.Unstructured{}
+	if bytes.Equal(document, []byte("null")) {
+		return nil // only comments
+	}
+	if err := utiljson.Unmarshal(document, &object.Object); err != nil {
+		return errors.New("is not an object")
+	}
+	return p.addObject(object)
+}
+
+func (p *parser) addObject(object *unstructured.Unstructured) error {
+	apiVersion, kind := object.GetAPIVersion(), object.GetKind()
+	known := apiVersion == "v1" || apiVersion == v1.SchemeGroupVersion.String()
+	switch {
+	case known && kind == "Pod":
+		return p.addPod(object)
+	case known && kind == "PodList", apiVersion == "v1" && kind == "List":
+		items, ok := object.Object["items"].([]any)
+		if !ok && object.Object["items"] != nil {
+			return errors.New("items: must be a list")
+		}
+		for i, item := range items {
+			fields, ok := item.(map[string]any)
+			if !ok {
+				return fmt.Errorf("items[%d]: is not an object", i)
+			}
+			pod := &unstructured.Unstructured{Object: fields}
+			if pod.GetKind() == "" && pod.GetAPIVersion() == "" && kind == "PodList" {
+				pod.SetAPIVersion(apiVersion)
+				pod.SetKind("Pod")
+			}
+			if pod.GetKind() != "Pod" || pod.GetAPIVersion() != "v1" && pod.GetAPIVersion() != v1.SchemeGroupVersion.String() {
+				return fmt.Errorf("items[%d]: %w", i, notPod(pod))
+			}
+			if err := p.addPod(pod); err != nil {
+				return fmt.Errorf("items[%d]: %w", i, err)
+			}
+		}
+		return nil
+	}
+	return notPod(object)
+}
+
+func notPod(object *unstructured.Unstructured) error {
+	return fmt.Errorf("apiVersion %.100q, kind %.100q: must be a Pod or a list of Pods of v1 or %s", object.GetAPIVersion(), object.GetKind(), v1.SchemeGroupVersion)
+}
+
+// addPod keeps of a Pod what a user sets.
+func (p *parser) addPod(object *unstructured.Unstructured) error {
+	metadata, ok := object.Object["metadata"].(map[string]any)
+	if !ok {
+		return errors.New("metadata: must be an object")
+	}
+	kept := map[string]any{}
+	for _, field := range []string{"name", "labels", "annotations", "finalizers"} {
+		if value := metadata[field]; value != nil {
+			kept[field] = value
+		}
+	}
+	name, ok := kept["name"].(string)
+	if !ok || name == "" {
+		return errors.New("metadata.name: must be a string that is not empty")
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		if _, _, err := unstructured.NestedStringMap(kept, field); err != nil {
+			return fmt.Errorf("metadata.%s: must be an object whose values are strings", field)
+		}
+	}
+	spec, ok := object.Object["spec"].(map[string]any)
+	if !ok {
+		return errors.New("spec: must be an object")
+	}
+	if p.names[name] {
+		return fmt.Errorf("metadata.name: there are two Pods %.253q", name)
+	}
+	if len(p.pods) == p.max {
+		return fmt.Errorf("there are more than %d Pods", p.max)
+	}
+	p.names[name] = true
+	p.pods = append(p.pods, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1.SchemeGroupVersion.String(),
+		"kind":       "Pod",
+		"metadata":   kept,
+		"spec":       spec,
+	}})
+	return nil
+}
