@@ -13,7 +13,8 @@
 #   digests   the names of the images, and their digests
 #   notes.md  the section in CHANGELOG.md
 #
-# Without the tag in the repository it is a trial, and so may be Unreleased.
+# Without the tag in the repository it is a trial, and may be Unreleased, as may a
+# pre-release.
 set -o errexit -o nounset -o pipefail
 version=${1:?a version, such as v0.1.0}
 out=$(realpath -m "${2:?a directory}")
@@ -26,7 +27,7 @@ fail() { echo "release: $1" >&2; exit 1; }
 commit=$(git rev-parse HEAD)
 if tagged=$(git rev-parse --verify --quiet "$version^{commit}"); then
     [[ $tagged == "$commit" ]] || fail "$version is another commit than HEAD"
-    grep -qE "^## \[${version#v}\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md || fail "CHANGELOG.md has no date for $version"
+    [[ $version == *-* ]] || grep -qE "^## \[${version#v}\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md || fail "CHANGELOG.md has no date for $version"
 fi
 
 # A clone, so that only what is committed is in a release, and the version is that of

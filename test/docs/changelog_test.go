@@ -37,6 +37,9 @@ func TestReleaseNotes(t *testing.T) {
 			t.Errorf("the notes of %s have %d links, the changelog %d", version[1], len(links), want)
 		}
 	}
+	if first := "v" + versions[0][1]; strings.ReplaceAll(releaseNotes(t, first+"-rc.1"), first+"-rc.1/", first+"/") != releaseNotes(t, first) {
+		t.Errorf("the notes of a pre-release are not those of %s", first)
+	}
 	if output, err := exec.Command("../../hack/release-notes.sh", "v999.0.0").CombinedOutput(); err == nil || !strings.Contains(string(output), "no section ## [999.0.0]") {
 		t.Errorf("the notes of a version without a section: %s (%v)", output, err)
 	}
