@@ -48,8 +48,9 @@ type Charge struct {
 	// turn means that it is the turn of the write, alone that in addition no transaction
 	// is in flight. The turn is passed at the end unless it is that of the caller.
 	turn, alone, borrowed bool
-	// single means that the transaction must not be sent while others are in flight.
-	single bool
+	// failed means that a transaction that was sent while others were in flight was not
+	// carried out, single that it must not be sent then.
+	failed, single bool
 	// read are the quotas that the last transaction has read alone, together with what
 	// decides about the write.
 	read *known
@@ -270,7 +271,8 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 		}
 	}
 	if pipelined {
-		c.single = !carriedOut
+		c.single = c.failed // for the second time
+		c.failed = !carriedOut
 		c.namespace.answered(carriedOut)
 	}
 	return response, changed, err

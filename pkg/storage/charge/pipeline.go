@@ -13,7 +13,7 @@ import (
 // maxInFlight is the maximum number of transactions of a pipeline that etcd has not
 // answered yet. Etcd writes to its log, with one sync to disk, all transactions that
 // have arrived during the last sync.
-const maxInFlight = 8
+const maxInFlight = 16
 
 // maxStreak is the maximum number of transactions that must be carried out before more
 // may be in flight.
@@ -34,11 +34,11 @@ const maxPredicted = 64 << 10
 // out, also if other servers write at the same time: only etcd decides.
 //
 // After a transaction that was not carried out, or not answered, no other is sent until
-// all in flight are answered. Its write is tried again alone: it keeps the turn to its
-// end. The number in flight is then one, and grows while transactions are carried out;
-// after each failure, more slowly. So where transactions overtake each other, as on the
-// way to an external etcd, or where another server charges the same quotas, they are
-// sent one by one.
+// all in flight are answered. After the second of a write, it is tried again alone: it
+// keeps the turn to its end. The number in flight halves, and grows while transactions
+// are carried out; after each failure, more slowly. So where transactions overtake each
+// other, as on the way to an external etcd, or where another server charges the same
+// quotas, they are sent one by one.
 type pipeline struct {
 	// turn holds an element while a write has the turn.
 	turn chan struct{}
@@ -126,7 +126,7 @@ func (p *pipeline) answered(carriedOut bool) {
 	case carriedOut:
 		p.succeed()
 	case p.predicted != nil: // the first that was not
-		p.limit, p.goal, p.streak = 1, min(2*p.goal, maxStreak), 0
+		p.limit, p.goal, p.streak = max(p.limit/2, 1), min(2*p.goal, maxStreak), 0
 	}
 	if !carriedOut || p.inFlight == 0 {
 		p.predicted = nil
