@@ -214,3 +214,46 @@ func TestSourceKilled(t *testing.T) {
 	}
 	t.Logf("%d kills, %d writes", kills, written)
 }
+
+// TestSourceRights runs the program as a user with the rights that the documentation gives
+// it: in the Namespace of its source, and in one that it was given.
+func TestSourceRights(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := newSourceProcess(t, b)
+	server, err := harness.Binary("borough-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kubeconfig = filepath.Join(t.TempDir(), "node-1.kubeconfig")
+	p, err := harness.StartProcess(server, "kubeconfig", "--data-dir="+b.Dir, "--user=borough-source:node-1", "--group=borough-sources", "--output="+s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if <-p.Done(); p.ExitCode() != 0 {
+		t.Fatal(p.Output())
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(manifest("web", "nginx")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--from=" + dir, "--node=node-1", "--once"}
+	if code, output := s.run(t, append(args, "--once-timeout=1s")...); code != 1 || !strings.Contains(output, "cannot create resource") {
+		t.Errorf("without rights: %d, %s", code, output)
+	}
+	b.Kubectl(t, "create", "clusterrolebinding", "borough-sources", "--clusterrole=borough-source-requester", "--group=borough-sources")
+	if code, output := s.run(t, args...); code != 0 {
+		t.Errorf("with the right to request a Namespace: %d, %s", code, output)
+	}
+	b.Kubectl(t, "create", "namespace", "registered")
+	b.Kubectl(t, "create", "rolebinding", "borough-source", "--clusterrole=borough-source", "--user=borough-source:node-1", "--namespace=registered")
+	if code, output := s.run(t, append(args, "--namespace=registered")...); code != 0 {
+		t.Errorf("with rights in a Namespace: %d, %s", code, output)
+	}
+	got := b.Kubectl(t, "get", "pods", "-A", "-o=custom-columns=:.metadata.namespace,:.metadata.name")
+	identity := source.Identity{Kind: source.File, Location: dir, Node: "node-1"}
+	wantEqual(t, "the Pods", strings.Fields(got), []string{identity.Namespace(), "web-node-1", "registered", "web-node-1"})
+}
