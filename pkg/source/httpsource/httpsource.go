@@ -5,18 +5,18 @@
 package httpsource
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/pkg/source"
 	"github.com/borough-io/borough/pkg/source/manifest"
@@ -24,25 +24,24 @@ import (
 
 const (
 	// minRetryDelay and maxRetryDelay bound the time between a failed request and the
-	// next. It doubles from one to the other, and is jittered.
+	// next. It doubles from one to the other.
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute
 	// jitter is the largest part that is added to the time between requests, so that many
 	// nodes do not send theirs at the same moment.
 	jitter = 0.2
-	// maxRedirects is the number of redirects that are followed.
-	maxRedirects = 3
+	// minModifiedAge is how old content must be for its validators to be used.
+	minModifiedAge = 5 * time.Second
 )
 
-// Options are how a URL is read.
+// Options are how a URL is read. The files are read for each request.
 type Options struct {
 	// CAFile has the CAs that sign the certificate of the server, in PEM. If empty, those
 	// of the system.
 	CAFile string
 	// CertFile and KeyFile have the client certificate and its key, in PEM. If empty, none.
-	// They are read again when they change.
 	CertFile, KeyFile string
-	// TokenFile has a bearer token. If empty, none. It is read again once a minute.
+	// TokenFile has a bearer token. If empty, none.
 	TokenFile string
 	// Interval is the time between two requests.
 	Interval time.Duration
@@ -52,11 +51,10 @@ type Options struct {
 
 // Source is a URL.
 type Source struct {
-	url      string
-	client   *http.Client
-	interval time.Duration
-	// minRetryDelay is that of the package, except in tests.
-	minRetryDelay time.Duration
+	url     string
+	options Options
+	// after is time.After, except in tests.
+	after func(time.Duration) <-chan time.Time
 
 	mu   sync.Mutex
 	last *response // the last one that could be read
@@ -70,32 +68,16 @@ type response struct {
 	content            source.Content
 }
 
-// New returns the source at an HTTPS URL.
+// New returns the source at an HTTPS URL. It returns an error if a file of the options cannot
+// be used.
 func New(location string, options Options) (*Source, error) {
-	client, err := rest.HTTPClientFor(&rest.Config{
-		BearerTokenFile: options.TokenFile,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: options.CAFile, CertFile: options.CertFile, KeyFile: options.KeyFile},
-		Timeout:         options.Timeout,
-		UserAgent:       "borough-source",
-	})
-	if err != nil {
-		return nil, fmt.Errorf("set up the client of the source: %w", err)
+	if _, err := newClient(options); err != nil {
+		return nil, err
 	}
-	// A copy, because the library can return a client that is shared.
-	own := *client
-	own.CheckRedirect = checkRedirect
-	return &Source{url: location, client: &own, interval: options.Interval, minRetryDelay: minRetryDelay}, nil
-}
-
-// checkRedirect does not allow redirects to other servers, which would get the token.
-func checkRedirect(req *http.Request, via []*http.Request) error {
-	switch {
-	case req.URL.Scheme != via[0].URL.Scheme || req.URL.Host != via[0].URL.Host:
-		return fmt.Errorf("redirects to %s://%s, which is not followed", req.URL.Scheme, req.URL.Host)
-	case len(via) > maxRedirects:
-		return fmt.Errorf("redirects more than %d times", maxRedirects)
+	if _, err := options.token(); err != nil {
+		return nil, err
 	}
-	return nil
+	return &Source{url: location, options: options, after: time.After}, nil
 }
 
 // Read implements source.Reader.
@@ -106,75 +88,88 @@ func (s *Source) Read(ctx context.Context) (source.Content, error) {
 
 // Run implements source.Reader. It polls.
 func (s *Source) Run(ctx context.Context, handle func(source.Content, error)) error {
-	backoff := s.newBackoff()
+	backoff := newBackoff()
 	for {
 		content, retryAfter, err := s.read(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		handle(content, err)
-		delay := wait.Jitter(s.interval, jitter)
+		delay := s.options.Interval
 		if err == nil {
-			backoff = s.newBackoff()
+			backoff = newBackoff()
 		} else {
-			delay = max(backoff.Step(), min(retryAfter, maxRetryDelay))
+			delay = max(backoff.Step(), retryAfter)
 		}
 		select {
-		case <-time.After(delay):
+		case <-s.after(wait.Jitter(delay, jitter)):
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-func (s *Source) newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: s.minRetryDelay, Factor: 2, Jitter: jitter, Steps: 100, Cap: maxRetryDelay}
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: minRetryDelay, Factor: 2, Steps: 100, Cap: maxRetryDelay}
 }
 
 // read returns also how long the server wants the client to wait.
-func (s *Source) read(ctx context.Context) (_ source.Content, retryAfter time.Duration, _ error) {
+func (s *Source) read(ctx context.Context) (_ source.Content, retryAfter time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read the source: %w", cause(err, s.options.Timeout))
+		}
+	}()
+	client, err := newClient(s.options)
+	if err != nil {
+		return source.Content{}, 0, err
+	}
+	req, err := s.newRequest(ctx)
+	if err != nil {
+		return source.Content{}, 0, err
+	}
+	got, err := client.Do(req)
+	if err != nil {
+		return source.Content{}, 0, err
+	}
+	defer got.Body.Close()
+	conditional := req.Header.Get("If-None-Match") != "" || req.Header.Get("If-Modified-Since") != ""
+	switch {
+	case got.StatusCode == http.StatusNotModified && conditional:
+		return s.last.content, 0, nil
+	case got.StatusCode != http.StatusOK:
+		return source.Content{}, parseRetryAfter(got.Header), fmt.Errorf("the server answers with %d %s", got.StatusCode, http.StatusText(got.StatusCode))
+	}
+	content, err := parse(got)
+	if err != nil {
+		return source.Content{}, 0, err
+	}
+	s.last = &response{content: content}
+	s.last.etag, s.last.lastModified = validators(got.Header)
+	return content, 0, nil
+}
+
+func (s *Source) newRequest(ctx context.Context) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
 	if err != nil {
-		return source.Content{}, 0, fmt.Errorf("read the source: %w", withoutURL(err))
+		return nil, err
 	}
+	token, err := s.options.token()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	req.Header.Set("User-Agent", "borough-source")
 	req.Header.Set("Accept", "application/yaml, application/json, text/plain;q=0.9, */*;q=0.1")
 	if s.last != nil {
 		setUnlessEmpty(req.Header, "If-None-Match", s.last.etag)
 		setUnlessEmpty(req.Header, "If-Modified-Since", s.last.lastModified)
 	}
-	got, err := s.client.Do(req)
-	if err != nil {
-		return source.Content{}, 0, fmt.Errorf("read the source: %w", withoutURL(err))
-	}
-	defer got.Body.Close()
-	switch {
-	case got.StatusCode == http.StatusNotModified && s.last != nil:
-		return s.last.content, 0, nil
-	case got.StatusCode != http.StatusOK:
-		return source.Content{}, parseRetryAfter(got.Header), fmt.Errorf("read the source: the server answers with %d %s", got.StatusCode, http.StatusText(got.StatusCode))
-	}
-	data, err := io.ReadAll(io.LimitReader(got.Body, source.MaxBytes+1))
-	if err == nil && len(data) > source.MaxBytes {
-		err = fmt.Errorf("the response is larger than %d bytes", source.MaxBytes)
-	}
-	if err != nil {
-		return source.Content{}, 0, fmt.Errorf("read the source: %w", err)
-	}
-	pods, err := manifest.Parse(data, source.MaxPods)
-	if errors.Is(err, manifest.ErrEmpty) {
-		err = errors.New("the response is empty; to have no Pods, answer with a PodList without items")
-	}
-	if err != nil {
-		return source.Content{}, 0, fmt.Errorf("read the source: %w", err)
-	}
-	s.last = &response{
-		etag:         got.Header.Get("ETag"),
-		lastModified: got.Header.Get("Last-Modified"),
-		content:      source.Content{Files: map[string]source.Manifest{"": {Pods: pods}}},
-	}
-	return s.last.content, 0, nil
+	return req, nil
 }
 
 func setUnlessEmpty(header http.Header, name, value string) {
@@ -183,20 +178,58 @@ func setUnlessEmpty(header http.Header, name, value string) {
 	}
 }
 
-func parseRetryAfter(header http.Header) time.Duration {
-	seconds, err := strconv.Atoi(header.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
+// parse returns what a response contains.
+func parse(got *http.Response) (source.Content, error) {
+	// Otherwise the end of the connection is that of the response, also when the server or a
+	// proxy has crashed.
+	if got.ContentLength < 0 && len(got.TransferEncoding) == 0 && !got.Uncompressed {
+		return source.Content{}, errors.New("the response must have a Content-Length or be chunked: it cannot be told whether it is complete")
 	}
-	return min(time.Duration(seconds), maxRetryDelay/time.Second) * time.Second
+	data, err := io.ReadAll(io.LimitReader(got.Body, source.MaxBytes+1))
+	if err != nil {
+		return source.Content{}, err
+	}
+	if len(data) > source.MaxBytes {
+		return source.Content{}, fmt.Errorf("the response is larger than %d bytes", source.MaxBytes)
+	}
+	pods, err := manifest.Parse(data, source.MaxPods)
+	// A program that fails can answer with a blank page, a comment or null.
+	if errors.Is(err, manifest.ErrEmpty) || err == nil && len(pods) == 0 && !bytes.Contains(data, []byte("List")) {
+		return source.Content{}, errors.New("the response is empty; to have no Pods, answer with a PodList without items")
+	}
+	if err != nil {
+		mediaType, _, _ := mime.ParseMediaType(got.Header.Get("Content-Type"))
+		return source.Content{}, fmt.Errorf("parse the response, which has the type %.100q: %w", mediaType, err)
+	}
+	return source.Content{Files: map[string]source.Manifest{"": {Pods: pods}}}, nil
 }
 
-// withoutURL returns the cause of an error of a request. The URL can have a secret in its
-// query.
-func withoutURL(err error) error {
-	var urlError *url.Error
-	if errors.As(err, &urlError) {
-		return urlError.Err
+// validators returns those of a response. There are none if the content was modified just
+// before: many servers make both from the time in seconds, and another change in the same
+// second keeps them.
+func validators(header http.Header) (etag, lastModified string) {
+	if modified, err := http.ParseTime(header.Get("Last-Modified")); err == nil {
+		if date, err := http.ParseTime(header.Get("Date")); err != nil || date.Sub(modified) < minModifiedAge {
+			return "", ""
+		}
 	}
-	return err
+	return header.Get("ETag"), header.Get("Last-Modified")
+}
+
+// parseRetryAfter returns the time of a header Retry-After, which is a number of seconds or
+// a date. It is at most maxRetryDelay.
+func parseRetryAfter(header http.Header) time.Duration {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(min(max(seconds, 0), int(maxRetryDelay/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(header.Get("Date")) // the clocks can differ
+	if err != nil {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), maxRetryDelay)
 }
