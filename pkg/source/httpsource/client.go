@@ -47,7 +47,6 @@ func newClient(options Options) (*http.Client, error) {
 		// HTTP/1.1: HTTP/2 has no advantage for a single request.
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true},
 		CheckRedirect: checkRedirect,
-		Timeout:       options.Timeout,
 	}, nil
 }
 

@@ -122,6 +122,8 @@ func (s *Source) read(ctx context.Context) (_ source.Content, retryAfter time.Du
 			err = fmt.Errorf("read the source: %w", cause(err, s.options.Timeout))
 		}
 	}()
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
 	client, err := newClient(s.options)
 	if err != nil {
 		return source.Content{}, 0, err
@@ -186,6 +188,11 @@ func parse(got *http.Response) (source.Content, error) {
 		return source.Content{}, errors.New("the response must have a Content-Length or be chunked: it cannot be told whether it is complete")
 	}
 	data, err := io.ReadAll(io.LimitReader(got.Body, source.MaxBytes+1))
+	if err == nil {
+		// A server that notices that the request has ended can end its response too, which
+		// then is not complete and looks as if it were.
+		err = got.Request.Context().Err()
+	}
 	if err != nil {
 		return source.Content{}, err
 	}
