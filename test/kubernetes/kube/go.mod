@@ -3,8 +3,9 @@ module github.com/borough-io/borough/test/kubernetes/kube
 go 1.26.0
 
 // The Kubernetes cluster for tests, comparisons and benchmarks. Nothing
-// imports this module: it pins what hack/kubernetes.sh builds, and has what the
-// benchmarks measure of Kubernetes' own code.
+// imports this module: it pins what hack/kubernetes.sh builds, and has programs
+// that run Kubernetes' own code: for the benchmarks, and for the test of a kubelet
+// that takes its Pods from Borough.
 tool (
 	go.etcd.io/etcd/etcdctl/v3
 	go.etcd.io/etcd/etcdutl/v3
@@ -19,6 +20,7 @@ require (
 	k8s.io/apimachinery v0.36.3
 	k8s.io/apiserver v0.36.3
 	k8s.io/client-go v0.36.3
+	k8s.io/klog/v2 v2.140.0
 	k8s.io/kubernetes v1.36.3
 )
 
@@ -187,7 +189,6 @@ require (
 	k8s.io/dynamic-resource-allocation v0.36.3 // indirect
 	k8s.io/endpointslice v0.0.0 // indirect
 	k8s.io/externaljwt v0.0.0 // indirect
-	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kms v0.36.3 // indirect
 	k8s.io/kube-aggregator v0.0.0 // indirect
 	k8s.io/kube-controller-manager v0.0.0 // indirect

@@ -62,7 +62,9 @@ func startKubelet(t *testing.T, url, token, node string) *kubelet {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Log(process.Tail(40))
+			for line := range strings.Lines(process.Tail(40)) {
+				t.Logf("%.300s", line)
+			}
 		}
 	})
 	return &kubelet{process: process}

@@ -6,6 +6,7 @@ package staticpods
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -174,23 +175,38 @@ func TestKubelet(t *testing.T) {
 	k.next(t, "REMOVE", "team-a/web-node-1")
 	later.next(t, "REMOVE", "team-a/web-node-1")
 
-	// A Pod that refers to another object holds up all changes of the node.
-	refused := s.create(t, "team-a", "refused", func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = "default" })
-	k.logs(t, "static pods may not reference serviceaccounts")
-	next := s.create(t, "team-a", "next")
-	startKubelet(t, s.url, token, node).logs(t, "static pods may not reference serviceaccounts")
-	if got := k.updates(t); len(got) > 0 {
-		t.Errorf("got %v despite the Pod that is refused", got)
+	// A Pod that the kubelet refuses holds up all changes of the node.
+	for want, tc := range map[string]struct {
+		name   string
+		modify func(*corev1.Pod)
+	}{
+		"static pods may not reference serviceaccounts": {"refused", func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = "default" }},
+		"static pods may not reference secrets":         {"refused", withSecret},
+		"invalid pod: [metadata.name: Invalid value":    {strings.Repeat("a", 250), func(*corev1.Pod) {}},
+	} {
+		refused := s.create(t, "team-a", tc.name, tc.modify)
+		k.logs(t, want)
+		next := s.create(t, "team-a", "next")
+		startKubelet(t, s.url, token, node).logs(t, want)
+		if got := k.updates(t); len(got) > 0 {
+			t.Errorf("got %v despite the Pod that is refused", got)
+		}
+		if refused.Spec.ServiceAccountName != "" { // leave it out of the answer
+			wantSame(t, startKubelet(t, s.url+",spec.serviceAccountName=", token, node).next(t, "ADD", "team-a/next-node-1", "team-b/web-node-1")[0], next)
+		}
+		s.delete(t, refused, 0)
+		k.next(t, "ADD", "team-a/next-node-1")
+		s.delete(t, next, 0)
+		k.next(t, "REMOVE", "team-a/next-node-1")
 	}
-	// Without it in the answer.
-	wantSame(t, startKubelet(t, s.url+",spec.serviceAccountName=", token, node).next(t, "ADD", "team-a/next-node-1", "team-b/web-node-1")[0], next)
-	s.delete(t, refused, 0)
-	k.next(t, "ADD", "team-a/next-node-1")
 
-	s.delete(t, next, 0)
-	k.next(t, "REMOVE", "team-a/next-node-1")
+	startKubelet(t, s.url+",status.phase!=Succeeded,status.phase!=Failed", token, node).next(t, "ADD")
 	s.delete(t, full, 0)
 	k.next(t, "REMOVE", "team-b/web-node-1")
+}
+
+func withSecret(pod *corev1.Pod) {
+	pod.Spec.Volumes = []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "secret"}}}}
 }
 
 // TestKubeletWithoutAccess checks that a kubelet that gets no Pods because of its token or the
