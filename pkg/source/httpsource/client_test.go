@@ -118,7 +118,7 @@ func TestNewFails(t *testing.T) {
 		"read the token file: open " + missing + ": no such file or directory":                                                {TokenFile: missing},
 		"read the token file: " + empty + " is empty":                                                                         {TokenFile: empty},
 	} {
-		if _, err := New("https://example.com/", options); err == nil || err.Error() != want {
+		if _, err := New("https://example.com/", options); err == nil || err.Error() != "set up the client of the source: "+want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

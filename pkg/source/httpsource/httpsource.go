@@ -71,11 +71,12 @@ type response struct {
 // New returns the source at an HTTPS URL. It returns an error if a file of the options cannot
 // be used.
 func New(location string, options Options) (*Source, error) {
-	if _, err := newClient(options); err != nil {
-		return nil, err
+	_, err := newClient(options)
+	if err == nil {
+		_, err = options.token()
 	}
-	if _, err := options.token(); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("set up the client of the source: %w", err)
 	}
 	return &Source{url: location, options: options, after: time.After}, nil
 }
