@@ -29,6 +29,7 @@ type program struct {
 var programs = []program{
 	{name: "borough-apiserver", dataDir: "var/lib/borough"}, // the default of --data-dir
 	{name: "borough-controller-manager"},
+	{name: "borough-source"},
 }
 
 // labels are those of every image.

@@ -118,6 +118,9 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		{[]string{"--set=serviceMonitor.enabled=maybe"}, "enabled"},
 		{[]string{"--set=networkPolicy.enabled=true"}, "from"},                                    // would admit all
 		{[]string{`--set-json=networkPolicy.from=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]`}, "from"}, // would be ignored
+		{[]string{"--set=source.directory=/pods"}, "directory"},                                   // would be the root of the node
+		{[]string{"--set=source.directory=pods/x"}, "directory"},
+		{[]string{"--set=source.namespace=A"}, "namespace"},
 		{[]string{"--kube-version=1.35.9"}, "kubeVersion"},
 	} {
 		_, err := template(t.Context(), tc.args...)
@@ -132,39 +135,44 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 // the test, so that none is forgotten.
 func TestChartValues(t *testing.T) {
 	other := map[string]string{
-		"image.registry":              `"registry.example.com/"`,
-		"image.tag":                   `"other"`,
-		"image.pullPolicy":            `"Always"`,
-		"image.pullSecrets":           `[{"name":"other"}]`,
-		"priorityClassName":           `""`,
-		"etcd.mode":                   "", // in testdata
-		"etcd.members":                `1`,
-		"etcd.certificates":           `"secret"`,
-		"etcd.servers":                "", // in testdata
-		"etcd.clientSecretName":       `"other"`,
-		"etcd.secretName":             `"other"`,
-		"etcd.image":                  `"other:1"`,
-		"etcd.storage.size":           `"1Gi"`,
-		"etcd.storage.className":      `"other"`,
-		"etcd.quotaBackendBytes":      `2147483648`,
-		"certificates.mode":           "", // in testdata
-		"certificates.caBundle":       "", // in testdata
-		"certificates.secretName":     `"other"`,
-		"certificates.duration":       `"100h"`,
-		"certificates.renewBefore":    `"10h"`,
-		"serviceMonitor.enabled":      "", // in testdata
-		"serviceMonitor.interval":     `"10s"`,
-		"serviceMonitor.labels":       `{"other":"label"}`,
-		"prometheusRule.enabled":      "", // in testdata
-		"prometheusRule.labels":       `{"other":"label"}`,
-		"networkPolicy.enabled":       "", // in testdata
-		"networkPolicy.from":          `[{"namespaceSelector":{}}]`,
-		"tenantRoles.enabled":         `false`,
-		"projects.enabled":            "", // in testdata
-		"apiserver.extraVolumes":      `[{"name":"other","emptyDir":{}}]`,
-		"apiserver.extraVolumeMounts": `[{"name":"tls","mountPath":"/other"}]`,
+		"image.registry":           `"registry.example.com/"`,
+		"image.tag":                `"other"`,
+		"image.pullPolicy":         `"Always"`,
+		"image.pullSecrets":        `[{"name":"other"}]`,
+		"priorityClassName":        `""`,
+		"etcd.mode":                "", // in testdata
+		"etcd.members":             `1`,
+		"etcd.certificates":        `"secret"`,
+		"etcd.servers":             "", // in testdata
+		"etcd.clientSecretName":    `"other"`,
+		"etcd.secretName":          `"other"`,
+		"etcd.image":               `"other:1"`,
+		"etcd.storage.size":        `"1Gi"`,
+		"etcd.storage.className":   `"other"`,
+		"etcd.quotaBackendBytes":   `2147483648`,
+		"certificates.mode":        "", // in testdata
+		"certificates.caBundle":    "", // in testdata
+		"certificates.secretName":  `"other"`,
+		"certificates.duration":    `"100h"`,
+		"certificates.renewBefore": `"10h"`,
+		"serviceMonitor.enabled":   "", // in testdata
+		"serviceMonitor.interval":  `"10s"`,
+		"serviceMonitor.labels":    `{"other":"label"}`,
+		"prometheusRule.enabled":   "", // in testdata
+		"prometheusRule.labels":    `{"other":"label"}`,
+		"networkPolicy.enabled":    "", // in testdata
+		"networkPolicy.from":       `[{"namespaceSelector":{}}]`,
+		"tenantRoles.enabled":      `false`,
+		"projects.enabled":         "", // in testdata
+		"source.enabled":           "", // in testdata
+		"source.namespace":         `"other"`,
+		"source.directory":         `"/other/pods"`,
 	}
-	for _, part := range []string{"apiserver", "controllerManager", "etcd"} {
+	for _, part := range []string{"apiserver", "source"} {
+		other[part+".extraVolumes"] = `[{"name":"other","emptyDir":{}}]`
+		other[part+".extraVolumeMounts"] = `[{"name":"tls","mountPath":"/other"}]`
+	}
+	for _, part := range []string{"apiserver", "controllerManager", "etcd", "source"} {
 		for value, json := range map[string]string{
 			"resources":                 `{"requests":{"cpu":"3"}}`,
 			"extraArgs":                 `["--other=a: b"]`,
@@ -178,6 +186,9 @@ func TestChartValues(t *testing.T) {
 			"replicas":                  `5`,
 			"serviceAccountAnnotations": `{"other":"annotation"}`,
 		} {
+			if part == "source" && (value == "replicas" || value == "topologySpreadConstraints") {
+				continue // of a DaemonSet
+			}
 			if part != "etcd" || value != "repository" && value != "replicas" && value != "serviceAccountAnnotations" {
 				other[part+"."+value] = json
 			}

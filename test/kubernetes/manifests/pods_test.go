@@ -26,23 +26,29 @@ import (
 	apiserveroptions "github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 	controllermanager "github.com/borough-io/borough/cmd/borough-controller-manager/app"
 	controllermanageroptions "github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
+	boroughsource "github.com/borough-io/borough/cmd/borough-source/app"
+	sourceoptions "github.com/borough-io/borough/cmd/borough-source/app/options"
 )
 
-// workload is a Deployment or a StatefulSet.
+// workload is a Deployment, a StatefulSet or a DaemonSet.
 type workload struct {
-	name     string
-	selector *metav1.LabelSelector
-	pod      *corev1.PodTemplateSpec
-	claims   []corev1.PersistentVolumeClaim
+	namespace, name string
+	selector        *metav1.LabelSelector
+	pod             *corev1.PodTemplateSpec
+	claims          []corev1.PersistentVolumeClaim
+	isDaemon        bool
 }
 
 func workloads(all objects) []workload {
 	var found []workload
 	each(all, func(d *appsv1.Deployment) {
-		found = append(found, workload{d.Name, d.Spec.Selector, &d.Spec.Template, nil})
+		found = append(found, workload{d.Namespace, d.Name, d.Spec.Selector, &d.Spec.Template, nil, false})
 	})
 	each(all, func(s *appsv1.StatefulSet) {
-		found = append(found, workload{s.Name, s.Spec.Selector, &s.Spec.Template, s.Spec.VolumeClaimTemplates})
+		found = append(found, workload{s.Namespace, s.Name, s.Spec.Selector, &s.Spec.Template, s.Spec.VolumeClaimTemplates, false})
+	})
+	each(all, func(d *appsv1.DaemonSet) {
+		found = append(found, workload{d.Namespace, d.Name, d.Spec.Selector, &d.Spec.Template, nil, true})
 	})
 	return found
 }
@@ -54,7 +60,7 @@ func TestArguments(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) {
 		for _, w := range workloads(all) {
 			for _, c := range w.pod.Spec.Containers {
-				if err := accept(t, c.Name, c.Args); err != nil {
+				if err := accept(t, c.Name, expand(c)); err != nil {
 					t.Errorf("%s: %v", c.Name, err)
 				}
 				names := map[string]bool{}
@@ -68,6 +74,22 @@ func TestArguments(t *testing.T) {
 			}
 		}
 	})
+}
+
+// expand returns the arguments of a container with the values of its environment, as the
+// kubelet does. A value that is not constant is "value".
+func expand(c corev1.Container) (args []string) {
+	for _, arg := range c.Args {
+		for _, env := range c.Env {
+			value := env.Value
+			if env.ValueFrom != nil {
+				value = "value"
+			}
+			arg = strings.ReplaceAll(arg, "$("+env.Name+")", value)
+		}
+		args = append(args, arg)
+	}
+	return args
 }
 
 // TestMemoryLimit checks that the garbage collector of the servers and of etcd keeps to
@@ -125,6 +147,7 @@ func TestInvalidArguments(t *testing.T) {
 	for name, args := range map[string][]string{
 		"borough-apiserver":          {"--etcd-cafile=x"}, // without --etcd-servers
 		"borough-controller-manager": {"--http-bind-address=10280"},
+		"borough-source":             {"--from=/pods", "--node=$(NODE_NAME)"},
 		"etcd":                       {"--nonsense"},
 	} {
 		if err := accept(t, name, args); err == nil {
@@ -144,6 +167,8 @@ func accept(t *testing.T, container string, args []string) error {
 		cmd = apiserver.NewCommand(func(context.Context, *apiserveroptions.Options) error { ran = true; return nil })
 	case "borough-controller-manager":
 		cmd = controllermanager.NewCommand(func(context.Context, *controllermanageroptions.Config) error { ran = true; return nil })
+	case "borough-source":
+		cmd = boroughsource.NewCommand(func(context.Context, *sourceoptions.Config) error { ran = true; return nil })
 	case "etcd":
 		fs := flag.NewFlagSet("etcd", flag.ContinueOnError)
 		fs.SetOutput(io.Discard)
@@ -177,7 +202,8 @@ func writeKubeconfig(t *testing.T) string {
 }
 
 // TestPodSecurity checks that every Pod meets the restricted Pod Security
-// Standard, which its namespace enforces, and our additional rules.
+// Standard, which its namespace enforces, and our additional rules. The Pods of sources,
+// which have a namespace of their own, meet it except for a directory of the node.
 func TestPodSecurity(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -190,6 +216,13 @@ func TestPodSecurity(t *testing.T) {
 		}
 		for _, w := range workloads(all) {
 			spec := w.pod.Spec
+			if w.namespace != namespace {
+				withoutDirectories := slices.DeleteFunc(slices.Clone(spec.Volumes), func(v corev1.Volume) bool { return v.HostPath != nil })
+				if len(withoutDirectories) != len(spec.Volumes)-1 {
+					t.Errorf("%s: needs no namespace of its own", w.name)
+				}
+				spec.Volumes = withoutDirectories
+			}
 			if result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &w.pod.ObjectMeta, &spec)); !result.Allowed {
 				t.Errorf("%s: %s", w.name, result.ForbiddenDetail())
 			}
@@ -221,14 +254,14 @@ func TestPodSecurity(t *testing.T) {
 	})
 }
 
-// TestFilesAreMounted checks that every file in an argument is on a volume, and
-// that every volume mount is used.
+// TestFilesAreMounted checks that every file in an argument is on a volume, that every
+// volume mount is used, and that those of the node are read-only.
 func TestFilesAreMounted(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) {
 		for _, w := range workloads(all) {
-			volumes := map[string]bool{}
+			volumes, onNode := map[string]bool{}, map[string]bool{}
 			for _, v := range w.pod.Spec.Volumes {
-				volumes[v.Name] = true
+				volumes[v.Name], onNode[v.Name] = true, v.HostPath != nil
 			}
 			for _, claim := range w.claims {
 				volumes[claim.Name] = true
@@ -236,6 +269,9 @@ func TestFilesAreMounted(t *testing.T) {
 			for _, c := range w.pod.Spec.Containers {
 				mounts := map[string]bool{}
 				for _, m := range c.VolumeMounts {
+					if onNode[m.Name] && !m.ReadOnly {
+						t.Errorf("%s: can write to the directory of the node %s", w.name, m.Name)
+					}
 					if !volumes[m.Name] {
 						t.Errorf("%s: no volume %s", w.name, m.Name)
 					}

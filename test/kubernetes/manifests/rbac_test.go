@@ -127,6 +127,31 @@ func TestProjectRights(t *testing.T) {
 	}
 }
 
+// TestSourceRights checks that sources have the rights in the cluster that they have in
+// their Namespace on a standalone server, and no others. They cannot delete the Namespace,
+// which --prune-namespace does, because several nodes share it.
+func TestSourceRights(t *testing.T) {
+	all := decode(t, kustomize(t, "everything"))
+	inCluster := all[key("ClusterRole", "", "borough-source")].(*rbacv1.ClusterRole).Rules
+	want := bootstrap.SourceRules()
+	for i, rule := range want {
+		if slices.Equal(rule.Resources, []string{"namespaces"}) {
+			want[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool { return verb == "delete" })
+			want[i].ResourceNames = []string{sourceNamespace}
+			if diff := cmp.Diff(want[i:i+1], inCluster); diff != "" {
+				t.Errorf("in the whole cluster (-want +got):\n%s", diff)
+			}
+		}
+	}
+	got := slices.Concat(inCluster, all[key("Role", sourceNamespace, "borough-source")].(*rbacv1.Role).Rules)
+	if ok, lacks := validation.Covers(got, want); !ok {
+		t.Errorf("in a cluster, sources lack %v", lacks)
+	}
+	if ok, beyond := validation.Covers(want, got); !ok {
+		t.Errorf("standalone, sources lack %v", beyond)
+	}
+}
+
 // TestLeastPrivilege checks that no rule has a wildcard, that the controller has
 // no more rights in a cluster than standalone, and that the roles for tenants
 // grant rights for our kinds only.

@@ -40,7 +40,10 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 	for _, w := range found {
 		own := labels.Set(w.pod.Labels)
 		selectors := []*metav1.LabelSelector{w.selector}
-		anti := w.pod.Spec.Affinity.PodAntiAffinity
+		anti, wantSelectors := &corev1.PodAntiAffinity{}, 1
+		if !w.isDaemon {
+			anti, wantSelectors = w.pod.Spec.Affinity.PodAntiAffinity, 3
+		}
 		for _, term := range anti.RequiredDuringSchedulingIgnoredDuringExecution {
 			selectors = append(selectors, term.LabelSelector)
 		}
@@ -50,7 +53,7 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 		for _, spread := range w.pod.Spec.TopologySpreadConstraints {
 			selectors = append(selectors, spread.LabelSelector)
 		}
-		if len(selectors) != 3 {
+		if len(selectors) != wantSelectors {
 			t.Errorf("%s: %d selectors", w.name, len(selectors))
 		}
 		for _, s := range selectors {
@@ -58,10 +61,10 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 				t.Errorf("%s: the selector %v does not select its own Pods", w.name, s.MatchLabels)
 			}
 		}
-		if all[key("ServiceAccount", namespace, w.pod.Spec.ServiceAccountName)] == nil {
+		if all[key("ServiceAccount", w.namespace, w.pod.Spec.ServiceAccountName)] == nil {
 			t.Errorf("%s: no service account %s", w.name, w.pod.Spec.ServiceAccountName)
 		}
-		if all[key("PodDisruptionBudget", namespace, w.name)] == nil {
+		if !w.isDaemon && all[key("PodDisruptionBudget", namespace, w.name)] == nil {
 			t.Errorf("%s: no PodDisruptionBudget", w.name)
 		}
 		for _, c := range w.pod.Spec.Containers {
@@ -153,7 +156,8 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 		}
 	})
 	for k, o := range all {
-		if ns := o.GetNamespace(); ns != "" && ns != namespace && k != key("RoleBinding", "kube-system", "borough-apiserver-auth-reader") {
+		isSource := o.GetName() == "borough-source" && o.GetNamespace() == sourceNamespace
+		if ns := o.GetNamespace(); ns != "" && ns != namespace && !isSource && k != key("RoleBinding", "kube-system", "borough-apiserver-auth-reader") {
 			t.Errorf("%s is in another namespace", k)
 		}
 	}

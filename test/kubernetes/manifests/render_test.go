@@ -33,6 +33,9 @@ const (
 	root      = "../../.."
 	chart     = root + "/artifacts/charts/borough"
 	namespace = "borough-system"
+	// sourceNamespace is the namespace of the Pods that read sources, and the name of
+	// Borough's Namespace for what they read.
+	sourceNamespace = "borough-sources"
 	// kubeVersion is the oldest Kubernetes version that the chart supports.
 	kubeVersion = "1.36.0"
 )
