@@ -98,7 +98,7 @@ func (c *Controller) createNamespace(ctx context.Context) (*v1.Namespace, error)
 	case apierrors.IsNotFound(requestErr):
 		return nil, err // the server does not serve requests
 	case requestErr != nil:
-		return nil, fmt.Errorf("request the Namespace: %w", requestErr)
+		return nil, fmt.Errorf("%w; request the Namespace: %w", err, requestErr)
 	}
 	return client.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
 }
