@@ -186,7 +186,7 @@ func parse(got *http.Response) (source.Content, error) {
 	// Otherwise the end of the connection is that of the response, also when the server or a
 	// proxy has crashed.
 	if got.ContentLength < 0 && len(got.TransferEncoding) == 0 && !got.Uncompressed {
-		return source.Content{}, errors.New("the response must have a Content-Length or be chunked, so that a part of it is not taken for all")
+		return source.Content{}, errors.New("the response must have a Content-Length or be chunked: otherwise a part of it looks complete")
 	}
 	data, err := io.ReadAll(io.LimitReader(got.Body, source.MaxBytes+1))
 	if err == nil {

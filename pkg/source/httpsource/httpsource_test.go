@@ -104,16 +104,18 @@ func TestFailures(t *testing.T) {
 			w.Header().Set("Content-Encoding", "gzip")
 			fmt.Fprint(w, document)
 		}, want: "gzip: invalid header"},
-		"too large":        {handler: answer(strings.Repeat("#\n", source.MaxBytes)), want: fmt.Sprintf("the response is larger than %d bytes", source.MaxBytes)},
-		"a gzip bomb":      {handler: zipped(t, "", strings.Repeat(" ", 1<<20), 1<<10), want: fmt.Sprintf("the response is larger than %d bytes", source.MaxBytes)},
-		"a YAML bomb":      {handler: answer(bomb()), want: "parse the response"},
-		"not HTTP":         {handler: raw(t, "220 mail.example.com ESMTP\r\n"), want: "net/http: HTTP/1.x transport connection broken: malformed HTTP"},
-		"no response":      {handler: raw(t, ""), want: "the server has closed the connection without a response"},
-		"endless headers":  {handler: endlessHeaders, want: "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded"},
-		"slow headers":     {handler: untilCancelled, timeout: 50 * time.Millisecond, want: "there is no complete response within 50ms"},
-		"a slow body":      {handler: slowBody(document), timeout: 50 * time.Millisecond, want: "there is no complete response within 50ms"},
-		"another host":     {handler: redirect("https://localhost:1/"), want: "the server redirects to https://localhost:1, which is not followed"},
-		"plain HTTP":       {handler: func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "http://"+req.Host+"/", 302) }, want: "the server redirects to http://127.0.0.1:"},
+		"too large":       {handler: answer(strings.Repeat("#\n", source.MaxBytes)), want: fmt.Sprintf("the response is larger than %d bytes", source.MaxBytes)},
+		"a gzip bomb":     {handler: zipped(t, "", strings.Repeat(" ", 1<<20), 1<<10), want: fmt.Sprintf("the response is larger than %d bytes", source.MaxBytes)},
+		"a YAML bomb":     {handler: answer(bomb()), want: "parse the response"},
+		"not HTTP":        {handler: raw(t, "220 mail.example.com ESMTP\r\n"), want: "net/http: HTTP/1.x transport connection broken: malformed HTTP"},
+		"no response":     {handler: raw(t, ""), want: "the server has closed the connection without a response"},
+		"endless headers": {handler: endlessHeaders, want: "net/http: HTTP/1.x transport connection broken: net/http: server response headers exceeded"},
+		"slow headers":    {handler: untilCancelled, timeout: 50 * time.Millisecond, want: "there is no complete response within 50ms"},
+		"a slow body":     {handler: slowBody(document), timeout: 50 * time.Millisecond, want: "there is no complete response within 50ms"},
+		"another host":    {handler: redirect("https://localhost:1/"), want: "the server redirects to https://localhost:1, which is not followed"},
+		"plain HTTP": {handler: func(w http.ResponseWriter, req *http.Request) {
+			http.Redirect(w, req, "http://"+req.Host+"/", http.StatusFound)
+		}, want: "the server redirects to http://127.0.0.1:"},
 		"endless redirect": {handler: redirect("/"), want: "the server redirects more than 3 times"},
 	}
 	for name, tc := range tests {
