@@ -116,7 +116,7 @@ func TestSource(t *testing.T) {
 		node + " " + from + " --url-client-key=k":                  "--url-client-certificate and --url-client-key must be set together",
 		node + " --from=https://h/ --url-ca-file=/does/not/exist":  "--from=https://h/: set up the client of the source: ",
 		node + " " + from + " --leader-elect-lease-duration=500ms": "--leader-elect-lease-duration: must be at least 1s",
-		node + " " + from + " --url-interval=0s":                   "--url-interval: must be more than 0",
+		node + " " + from + " --url-interval=0s":                   "--url-interval: must be at least 1s",
 	} {
 		code, output := s.run(t, strings.Fields(args)...)
 		if code != 1 || !strings.HasPrefix(output, "borough-source: ") || !strings.Contains(output, want) || strings.Count(output, "\n") != 1 {

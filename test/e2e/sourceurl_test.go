@@ -83,7 +83,7 @@ func TestSourceURL(t *testing.T) {
 		}
 		sources = append(sources, identity)
 		program.start(t, "--from="+identity.Location, "--node="+node, "--url-ca-file="+server.ca.File,
-			"--url-token-file="+tokenFile, "--url-interval=200ms")
+			"--url-token-file="+tokenFile, "--url-interval=1s")
 	}
 	first, second := sources[0], sources[1]
 	if first.Namespace() == second.Namespace() {

@@ -57,6 +57,9 @@ type Options struct {
 	Logs            *logsapi.LoggingConfiguration
 }
 
+// minInterval bounds the load of a server by a source.
+const minInterval = time.Second
+
 // New returns the defaults.
 func New() *Options {
 	return &Options{
@@ -86,7 +89,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, ""+
 		"Namespace of the Pods. If empty, each source has its own, whose name depends on the node and the source alone.")
 	fs.DurationVar(&o.HTTP.Interval, "url-interval", o.HTTP.Interval, ""+
-		"Time between two requests to a URL. It is jittered. After a failure, the time doubles from 1 second to 5 minutes.")
+		"Time between two requests to a URL, at least 1s. It is jittered. After a failure, the time doubles from 1 second to 5 minutes.")
 	fs.DurationVar(&o.HTTP.Timeout, "url-timeout", o.HTTP.Timeout, ""+
 		"Time after which a request to a URL has failed.")
 	fs.StringVar(&o.HTTP.CAFile, "url-ca-file", o.HTTP.CAFile, ""+
@@ -149,10 +152,13 @@ func (o *Options) Validate() error {
 			}
 		}
 	}
-	for flag, d := range map[string]time.Duration{"url-interval": o.HTTP.Interval, "url-timeout": o.HTTP.Timeout, "once-timeout": o.OnceTimeout} {
+	for flag, d := range map[string]time.Duration{"url-timeout": o.HTTP.Timeout, "once-timeout": o.OnceTimeout} {
 		if d <= 0 {
 			invalid(flag, "must be more than 0, not %s", d)
 		}
+	}
+	if o.HTTP.Interval < minInterval {
+		invalid("url-interval", "must be at least %s, not %s", minInterval, o.HTTP.Interval)
 	}
 	if (o.HTTP.CertFile == "") != (o.HTTP.KeyFile == "") {
 		errs = append(errs, errors.New("--url-client-certificate and --url-client-key must be set together"))
