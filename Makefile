@@ -12,7 +12,7 @@ RACE ?= 0
 ##@ Use
 
 .PHONY: build
-build: ## Build the server and the controller into bin/.
+build: ## Build the binaries into bin/.
 	hack/build.sh
 
 .PHONY: run

@@ -84,14 +84,18 @@ type Status struct {
 	// Node is the node.
 	Node string `json:"node"`
 	// Problems are why the Pods in the API are not those of the source. There are at most
-	// MaxProblems.
+	// MaxProblems, with MaxProblemBytes.
 	Problems []Problem `json:"problems,omitempty"`
 	// MoreProblems is the number of problems that are not in Problems.
 	MoreProblems int `json:"moreProblems,omitempty"`
 }
 
-// MaxProblems is the number of problems in a Status.
-const MaxProblems = 20
+const (
+	// MaxProblems is the number of problems in a Status.
+	MaxProblems = 20
+	// MaxProblemBytes is the length of the texts of all problems in a Status.
+	MaxProblemBytes = 4096
+)
 
 // Problem is a reason why the Pods in the API are not those of a source.
 type Problem struct {

@@ -90,24 +90,21 @@ func (s *session) publish(ctx context.Context) error {
 	return nil
 }
 
-// annotate sets the annotation of the Namespace.
+// annotate sets the annotation of the Namespace. In one that other sources can share, it is
+// there only if there are problems: the annotations of an object have at most 256 KiB.
 func (s *session) annotate(ctx context.Context, problems []source.Problem) error {
-	status := source.Status{Source: s.source.String(), Node: s.source.Node, Problems: problems}
-	if more := len(problems) - source.MaxProblems; more > 0 {
-		status.Problems, status.MoreProblems = problems[:source.MaxProblems], more
-	}
-	text, err := json.Marshal(status)
-	if err != nil {
-		return err
+	annotations := map[string]string{}
+	if len(problems) > 0 || s.config.Namespace == "" {
+		status, err := json.Marshal(s.status(problems))
+		if err != nil {
+			return err
+		}
+		annotations[s.source.StatusAnnotation()] = string(status)
 	}
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": v1.SchemeGroupVersion.String(),
 		"kind":       "Namespace",
-		"metadata": map[string]any{
-			"name":        s.namespace,
-			"uid":         s.uid,
-			"annotations": map[string]string{s.source.StatusAnnotation(): string(text)},
-		},
+		"metadata":   map[string]any{"name": s.namespace, "uid": s.uid, "annotations": annotations},
 	})
 	if err != nil {
 		return err
@@ -115,6 +112,20 @@ func (s *session) annotate(ctx context.Context, problems []source.Problem) error
 	_, err = s.tenancy.TenancyV1().Namespaces().Patch(ctx, s.namespace, types.ApplyPatchType, data,
 		metav1.PatchOptions{FieldManager: s.fieldManager, Force: ptr.To(true)})
 	return err
+}
+
+// status returns the status with as many problems as fit.
+func (s *session) status(problems []source.Problem) source.Status {
+	status := source.Status{Source: s.source.String(), Node: s.source.Node}
+	for size := 0; len(status.Problems) < min(len(problems), source.MaxProblems); {
+		problem := problems[len(status.Problems)]
+		if size += len(problem.File) + len(problem.Pod) + len(problem.Message); size > source.MaxProblemBytes {
+			break
+		}
+		status.Problems = append(status.Problems, problem)
+	}
+	status.MoreProblems = len(problems) - len(status.Problems)
+	return status
 }
 
 // createEvent creates an Event, if the server serves Events and the user may create them.

@@ -6,6 +6,8 @@ package podsource
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/source"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -185,4 +188,37 @@ func TestConverge(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	f.expect("a-node-1=image:1")
+}
+
+// TestManyProblems checks that the annotation is bounded, and that a Namespace which sources
+// share has none without problems.
+func TestManyProblems(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i := range 40 {
+		f.writeText(fmt.Sprintf("%02d-%s.yaml", i, strings.Repeat("x", 200)), "")
+	}
+	config := f.config()
+	config.Namespace = f.server.Namespace(t)
+	f.namespace = config.Namespace
+	c, err := New(f.server.Config(), config, f.metrics)
+	f.must(err)
+	if err := c.Converge(t.Context()); err == nil {
+		t.Error("there are no problems")
+	}
+	status := f.status()
+	if n := len(status.Problems); n == 0 || n == source.MaxProblems || n+status.MoreProblems != 40 {
+		t.Errorf("%d problems and %d more", n, status.MoreProblems)
+	}
+	files, err := filepath.Glob(f.dir + "/*.yaml")
+	f.must(err)
+	for _, file := range files {
+		f.must(os.Remove(file))
+	}
+	f.must(c.Converge(t.Context()))
+	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
+	f.must(err)
+	if len(namespace.Annotations) != 0 {
+		t.Errorf("the annotations %v", namespace.Annotations)
+	}
 }
