@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -107,15 +108,19 @@ func (c *Controller) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		led := false
 		err = c.runSession(ctx, namespace, 0, func(ctx context.Context, s *session) error {
+			led = true
 			return c.config.Reader.Run(ctx, func(content source.Content, err error) {
 				s.handle(ctx, content, err)
 				c.ready.Store(true)
 			})
 		})
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil && led:
 			return c.prune(context.WithoutCancel(ctx), namespace)
+		case ctx.Err() != nil: // the Namespace is that of another process
+			return nil
 		case errors.Is(err, errNamespaceGone), errors.Is(err, leader.ErrLost):
 			klog.FromContext(ctx).Info("Starting again", "reason", err)
 		default:
@@ -206,20 +211,19 @@ func (c *Controller) runSession(ctx context.Context, namespace *v1.Namespace, le
 		led = time.AfterFunc(leaseTimeout, func() { end(errOtherProcess) }).Stop
 	}
 	var workErr error
-	err = c.lead(ctx, func(ctx context.Context) {
+	err = c.lead(ctx, func(leading context.Context) {
 		if !led() {
 			return
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		written := make(chan struct{})
-		go func() {
-			defer close(written)
-			s.runWorkers(ctx)
-		}()
-		workErr = work(ctx, s)
+		working, cancel := context.WithCancel(leading)
+		var writing sync.WaitGroup
+		writing.Go(func() { s.runWorkers(working) })
+		workErr = work(working, s)
 		cancel()
-		<-written
-		end(workErr) // ends the election
+		writing.Wait()
+		if leading.Err() == nil {
+			end(workErr) // ends the election
+		}
 	})
 	switch cause := context.Cause(ctx); cause {
 	case errNamespaceGone, errOtherProcess:

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
@@ -264,18 +266,68 @@ func TestOneOfTwo(t *testing.T) {
 	f.expect("a-node-1=image:3")
 }
 
-// TestPrune ends the controller, which deletes the Namespace.
+// TestPrune ends the controller, which deletes the Namespace, unless it waits for another.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.write("a.yaml", newPod("a"))
 	config := f.config()
 	config.Prune = true
+	config.LeaderElection = leaderElection
 	_, stop := f.start(config)
 	f.expect("a-node-1=image:1")
-	stop()
+
+	second, stopSecond := f.start(config)
+	poll.Eventually(t, func() string {
+		if err := second.Ready(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	stopSecond()
 	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
+	if err != nil || namespace.DeletionTimestamp != nil {
+		t.Errorf("the Namespace is being deleted by a controller that has waited: %v, %v", namespace, err)
+	}
+
+	stop()
+	namespace, err = f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) && (err != nil || namespace.DeletionTimestamp == nil) {
 		t.Errorf("the Namespace is not being deleted: %v, %v", namespace, err)
 	}
+}
+
+// TestLeaseIsLost gives the Lease to another process that does not renew it. The controller
+// stops writing, and continues when the Lease has expired.
+func TestLeaseIsLost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	config := f.config()
+	config.LeaderElection = leaderElection
+	f.start(config)
+	f.expect("a-node-1=image:1")
+
+	leases := f.kubernetes.CoordinationV1().Leases(f.namespace)
+	name := "borough-source-" + f.identity.ID()
+	f.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		lease, err := leases.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		lease.Spec.HolderIdentity = ptr.To("other")
+		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+		return err
+	}))
+	poll.Eventually(t, func() string {
+		lease, err := leases.Get(t.Context(), name, metav1.GetOptions{})
+		f.must(err)
+		if *lease.Spec.HolderIdentity == "other" {
+			return "the Lease is held by the other process"
+		}
+		return ""
+	})
+	f.write("a.yaml", newPod("a", image("image:2")))
+	f.expect("a-node-1=image:2")
 }

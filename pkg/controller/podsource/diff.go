@@ -87,7 +87,8 @@ func (c *Controller) preview(ctx context.Context, pod *desiredPod, live *unstruc
 		return pod.object, nil
 	}
 	if live == nil {
-		if err := c.checkOwner(ctx, pod.object.GetName()); err != nil {
+		var err error
+		if live, err = c.getOwn(ctx, pod.object.GetName()); err != nil {
 			return nil, err
 		}
 	}

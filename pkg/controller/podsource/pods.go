@@ -49,23 +49,19 @@ func (s *session) sync(ctx context.Context, name string) error {
 			return nil
 		}
 		return s.remove(ctx, live)
+	}
+	refused := s.problems.isRefused(name, pod.hash())
+	if live == nil && !refused {
+		live, err = s.getOwn(ctx, name)
+	}
+	switch {
+	case err != nil:
 	case live != nil && live.GetDeletionTimestamp() != nil:
 		return s.remove(ctx, live)
-	case s.problems.isRefused(name, pod.hash()):
+	case refused:
 		return nil
-	}
-	if live != nil {
-		current, err := fingerprint(live)
-		if err != nil {
-			return fmt.Errorf("compare the Pod %s: %w", name, err)
-		}
-		if s.isApplied(name, applied{hash: pod.hash(), fingerprint: current}) {
-			return nil
-		}
-	}
-	err = s.apply(ctx, pod, live)
-	if live != nil && apierrors.IsInvalid(err) {
-		err = s.replace(ctx, pod, live)
+	default:
+		err = s.write(ctx, pod, live)
 	}
 	if err == nil {
 		s.problems.resolvePod(name)
@@ -86,6 +82,24 @@ func (s *session) sync(ctx context.Context, name string) error {
 	return nil
 }
 
+// write creates, updates or replaces the Pod, unless it is as in the source.
+func (s *session) write(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured) error {
+	if live != nil {
+		current, err := fingerprint(live)
+		if err != nil {
+			return fmt.Errorf("compare the Pod %s: %w", live.GetName(), err)
+		}
+		if s.isApplied(live.GetName(), applied{hash: pod.hash(), fingerprint: current}) {
+			return nil
+		}
+	}
+	err := s.apply(ctx, pod, live)
+	if live != nil && apierrors.IsInvalid(err) {
+		return s.replace(ctx, pod, live)
+	}
+	return err
+}
+
 // live returns the Pod, or nil, from the cache.
 func (s *session) live(name string) (*unstructured.Unstructured, error) {
 	object, exists, err := s.pods.GetStore().GetByKey(s.namespace + "/" + name)
@@ -98,11 +112,6 @@ func (s *session) live(name string) (*unstructured.Unstructured, error) {
 // apply creates or updates the Pod by server-side apply.
 func (s *session) apply(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured) error {
 	name := pod.object.GetName()
-	if live == nil {
-		if err := s.checkOwner(ctx, name); err != nil {
-			return err
-		}
-	}
 	result, err := s.patch(ctx, pod, live, metav1.PatchOptions{})
 	if err != nil {
 		return err
@@ -149,19 +158,19 @@ func (e errNotOwned) Error() string {
 	return fmt.Sprintf("there is a Pod %s that is not from this source", e.name)
 }
 
-// checkOwner returns an error if a Pod that is not in the cache exists and is not from this
-// source: an apply would change it.
-func (c *Controller) checkOwner(ctx context.Context, name string) error {
+// getOwn returns a Pod that is not in the cache, or nil if there is none. It returns an error
+// if the Pod is not from this source: an apply would change it.
+func (c *Controller) getOwn(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	live, err := c.podClient.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
 	case live.GetLabels()[source.Label] != c.source.ID():
-		return errNotOwned{name}
+		return nil, errNotOwned{name}
 	}
-	return nil
+	return live, nil
 }
 
 // replace deletes the Pod in the API, because an update cannot make it the desired one. It
