@@ -118,6 +118,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		})
 		switch {
 		case ctx.Err() != nil && led:
+			if !c.config.Prune || namespace.Labels[source.Label] != c.source.ID() {
+				return nil
+			}
 			return c.prune(context.WithoutCancel(ctx), namespace)
 		case ctx.Err() != nil: // the Namespace is that of another process
 			return nil
@@ -266,23 +269,3 @@ func (c *Controller) lead(ctx context.Context, work func(context.Context)) error
 		}},
 	}, work)
 }
-
-// prune deletes the Namespace if it is to be deleted at the end.
-func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
-	if !c.config.Prune || namespace.Labels[source.Label] != c.source.ID() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, pruneTimeout)
-	defer cancel()
-	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
-		Preconditions: metav1.NewUIDPreconditions(string(namespace.UID)),
-	})
-	if err != nil {
-		return fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
-	}
-	klog.FromContext(ctx).Info("Deleted the Namespace")
-	return nil
-}
-
-// pruneTimeout bounds the delete of the Namespace at the end.
-const pruneTimeout = 10 * time.Second

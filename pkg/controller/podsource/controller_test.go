@@ -4,6 +4,7 @@
 package podsource
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -177,7 +178,8 @@ func TestOthers(t *testing.T) {
 	})
 }
 
-// TestNamespaceIsDeleted deletes the Namespace, which is created again with the Pods.
+// TestNamespaceIsDeleted deletes the Namespace. It is gone after the grace periods of the Pods,
+// and is created again with them.
 func TestNamespaceIsDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -187,17 +189,6 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	f.start(config)
 	before := f.expect("a-node-1=image:1")["a-node-1"]
 	f.must(f.admin.TenancyV1().Namespaces().Delete(t.Context(), f.namespace, metav1.DeleteOptions{}))
-	// No node confirms that the Pod has ended.
-	poll.Eventually(t, func() string {
-		if pod, exists := f.pods()["a-node-1"]; exists && pod.DeletionTimestamp == nil {
-			return "the Pod is not being deleted"
-		}
-		return ""
-	})
-	err := f.admin.TenancyV1().Pods(f.namespace).Delete(t.Context(), "a-node-1", *metav1.NewDeleteOptions(0))
-	if !apierrors.IsNotFound(err) {
-		f.must(err)
-	}
 	poll.Eventually(t, func() string {
 		if pod, exists := f.pods()["a-node-1"]; !exists || pod.UID == before.UID {
 			return "the Pod was not created again"
@@ -290,11 +281,18 @@ func TestPrune(t *testing.T) {
 		t.Errorf("the Namespace is being deleted by a controller that has waited: %v, %v", namespace, err)
 	}
 
+	deleted := f.watchDeletion("a-node-1")
 	stop()
-	namespace, err = f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) && (err != nil || namespace.DeletionTimestamp == nil) {
-		t.Errorf("the Namespace is not being deleted: %v, %v", namespace, err)
+	if pod := <-deleted; *pod.DeletionGracePeriodSeconds != 1 {
+		t.Errorf("the Pod did not get its grace period: %v", pod.ObjectMeta)
 	}
+	poll.Eventually(t, func() string {
+		namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the Namespace is not gone: %v, %v", namespace, err)
+		}
+		return ""
+	})
 }
 
 // TestLeaseIsLost gives the Lease to another process that does not renew it. The controller

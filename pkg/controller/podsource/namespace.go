@@ -45,7 +45,14 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 			logger.Info("Waiting for the Namespace", "reason", reason)
 			last = reason
 		}
-		c.awaitChange(ctx, namespace, backoff.Step())
+		delay := backoff.Step()
+		if namespace != nil {
+			// The Namespace waits until it is confirmed that its Pods have ended.
+			if next, err := c.deletePods(ctx); err == nil && !next.IsZero() {
+				delay = min(delay, time.Until(next))
+			}
+		}
+		c.awaitChange(ctx, namespace, delay)
 	}
 }
 

@@ -1,0 +1,73 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// prune deletes the Namespace. It returns when the grace periods of the Pods are over, because
+// the Namespace waits until it has confirmed that they have ended.
+func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
+	if _, err := c.deletePods(ctx); err != nil {
+		return err
+	}
+	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(namespace.UID)),
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
+	}
+	klog.FromContext(ctx).Info("Deleted the Namespace, waiting for the grace periods of its Pods")
+	for {
+		deadline, err := c.deletePods(ctx)
+		if err != nil || deadline.IsZero() {
+			return err
+		}
+		time.Sleep(time.Until(deadline)) // a second signal ends the process
+	}
+}
+
+// deletePods deletes the Pods of the source, or confirms that they have ended when their grace
+// periods are over. It returns when it has to be called again, or the zero time. It does not
+// wait for Pods that have finalizers.
+func (c *Controller) deletePods(ctx context.Context) (next time.Time, err error) {
+	pods, _, err := c.listPods(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("list the Pods: %w", err)
+	}
+	now := time.Now()
+	for name, pod := range pods {
+		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.GetUID()))}
+		var again time.Time
+		if deadline := pod.GetDeletionTimestamp(); deadline == nil {
+			again = now // then it has a deadline
+		} else if deadline.After(now) {
+			again = deadline.Time
+		}
+		if next.IsZero() || !again.IsZero() && again.Before(next) {
+			next = again
+		}
+		if again.After(now) {
+			continue
+		}
+		if pod.GetDeletionTimestamp() != nil {
+			options.GracePeriodSeconds = ptr.To[int64](0)
+		}
+		err := c.podClient.Delete(ctx, name, options)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return time.Time{}, fmt.Errorf("delete the Pod %s: %w", name, err)
+		}
+	}
+	return next, nil
+}
