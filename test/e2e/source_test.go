@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,7 +63,10 @@ func (s sourceProcess) run(t *testing.T, args ...string) (code int, output strin
 	case <-t.Context().Done():
 		t.Fatal("the program has not ended")
 	}
-	return p.ExitCode(), p.Output()
+	lines := slices.DeleteFunc(strings.SplitAfter(p.Output(), "\n"), func(line string) bool {
+		return strings.HasSuffix(line, "Data race detection enabled\n") // of a binary with the race detector
+	})
+	return p.ExitCode(), strings.Join(lines, "")
 }
 
 func manifest(name, image string) string {
