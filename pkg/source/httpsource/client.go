@@ -100,6 +100,8 @@ func cause(err error, timeout time.Duration) error {
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("there is no complete response within %s", timeout)
+	case opErr != nil && opErr.Op == "remote error": // of TLS; the library adds where it was noticed, or not
+		return opErr
 	case opErr != nil && opErr.Source != nil: // with a port that differs each time
 		return fmt.Errorf("%s %s: %w", opErr.Op, opErr.Addr, opErr.Err)
 	case errors.Is(err, io.ErrUnexpectedEOF):

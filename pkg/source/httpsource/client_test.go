@@ -132,6 +132,7 @@ func TestCause(t *testing.T) {
 		"look up example.com: timed out":                                 &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "example.com", IsTimeout: true, Err: "read udp 127.0.0.1:4000->127.0.0.1:53: i/o timeout"}},
 		"dial tcp: lookup example.com: no such host":                     &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "example.com", IsNotFound: true, Err: "no such host"}},
 		"dial tcp 127.0.0.1:443: connection refused":                     &net.OpError{Op: "dial", Net: "tcp", Addr: address(443), Err: errors.New("connection refused")},
+		"remote error: tls: certificate required":                        fmt.Errorf("noticed in the read loop: %w", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}),
 		"x509: certificate is not authorized to sign other certificates": x509.CertificateInvalidError{Reason: x509.NotAuthorizedToSign},
 	} {
 		if got := cause(err, time.Second).Error(); got != want {
