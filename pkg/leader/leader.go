@@ -10,34 +10,62 @@ import (
 	"fmt"
 	"os"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	componentconfig "k8s.io/component-base/config"
 )
 
 // ErrLost is returned when another process may hold the lock now.
 var ErrLost = errors.New("lost the leader election lease")
 
-// Identity returns an identity for the lock: the host name and a UUID.
-func Identity() (string, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("get the identity for the leader election: %w", err)
-	}
-	return host + "_" + string(uuid.NewUUID()), nil
+// Config is how a process gets the lock, which is a Lease.
+type Config struct {
+	// LeaderElectionConfiguration has the times, and the namespace and name of the Lease.
+	componentconfig.LeaderElectionConfiguration
+	// Leases is the client for the Lease.
+	Leases coordinationv1client.LeasesGetter
+	// WatchDog reports whether the Lease is renewed in time. It can be nil.
+	WatchDog *leaderelection.HealthzAdaptor
+	// Waiting is called when another process holds the Lease. It can be nil.
+	Waiting func(holder string)
 }
 
 // Run waits for the lock, calls work, and returns after work has returned. It releases the
 // lock only then, so that the next leader does not start before. The context of work ends
 // when the lock is lost or ctx ends. Run returns nil if ctx has ended, and otherwise
 // ErrLost, also if work returned by itself.
-//
-// Run sets ReleaseOnCancel and the callbacks of the config, except OnNewLeader.
-func Run(ctx context.Context, config leaderelection.LeaderElectionConfig, work func(context.Context)) error {
+func Run(ctx context.Context, config Config, work func(context.Context)) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("get the identity for the leader election: %w", err)
+	}
+	identity := host + "_" + string(uuid.NewUUID())
 	elected := make(chan context.Context, 1)
-	config.ReleaseOnCancel = true
-	config.Callbacks.OnStartedLeading = func(leading context.Context) { elected <- leading }
-	config.Callbacks.OnStoppedLeading = func() {}
-	elector, err := leaderelection.NewLeaderElector(config)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: config.ResourceName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: config.ResourceNamespace, Name: config.ResourceName},
+			Client:     config.Leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		LeaseDuration:   config.LeaseDuration.Duration,
+		RenewDeadline:   config.RenewDeadline.Duration,
+		RetryPeriod:     config.RetryPeriod.Duration,
+		WatchDog:        config.WatchDog,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) { elected <- leading },
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(holder string) {
+				if holder != identity && config.Waiting != nil {
+					config.Waiting(holder)
+				}
+			},
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("set up the leader election: %w", err)
 	}

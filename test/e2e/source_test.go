@@ -35,23 +35,10 @@ func newSourceProcess(t *testing.T, b *harness.Borough) sourceProcess {
 	return sourceProcess{path: path, kubeconfig: filepath.Join(b.Dir, "admin.kubeconfig")}
 }
 
-// start starts the program. It is killed when the test ends, if it runs then.
+// start starts the program. It is stopped when the test ends.
 func (s sourceProcess) start(t *testing.T, args ...string) *harness.Process {
 	t.Helper()
-	p, err := harness.StartProcess(s.path, append([]string{"--kubeconfig=" + s.kubeconfig, "--http-bind-address="}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Kill()
-		if err := p.Flaws(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Log(p.Tail(20))
-		}
-	})
-	return p
+	return harness.StartForTest(t, s.path, append([]string{"--kubeconfig=" + s.kubeconfig, "--http-bind-address="}, args...)...)
 }
 
 // run returns the exit code and the output of the program.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/borough-io/borough/test/poll"
@@ -51,6 +52,25 @@ func StartProcess(path string, args ...string) (*Process, error) {
 		p.err = p.cmd.Wait()
 	}()
 	return p, nil
+}
+
+// StartForTest starts a program. When the test ends, it is stopped, and the test fails if it
+// does not end cleanly.
+func StartForTest(t testing.TB, path string, args ...string) *Process {
+	t.Helper()
+	p, err := StartProcess(path, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.StopRunning(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(p.Tail(60))
+		}
+	})
+	return p
 }
 
 // Done is closed when the process has ended.

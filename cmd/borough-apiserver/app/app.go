@@ -10,14 +10,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/component-base/cli/globalflag"
-	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/component-base/term"
-	"k8s.io/component-base/version"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
+	"github.com/borough-io/borough/cmd/internal/command"
 )
 
 // NewCommand returns the command. The command passes the completed and validated
@@ -36,10 +32,7 @@ kubeconfig" writes one for another user. With --kubeconfig, or
 inside a cluster, it serves an APIService behind the cluster's kube-apiserver and
 delegates authentication and authorization to it. "borough-apiserver doctor"
 finds faults in such a deployment.`,
-		Version:       version.Get().GitVersion,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Complete(cmd.Flags()); err != nil {
 				return err
@@ -51,14 +44,7 @@ finds faults in such a deployment.`,
 		},
 	}
 
-	sets := o.Flags()
-	sets.FlagSet("global").Bool("version", false, "Print the version and quit.")
-	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
-	for _, name := range sets.Order {
-		cmd.Flags().AddFlagSet(sets.FlagSets[name])
-	}
-	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
-	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	command.AddFlags(cmd, o.Flags())
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(newDoctorCommand(), newKubeconfigCommand())
 	return cmd

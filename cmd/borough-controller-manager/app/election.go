@@ -10,13 +10,11 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	componentconfig "k8s.io/component-base/config"
 	"k8s.io/klog/v2"
 
@@ -66,22 +64,7 @@ func (e *election) run(ctx context.Context, work func(context.Context)) error {
 	if err != nil {
 		return fmt.Errorf("create a client for leases: %w", err)
 	}
-	identity, err := leader.Identity()
-	if err != nil {
-		return err
-	}
-	return leader.Run(ctx, leaderelection.LeaderElectionConfig{
-		Name: e.config.ResourceName,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: e.config.ResourceNamespace, Name: e.config.ResourceName},
-			Client:     leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-		},
-		LeaseDuration: e.config.LeaseDuration.Duration,
-		RenewDeadline: e.config.RenewDeadline.Duration,
-		RetryPeriod:   e.config.RetryPeriod.Duration,
-		WatchDog:      e.watchdog,
-	}, work)
+	return leader.Run(ctx, leader.Config{LeaderElectionConfiguration: e.config, Leases: leases, WatchDog: e.watchdog}, work)
 }
 
 // awaitLeases waits until discovery succeeds for Leases or the context ends. It

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command has what the commands of controllers have in common.
+// Package command has what the commands have in common.
 package command
 
 import (
@@ -35,7 +35,7 @@ func AddFlags(cmd *cobra.Command, sets cliflag.NamedFlagSets) {
 	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
 }
 
-// Run runs the command until it ends or the process gets SIGINT or SIGTERM, and exits. If
+// Run runs the command of a controller until it ends or the process gets SIGINT or SIGTERM, and exits. If
 // the command fails, Run prints why in one line, and exits with 1.
 func Run(cmd *cobra.Command) {
 	connections.SetHealthChecks()

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package flags parses and checks values of flags that both commands have.
+// Package flags parses and checks values of flags that several commands have.
 package flags
 
 import (
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	componentconfig "k8s.io/component-base/config"
 )
 
 // NamespacedName parses the value NAMESPACE/NAME of a flag.
@@ -32,4 +33,20 @@ func CheckCertLifetime(flag string, value time.Duration) error {
 		return fmt.Errorf("--%s must be at least %s, not %s", flag, minCertLifetime, value)
 	}
 	return nil
+}
+
+// CheckLeaderElection returns the invalid values of the flags for the times of a leader
+// election.
+func CheckLeaderElection(le componentconfig.LeaderElectionConfiguration) (errs []error) {
+	if le.RetryPeriod.Duration <= 0 {
+		errs = append(errs, fmt.Errorf("--leader-elect-retry-period: must be more than 0, not %s", le.RetryPeriod.Duration))
+	}
+	// The library adds up to 20% jitter to the retry period.
+	if le.RenewDeadline.Duration <= le.RetryPeriod.Duration+le.RetryPeriod.Duration/5 {
+		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline: must be more than 1.2 times --leader-elect-retry-period, not %s", le.RenewDeadline.Duration))
+	}
+	if le.LeaseDuration.Duration <= le.RenewDeadline.Duration {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration: must be more than --leader-elect-renew-deadline, not %s", le.LeaseDuration.Duration))
+	}
+	return errs
 }

@@ -14,13 +14,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	componentconfig "k8s.io/component-base/config"
 	"k8s.io/klog/v2"
 
@@ -117,12 +114,10 @@ func (c *Controller) Run(ctx context.Context) error {
 			})
 		})
 		switch {
-		case ctx.Err() != nil && led:
-			if !c.config.Prune || namespace.Labels[source.Label] != c.source.ID() {
-				return nil
-			}
+		// Without the Lease, the Namespace is that of another process.
+		case ctx.Err() != nil && led && c.config.Prune && namespace.Labels[source.Label] == c.source.ID():
 			return c.prune(context.WithoutCancel(ctx), namespace)
-		case ctx.Err() != nil: // the Namespace is that of another process
+		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errNamespaceGone), errors.Is(err, leader.ErrLost):
 			klog.FromContext(ctx).Info("Starting again", "reason", err)
@@ -242,30 +237,18 @@ func (c *Controller) lead(ctx context.Context, work func(context.Context)) error
 		work(ctx)
 		return nil
 	}
-	identity, err := leader.Identity()
-	if err != nil {
-		return err
-	}
-	meta := metav1.ObjectMeta{Namespace: election.ResourceNamespace, Name: "borough-source-" + c.source.ID()}
-	if meta.Namespace == "" {
-		meta.Namespace = c.namespace
+	election.ResourceName = "borough-source-" + c.source.ID()
+	if election.ResourceNamespace == "" {
+		election.ResourceNamespace = c.namespace
 	}
 	logger := klog.FromContext(ctx)
-	return leader.Run(ctx, leaderelection.LeaderElectionConfig{
-		Name: meta.Name,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  meta,
-			Client:     c.kubernetes.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	return leader.Run(ctx, leader.Config{
+		LeaderElectionConfiguration: election,
+		Leases:                      c.kubernetes.CoordinationV1(),
+		Waiting: func(holder string) {
+			logger.Info("Another process writes for the source, waiting until it has ended",
+				"holder", holder, "lease", klog.KRef(election.ResourceNamespace, election.ResourceName))
+			c.ready.Store(true)
 		},
-		LeaseDuration: election.LeaseDuration.Duration,
-		RenewDeadline: election.RenewDeadline.Duration,
-		RetryPeriod:   election.RetryPeriod.Duration,
-		Callbacks: leaderelection.LeaderCallbacks{OnNewLeader: func(holder string) {
-			if holder != identity {
-				logger.Info("Another process writes for the source, waiting until it has ended", "holder", holder, "lease", klog.KObj(&meta))
-				c.ready.Store(true)
-			}
-		}},
 	}, work)
 }

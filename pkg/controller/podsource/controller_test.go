@@ -170,12 +170,7 @@ func TestOthers(t *testing.T) {
 	f.expect("a-node-1=image:1", "other=image:1", "b-node-1=image:1")
 
 	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{}))
-	poll.Eventually(t, func() string {
-		if pod, exists := f.pods()["a-node-1"]; !exists || pod.UID == before["a-node-1"].UID {
-			return "the Pod was not created again"
-		}
-		return ""
-	})
+	f.expectCreatedAgain(before["a-node-1"])
 }
 
 // TestNamespaceIsDeleted deletes the Namespace. It is gone after the grace periods of the Pods,
@@ -189,12 +184,7 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	f.start(config)
 	before := f.expect("a-node-1=image:1")["a-node-1"]
 	f.must(f.admin.TenancyV1().Namespaces().Delete(t.Context(), f.namespace, metav1.DeleteOptions{}))
-	poll.Eventually(t, func() string {
-		if pod, exists := f.pods()["a-node-1"]; !exists || pod.UID == before.UID {
-			return "the Pod was not created again"
-		}
-		return ""
-	})
+	f.expectCreatedAgain(before)
 }
 
 // TestRights checks that the user of a source has no rights outside of its Namespace.
@@ -238,12 +228,7 @@ func TestOneOfTwo(t *testing.T) {
 	f.expect("a-node-1=image:1")
 
 	second, _ := f.start(config)
-	poll.Eventually(t, func() string {
-		if err := second.Ready(); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	f.expectReady(second)
 	if err := f.new(config).Converge(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a third process converged, or ended with: %v", err)
 	}
@@ -269,12 +254,7 @@ func TestPrune(t *testing.T) {
 	f.expect("a-node-1=image:1")
 
 	second, stopSecond := f.start(config)
-	poll.Eventually(t, func() string {
-		if err := second.Ready(); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
+	f.expectReady(second)
 	stopSecond()
 	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
 	if err != nil || namespace.DeletionTimestamp != nil {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { os.Exit(boroughtest.Main(m)) }
 
 // fixture is a source with a directory, on the server that the tests share.
 type fixture struct {
-	*testing.T
+	testing.TB
 	server    *boroughtest.Server
 	dir       string
 	identity  source.Identity
@@ -48,9 +48,9 @@ type fixture struct {
 
 const group = "sources"
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	f := &fixture{T: t, server: boroughtest.Shared(t), dir: t.TempDir(), registry: metrics.NewKubeRegistry()}
+	f := &fixture{TB: t, server: boroughtest.Shared(t), dir: t.TempDir(), registry: metrics.NewKubeRegistry()}
 	f.metrics = NewMetrics(f.registry)
 	f.identity = source.Identity{Kind: source.File, Location: f.dir, Node: "node-1"}
 	f.namespace = f.identity.Namespace()
@@ -93,7 +93,7 @@ var leaderElection = componentconfig.LeaderElectionConfiguration{
 // new returns a controller with the rights of a user who may only request Namespaces.
 func (f *fixture) new(config Config) *Controller {
 	f.Helper()
-	c, err := New(f.server.As(f.T, "source-"+f.identity.ID(), group), config, f.metrics)
+	c, err := New(f.server.As(f.TB, "source-"+f.identity.ID(), group), config, f.metrics)
 	f.must(err)
 	return c
 }
@@ -178,7 +178,7 @@ func (f *fixture) pods() map[string]v1.Pod {
 func (f *fixture) expect(want ...string) (pods map[string]v1.Pod) {
 	f.Helper()
 	slices.Sort(want)
-	poll.Eventually(f.T, func() string {
+	poll.Eventually(f.TB, func() string {
 		pods = f.pods()
 		var got []string
 		for name, pod := range pods {
@@ -215,7 +215,7 @@ func (f *fixture) status() (status source.Status) {
 // where the message is a part.
 func (f *fixture) expectProblems(want ...string) {
 	f.Helper()
-	poll.Eventually(f.T, func() string {
+	poll.Eventually(f.TB, func() string {
 		problems := f.status().Problems
 		for i, problem := range problems {
 			text := fmt.Sprintf("%s/%s: %s", problem.File, problem.Pod, problem.Message)
@@ -226,6 +226,28 @@ func (f *fixture) expectProblems(want ...string) {
 		}
 		if len(problems) != len(want) {
 			return fmt.Sprintf("the problems %v, want %q", problems, want)
+		}
+		return ""
+	})
+}
+
+// expectReady waits until a controller is ready, which it also is when it waits for another.
+func (f *fixture) expectReady(c *Controller) {
+	f.Helper()
+	poll.Eventually(f.TB, func() string {
+		if err := c.Ready(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// expectCreatedAgain waits until there is another Pod with the name.
+func (f *fixture) expectCreatedAgain(before v1.Pod) {
+	f.Helper()
+	poll.Eventually(f.TB, func() string {
+		if pod, exists := f.pods()[before.Name]; !exists || pod.UID == before.UID {
+			return "the Pod was not created again"
 		}
 		return ""
 	})

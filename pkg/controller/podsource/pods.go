@@ -44,7 +44,7 @@ func (s *session) sync(ctx context.Context, name string) error {
 		return nil
 	case pod == nil:
 		s.problems.resolvePod(name)
-		s.forget(name)
+		s.applied.Delete(name)
 		if live == nil {
 			return nil
 		}
@@ -84,20 +84,27 @@ func (s *session) sync(ctx context.Context, name string) error {
 
 // write creates, updates or replaces the Pod, unless it is as in the source.
 func (s *session) write(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured) error {
-	if live != nil {
-		current, err := fingerprint(live)
-		if err != nil {
-			return fmt.Errorf("compare the Pod %s: %w", live.GetName(), err)
-		}
-		if s.isApplied(live.GetName(), applied{hash: pod.hash(), fingerprint: current}) {
-			return nil
-		}
+	if live == nil {
+		return s.apply(ctx, pod, nil)
+	}
+	if current, err := s.isCurrent(pod, live); err != nil || current {
+		return err
 	}
 	err := s.apply(ctx, pod, live)
-	if live != nil && apierrors.IsInvalid(err) {
+	if apierrors.IsInvalid(err) {
 		return s.replace(ctx, pod, live)
 	}
 	return err
+}
+
+// isCurrent reports whether the Pod in the API is as in the source.
+func (s *session) isCurrent(pod *desiredPod, live *unstructured.Unstructured) (bool, error) {
+	current, err := fingerprint(live)
+	if err != nil {
+		return false, fmt.Errorf("compare the Pod %s: %w", live.GetName(), err)
+	}
+	last, _ := s.applied.Load(live.GetName())
+	return last == applied{hash: pod.hash(), fingerprint: current}, nil
 }
 
 // live returns the Pod, or nil, from the cache.
@@ -120,7 +127,7 @@ func (s *session) apply(ctx context.Context, pod *desiredPod, live *unstructured
 	if err != nil {
 		return fmt.Errorf("compare the Pod %s: %w", name, err)
 	}
-	s.setApplied(name, applied{hash: pod.hash(), fingerprint: current})
+	s.applied.Store(name, applied{hash: pod.hash(), fingerprint: current})
 	return nil
 }
 
@@ -190,23 +197,13 @@ func (c *Controller) tryCreate(ctx context.Context, pod *desiredPod) (*unstructu
 	return c.podClient.Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: c.fieldManager})
 }
 
-// remove deletes the Pod, and waits until its grace period is over. Then it confirms that
-// the Pod has ended, which no node does for the Pods of a source.
+// remove deletes the Pod, now and again when its grace period is over.
 func (s *session) remove(ctx context.Context, live *unstructured.Unstructured) error {
-	name := live.GetName()
-	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(live.GetUID()))}
-	if deadline := live.GetDeletionTimestamp(); deadline != nil {
-		if wait := time.Until(deadline.Time); wait > 0 {
-			s.queue.AddAfter(name, wait)
-			return nil
-		}
-		options.GracePeriodSeconds = ptr.To[int64](0)
+	deadline, err := s.deletePod(ctx, live)
+	if wait := time.Until(deadline); wait > 0 {
+		s.queue.AddAfter(live.GetName(), wait)
 	}
-	err := s.podClient.Delete(ctx, name, options)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // an event of the Pod follows
-	}
-	return err
+	return err // otherwise an event of the Pod follows
 }
 
 // isRefusal reports whether a write was refused because of the Pod or of what limits its
@@ -257,6 +254,6 @@ func (s *session) isPending(name string) bool {
 	case live == nil || live.GetDeletionTimestamp() != nil:
 		return true
 	}
-	current, err := fingerprint(live)
-	return err != nil || !s.isApplied(name, applied{hash: pod.hash(), fingerprint: current})
+	current, err := s.isCurrent(pod, live)
+	return err != nil || !current
 }

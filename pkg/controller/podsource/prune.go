@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -46,28 +47,35 @@ func (c *Controller) deletePods(ctx context.Context) (next time.Time, err error)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("list the Pods: %w", err)
 	}
-	now := time.Now()
 	for name, pod := range pods {
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.GetUID()))}
-		var again time.Time
-		if deadline := pod.GetDeletionTimestamp(); deadline == nil {
-			again = now // then it has a deadline
-		} else if deadline.After(now) {
-			again = deadline.Time
+		again, err := c.deletePod(ctx, pod)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("delete the Pod %s: %w", name, err)
 		}
 		if next.IsZero() || !again.IsZero() && again.Before(next) {
 			next = again
 		}
-		if again.After(now) {
-			continue
-		}
-		if pod.GetDeletionTimestamp() != nil {
-			options.GracePeriodSeconds = ptr.To[int64](0)
-		}
-		err := c.podClient.Delete(ctx, name, options)
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return time.Time{}, fmt.Errorf("delete the Pod %s: %w", name, err)
-		}
 	}
 	return next, nil
+}
+
+// deletePod deletes a Pod, or confirms that it has ended when its grace period is over, which
+// no node does for the Pods of a source. It returns when it has to be called again: now if the
+// Pod has got a grace period, at the end of that, or the zero time.
+func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructured) (again time.Time, err error) {
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.GetUID()))}
+	now := time.Now()
+	switch deadline := pod.GetDeletionTimestamp(); {
+	case deadline == nil:
+		again = now
+	case deadline.After(now):
+		return deadline.Time, nil
+	default:
+		options.GracePeriodSeconds = ptr.To[int64](0)
+	}
+	err = c.podClient.Delete(ctx, pod.GetName(), options)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err = nil // it is gone, or another one has its name
+	}
+	return again, err
 }

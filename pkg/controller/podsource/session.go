@@ -63,8 +63,7 @@ type session struct {
 	problems  *problems
 	published published
 
-	mu      sync.Mutex
-	applied map[string]applied // by the name of the Pod in the API
+	applied sync.Map // of applied, by the name of the Pod in the API
 	// progressed receives when something may have been completed.
 	progressed chan struct{}
 }
@@ -78,7 +77,6 @@ func (c *Controller) newSession(uid types.UID, end context.CancelCauseFunc) (*se
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "source"},
 		),
 		desired:    newDesiredPods(c.source),
-		applied:    map[string]applied{},
 		progressed: make(chan struct{}, 1),
 	}
 	s.limitsChanged.Store(time.Time{})
@@ -252,24 +250,6 @@ func (s *session) progress() {
 	case s.progressed <- struct{}{}:
 	default:
 	}
-}
-
-func (s *session) isApplied(name string, a applied) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.applied[name] == a
-}
-
-func (s *session) setApplied(name string, a applied) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.applied[name] = a
-}
-
-func (s *session) forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.applied, name)
 }
 
 // awaitConverged returns when nothing remains to be done or awaited.

@@ -180,19 +180,7 @@ func startSource(t *testing.T, daemonSet, kubeconfig, dir, node string) *harness
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := harness.StartProcess(program, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := process.StopRunning(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			t.Log(process.Tail(60))
-		}
-	})
-	return process
+	return harness.StartForTest(t, program, args...)
 }
 
 // awaitOutput waits until a line of the process has all parts.

@@ -53,21 +53,7 @@ type kubelet struct {
 // startKubelet starts a process that reads the Pods of a node.
 func startKubelet(t *testing.T, url, token, node string) *kubelet {
 	t.Helper()
-	process, err := harness.StartProcess(program, "--url="+url, "--token="+token, "--node="+node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := process.StopRunning(); err != nil {
-			t.Error(err)
-		}
-		if t.Failed() {
-			for line := range strings.Lines(process.Tail(40)) {
-				t.Logf("%.300s", line)
-			}
-		}
-	})
-	return &kubelet{process: process}
+	return &kubelet{process: harness.StartForTest(t, program, "--url="+url, "--token="+token, "--node="+node)}
 }
 
 // update is what the program prints.

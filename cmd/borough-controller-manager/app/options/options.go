@@ -23,6 +23,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 
 	"github.com/borough-io/borough/cmd/internal/client"
+	"github.com/borough-io/borough/cmd/internal/flags"
 	"github.com/borough-io/borough/cmd/internal/serving"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
@@ -139,23 +140,14 @@ func (o *Options) Validate() error {
 	}
 	errs = append(errs, o.Etcd.validate()...)
 	if o.LeaderElection.LeaderElect {
-		o.validateLeaderElection(invalid)
+		errs = append(errs, flags.CheckLeaderElection(o.LeaderElection)...)
+		o.validateLease(invalid)
 	}
 	return utilerrors.NewAggregate(errs)
 }
 
-func (o *Options) validateLeaderElection(invalid func(flag, format string, args ...any)) {
+func (o *Options) validateLease(invalid func(flag, format string, args ...any)) {
 	le := o.LeaderElection
-	if le.RetryPeriod.Duration <= 0 {
-		invalid("leader-elect-retry-period", "must be more than 0, not %s", le.RetryPeriod.Duration)
-	}
-	// The library adds up to 20% jitter to the retry period.
-	if le.RenewDeadline.Duration <= le.RetryPeriod.Duration+le.RetryPeriod.Duration/5 {
-		invalid("leader-elect-renew-deadline", "must be more than 1.2 times --leader-elect-retry-period, not %s", le.RenewDeadline.Duration)
-	}
-	if le.LeaseDuration.Duration <= le.RenewDeadline.Duration {
-		invalid("leader-elect-lease-duration", "must be more than --leader-elect-renew-deadline, not %s", le.LeaseDuration.Duration)
-	}
 	if le.ResourceLock != resourcelock.LeasesResourceLock {
 		invalid("leader-elect-resource-lock", "must be %q, not %q", resourcelock.LeasesResourceLock, le.ResourceLock)
 	}

@@ -20,6 +20,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 
 	"github.com/borough-io/borough/cmd/internal/client"
+	"github.com/borough-io/borough/cmd/internal/flags"
 	"github.com/borough-io/borough/cmd/internal/serving"
 	"github.com/borough-io/borough/pkg/controller/podsource"
 	"github.com/borough-io/borough/pkg/source"
@@ -173,27 +174,13 @@ func (o *Options) Validate() error {
 		errs = append(errs, err)
 	}
 	if o.LeaderElection.LeaderElect {
-		errs = append(errs, o.validateLeaderElection()...)
+		// A Lease has whole seconds.
+		if d := o.LeaderElection.LeaseDuration.Duration; d < time.Second {
+			invalid("leader-elect-lease-duration", "must be at least 1s, not %s", d)
+		}
+		errs = append(errs, flags.CheckLeaderElection(o.LeaderElection)...)
 	}
 	return utilerrors.NewAggregate(errs)
-}
-
-func (o *Options) validateLeaderElection() (errs []error) {
-	le := o.LeaderElection
-	if le.LeaseDuration.Duration < time.Second {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration: must be at least 1s, not %s", le.LeaseDuration.Duration))
-	}
-	if le.RetryPeriod.Duration <= 0 {
-		errs = append(errs, fmt.Errorf("--leader-elect-retry-period: must be more than 0, not %s", le.RetryPeriod.Duration))
-	}
-	// The library adds up to 20% jitter to the retry period.
-	if le.RenewDeadline.Duration <= le.RetryPeriod.Duration+le.RetryPeriod.Duration/5 {
-		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline: must be more than 1.2 times --leader-elect-retry-period, not %s", le.RenewDeadline.Duration))
-	}
-	if le.LeaseDuration.Duration <= le.RenewDeadline.Duration {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration: must be more than --leader-elect-renew-deadline, not %s", le.LeaseDuration.Duration))
-	}
-	return errs
 }
 
 // sources returns the sources, which differ.
