@@ -83,7 +83,7 @@ func (r *runner) check(t *testing.T, name string, scenarios []scenario) {
 	for range workers {
 		working.Go(func() {
 			for s := range queue {
-				found, err := r.run(t.Context(), s)
+				found, err := r.runAgain(t.Context(), s)
 				if err != nil {
 					t.Errorf("%v\n%s", err, s)
 					continue

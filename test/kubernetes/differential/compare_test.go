@@ -18,6 +18,8 @@ type mismatch struct {
 	kube, borough []string
 	// causes is the number of causes in the responses.
 	causes int
+	// exceedsQuota reports that only Borough refused the request, for a quota.
+	exceedsQuota bool
 }
 
 func (m *mismatch) String() string {
