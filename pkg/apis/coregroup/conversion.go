@@ -5,6 +5,7 @@ package coregroup
 
 import (
 	"cmp"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,6 +45,7 @@ func addConversions(scheme *runtime.Scheme) error {
 		kind[corev1.Pod, tenancy.Pod, corev1.PodList, tenancy.PodList]{
 			toOwn:   func(in *corev1.Pod, out *tenancy.Pod) { *out = tenancy.Pod(*in) },
 			fromOwn: func(in *tenancy.Pod, out *corev1.Pod) { *out = corev1.Pod(*in) },
+			items:   func(items []tenancy.Pod) []corev1.Pod { return *(*[]corev1.Pod)(unsafe.Pointer(&items)) },
 			list:    func(l *corev1.PodList) (*metav1.ListMeta, *[]corev1.Pod) { return &l.ListMeta, &l.Items },
 			ownList: func(l *tenancy.PodList) (*metav1.ListMeta, *[]tenancy.Pod) { return &l.ListMeta, &l.Items },
 		}.add(scheme),
@@ -60,6 +62,9 @@ type kind[Core, Own, CoreList, OwnList any] struct {
 	// list and ownList return the metadata and the items of a list.
 	list    func(*CoreList) (*metav1.ListMeta, *[]Core)
 	ownList func(*OwnList) (*metav1.ListMeta, *[]Own)
+	// items, if not nil, returns items that differ only in their type from those of our
+	// group. They share their memory, as with generated conversions.
+	items func([]Own) []Core
 }
 
 func (k kind[Core, Own, CoreList, OwnList]) add(scheme *runtime.Scheme) error {
@@ -84,9 +89,25 @@ func (k kind[Core, Own, CoreList, OwnList]) add(scheme *runtime.Scheme) error {
 		convert.Add(scheme, func(in *OwnList, out *CoreList) {
 			ownMeta, ownItems := k.ownList(in)
 			listMeta, items := k.list(out)
-			*listMeta, *items = *ownMeta, convert.Slice(*ownItems, fromOwn)
+			*listMeta = *ownMeta
+			if k.items != nil && !haveOwnVersion(*ownItems) {
+				*items = k.items(*ownItems)
+				return
+			}
+			*items = convert.Slice(*ownItems, fromOwn)
 		}),
 	)
+}
+
+// haveOwnVersion reports whether managed fields of the items are in the version of our
+// group.
+func haveOwnVersion[T any](items []T) bool {
+	for i := range items {
+		if haveVersion(any(&items[i]).(metav1.Object).GetManagedFields(), ownVersion) {
+			return true
+		}
+	}
+	return false
 }
 
 func namespaceToOwn(in *corev1.Namespace, out *tenancy.Namespace) {

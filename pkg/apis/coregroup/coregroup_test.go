@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -122,6 +124,37 @@ func TestLists(t *testing.T) {
 		back, err := scheme.UnsafeConvertToVersion(core, schema.GroupVersion{Version: runtime.APIVersionInternal})
 		if err != nil || !equality.Semantic.DeepEqual(before, back) {
 			t.Errorf("%T and back: %v, %s", list, err, cmp.Diff(before, back))
+		}
+	}
+}
+
+// TestConvertManagedFields checks that the list of a request for the core group is
+// converted without a copy, and that what its items share with others is not changed.
+func TestConvertManagedFields(t *testing.T) {
+	t.Parallel()
+	stored := []metav1.ManagedFieldsEntry{{Manager: "m", APIVersion: v1.SchemeGroupVersion.String()}}
+	for group, want := range map[string]string{coregroup.GroupName: "v1", tenancy.GroupName: v1.SchemeGroupVersion.String()} {
+		ctx := request.WithRequestInfo(t.Context(), &request.RequestInfo{IsResourceRequest: true, APIGroup: group, Resource: "pods"})
+		list := &tenancy.PodList{Items: []tenancy.Pod{{ObjectMeta: metav1.ObjectMeta{ManagedFields: stored}}}}
+		if err := coregroup.ConvertManagedFields(ctx, list); err != nil {
+			t.Fatal(err)
+		}
+		if got := list.Items[0].ManagedFields[0].APIVersion; got != want {
+			t.Errorf("in a request for %q: %s, want %s", group, got, want)
+		}
+		converted, err := newScheme().UnsafeConvertToVersion(list, corev1.SchemeGroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods := converted.(*corev1.PodList).Items
+		if pods[0].ManagedFields[0].APIVersion != "v1" {
+			t.Errorf("in a request for %q, converted: %v", group, pods[0].ManagedFields)
+		}
+		if shared := unsafe.Pointer(&pods[0]) == unsafe.Pointer(&list.Items[0]); shared != (group == coregroup.GroupName) {
+			t.Errorf("in a request for %q: shares memory: %v", group, shared)
+		}
+		if stored[0].APIVersion != v1.SchemeGroupVersion.String() {
+			t.Fatalf("the stored entry was changed: %v", stored)
 		}
 	}
 }

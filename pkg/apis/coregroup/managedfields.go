@@ -43,7 +43,7 @@ func coreManagedFields(fields []metav1.ManagedFieldsEntry) []metav1.ManagedField
 
 // withVersion replaces a version. It does not change the given slice.
 func withVersion(fields []metav1.ManagedFieldsEntry, from, to string) []metav1.ManagedFieldsEntry {
-	if !slices.ContainsFunc(fields, func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion == from }) {
+	if !haveVersion(fields, from) {
 		return fields
 	}
 	fields = slices.Clone(fields)
@@ -53,6 +53,10 @@ func withVersion(fields []metav1.ManagedFieldsEntry, from, to string) []metav1.M
 		}
 	}
 	return fields
+}
+
+func haveVersion(fields []metav1.ManagedFieldsEntry, version string) bool {
+	return slices.ContainsFunc(fields, func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion == version })
 }
 
 // ownFields are the fields that core/v1 does not have.

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -57,4 +58,21 @@ func (i updatedObjectInfo) UpdatedObject(ctx context.Context, old runtime.Object
 		object.SetManagedFields(OwnManagedFields(object.GetManagedFields()))
 	}
 	return updated, err
+}
+
+// ConvertManagedFields replaces the managed fields of the items, in a request for the core
+// group, by those in the version of core/v1. Such a list is converted without a copy of
+// its items. The items must be the caller's own, but may share what they point to.
+func ConvertManagedFields(ctx context.Context, list runtime.Object) error {
+	if !Requested(ctx) {
+		return nil
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		object.SetManagedFields(coreManagedFields(object.GetManagedFields()))
+		return nil
+	})
 }

@@ -37,7 +37,13 @@ func NewREST(store *genericregistry.Store) *REST {
 
 // List reads the objects that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	return table.List(ctx, r.Store, options)
+	return table.List(ctx, r.Store, func() (runtime.Object, error) {
+		list, err := r.Store.List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		return list, coregroup.ConvertManagedFields(ctx, list)
+	})
 }
 
 // Update changes an object, or creates it if the strategy of the store allows that.

@@ -11,11 +11,9 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
@@ -38,22 +36,17 @@ func WithFormat(ctx context.Context, format Format) context.Context {
 	return context.WithValue(ctx, formatKey{}, format)
 }
 
-// List lists the objects of a store. In a context with a Format, it returns a table
-// that is encoded row by row. The library converts all objects to rows and all
-// rows to JSON before it sends the first, which takes more memory than the list
-// several times over.
-func List(ctx context.Context, store *genericregistry.Store, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	return ListOf(ctx, store, func() (runtime.Object, error) { return store.List(ctx, options) })
-}
-
 // Kind is a kind of objects that are listed.
 type Kind interface {
 	NewList() runtime.Object
 	rest.TableConvertor
 }
 
-// ListOf is List with a function that lists objects of the kind.
-func ListOf(ctx context.Context, kind Kind, listObjects func() (runtime.Object, error)) (runtime.Object, error) {
+// List returns the list of objects of the kind. In a context with a Format, it returns a
+// table that is encoded row by row. The library converts all objects to rows and all
+// rows to JSON before it sends the first, which takes more memory than the list
+// several times over.
+func List(ctx context.Context, kind Kind, listObjects func() (runtime.Object, error)) (runtime.Object, error) {
 	list, err := listObjects()
 	format, ok := ctx.Value(formatKey{}).(Format)
 	if err != nil || !ok {

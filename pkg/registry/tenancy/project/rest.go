@@ -83,7 +83,7 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 	if err != nil {
 		return nil, err
 	}
-	return table.ListOf(ctx, r, func() (runtime.Object, error) { return projects.List(ctx, options, namespace.Selected(options)) })
+	return table.List(ctx, r, func() (runtime.Object, error) { return projects.List(ctx, options, namespace.Selected(options)) })
 }
 
 // Watch streams the changes of the Projects that the options select.

@@ -170,7 +170,7 @@ func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions)
 
 // List reads the Namespaces that the options select.
 func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	return table.ListOf(ctx, r.store, func() (runtime.Object, error) {
+	return table.List(ctx, r.store, func() (runtime.Object, error) {
 		request, byRight, err := r.request(ctx, options)
 		if err != nil {
 			return nil, err
