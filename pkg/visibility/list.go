@@ -6,7 +6,7 @@ package visibility
 import (
 	"context"
 	"fmt"
-	"slices"
+	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -16,6 +16,9 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 )
+
+// maxChunk bounds how many Namespaces a list in pages reads while it holds the lock.
+const maxChunk = 10_000
 
 // List returns the Namespaces that the user sees at the revision that the options
 // choose, and that the predicate selects. The errors are those of the library: Expired
@@ -34,22 +37,20 @@ func (w *View) List(ctx context.Context, options *metainternalversion.ListOption
 // list calls add with the Namespaces of a list and, if the view shows it, the user's
 // access. What it has added is of no use if it returns an error.
 func (w *View) list(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate, add func(*tenancy.Namespace, rbac.Access)) (list metav1.ListMeta, err error) {
-	from, revision, err := w.choose(ctx, options)
+	first, err := w.choose(ctx, options)
 	if err != nil {
 		return list, err
 	}
 	v := w.views
 	v.mu.RLock()
 	position := v.reached
-	if revision == 0 {
-		revision = v.revisionAt(position)
+	if first.revision == 0 {
+		first.revision = v.revisionAt(position)
+		if first.name == "" && w.rights(position).All {
+			first.rest = v.namespaces.existing
+		}
 	} else {
-		position = v.positionOf(revision)
-	}
-	names := w.names(from, position)
-	versions := make([]*version, 0, len(names))
-	for _, name := range names {
-		versions = append(versions, v.at(name, position))
+		position = v.positionOf(first.revision)
 	}
 	v.mu.RUnlock()
 
@@ -57,25 +58,31 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	if w.form != nil {
 		rights = w.rights(position)
 	}
-	added := int64(0)
-	for i, name := range names {
-		if versions[i] == nil {
-			continue // it does not exist, and a ClusterRole names it
-		}
+	size := 0
+	if predicate.Empty() && options.Limit > 0 {
+		size = int(min(options.Limit, maxChunk)) + 1 // the list continues with the last one
+	}
+	passed, added := int64(0), int64(0)
+	for name, version := range w.from(first.name, position, size) {
 		if options.Limit > 0 && added == options.Limit {
-			if list.Continue, err = encodeContinue(name, revision); err != nil {
-				return list, apierrors.NewInternalError(fmt.Errorf("encode a continue token: %w", err))
-			}
+			next := place{name, first.revision, unknown}
 			if predicate.Empty() {
-				rest := slices.DeleteFunc(versions[i:], func(n *version) bool { return n == nil })
-				list.RemainingItemCount = new(int64(len(rest)))
+				if first.rest == unknown {
+					first.rest = w.count(first.name, position)
+				}
+				next.rest = first.rest - passed
+				list.RemainingItemCount = &next.rest
+			}
+			if list.Continue, err = next.encode(); err != nil {
+				return list, apierrors.NewInternalError(fmt.Errorf("encode a continue token: %w", err))
 			}
 			break
 		}
+		passed++
 		if err := context.Cause(ctx); err != nil {
 			return list, err
 		}
-		namespace := versions[i].decode(name)
+		namespace := version.decode(name)
 		if namespace == nil {
 			continue
 		}
@@ -91,65 +98,105 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 		}
 	}
 	if v.lost(position) {
-		return list, newListExpired(options.Continue, from)
+		return list, newListExpired(options.Continue, first.name)
 	}
-	list.ResourceVersion = fmt.Sprint(revision)
+	list.ResourceVersion = fmt.Sprint(first.revision)
 	return list, nil
 }
 
-// choose returns the first name and the revision of a list. The revision is 0 if it is
-// the one that is reached.
-func (w *View) choose(ctx context.Context, options *metainternalversion.ListOptions) (from string, revision int64, err error) {
+// choose returns the place at which a list begins. Its revision is 0 if it is the one
+// that is reached.
+func (w *View) choose(ctx context.Context, options *metainternalversion.ListOptions) (first place, err error) {
 	v := w.views
 	if options.Continue != "" {
 		if options.ResourceVersion != "" && options.ResourceVersion != "0" {
-			return "", 0, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
+			return first, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 		}
-		from, revision, err := decodeContinue(options.Continue)
+		first, err := decodeContinue(options.Continue)
 		if err != nil {
-			return "", 0, err
+			return first, err
 		}
-		if revision < 0 {
-			return from, 0, v.current(ctx)
+		if first.revision < 0 {
+			return place{first.name, 0, unknown}, v.current(ctx)
 		}
-		return from, revision, v.awaitRevision(ctx, revision)
+		return first, v.awaitRevision(ctx, first.revision)
 	}
 	asked, err := storage.APIObjectVersioner{}.ParseResourceVersion(options.ResourceVersion)
 	if err != nil {
-		return "", 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+		return first, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	}
+	first = place{rest: unknown}
 	switch {
 	case options.ResourceVersion == "":
-		return "", 0, v.current(ctx)
+		return first, v.current(ctx)
 	case asked == 0:
-		return "", 0, nil
+		return first, nil
 	}
 	if err := v.awaitRevision(ctx, int64(asked)); err != nil {
-		return "", 0, err
+		return first, err
 	}
 	// Without a match, a limit means the exact revision, for compatibility.
 	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact || options.ResourceVersionMatch == "" && options.Limit > 0 {
-		return "", int64(asked), nil
+		first.revision = int64(asked)
 	}
-	return "", 0, nil
+	return first, nil
 }
 
-// names returns the names that the user sees at a position, from a name on, sorted.
-// There may be some that do not exist. The lock is held.
-func (w *View) names(from string, position int64) []string {
+// from returns the Namespaces that the user sees at a position, from a name on, sorted. It
+// reads size of them at a time, or all if size is 0, and does not hold the lock between.
+func (w *View) from(name string, position int64, size int) iter.Seq2[string, *version] {
+	return func(yield func(string, *version) bool) {
+		for {
+			w.views.mu.RLock()
+			chunk := w.seen(name, position, size)
+			w.views.mu.RUnlock()
+			for _, n := range chunk {
+				if !yield(n.name, n.version) {
+					return
+				}
+			}
+			if size == 0 || len(chunk) < size {
+				return
+			}
+			name = chunk[len(chunk)-1].name + "\x00"
+		}
+	}
+}
+
+// seen returns the Namespaces that the user sees at a position, from a name on, sorted,
+// but not more than size, unless it is 0. The lock is held.
+func (w *View) seen(from string, position int64, size int) []named {
+	var seen []named
+	add := func(name string, version *version) bool {
+		if version != nil {
+			seen = append(seen, named{name, version})
+		}
+		return size == 0 || len(seen) < size
+	}
 	if !w.all {
-		if names, all := w.views.index.Visible(w.subjects, from, position); !all {
-			return names
+		names, all := w.views.index.Visible(w.subjects, from, position)
+		if !all {
+			for _, name := range names {
+				if !add(name, w.views.at(name, position)) { // a ClusterRole may name one that does not exist
+					break
+				}
+			}
+			return seen
 		}
 	}
-	var names []string
-	for name := range w.views.namespaces {
-		if name >= from && w.views.at(name, position) != nil {
-			names = append(names, name)
+	for name, last := range w.views.namespaces.from(from) {
+		if !add(name, last.at(position)) {
+			break
 		}
 	}
-	slices.Sort(names)
-	return names
+	return seen
+}
+
+// count returns the number of Namespaces that the user sees at a position, from a name on.
+func (w *View) count(from string, position int64) int64 {
+	w.views.mu.RLock()
+	defer w.views.mu.RUnlock()
+	return int64(len(w.seen(from, position, 0)))
 }
 
 // newListExpired returns the error for a list at a revision before the history. For one
@@ -162,7 +209,7 @@ func newListExpired(token, from string) error {
 		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
 		"Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
 		"between the time the first chunk was returned and now may show up in the list.")
-	if next, encodeErr := encodeContinue(from, -1); encodeErr == nil {
+	if next, encodeErr := (place{from, -1, unknown}).encode(); encodeErr == nil {
 		err.ErrStatus.ListMeta.Continue = next
 	}
 	return err

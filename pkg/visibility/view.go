@@ -5,7 +5,9 @@ package visibility
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +39,16 @@ type form func(*tenancy.Namespace, rbac.Access) runtime.Object
 
 // Of returns the view of a user.
 func (v *Views) Of(u user.Info) *View { return &View{views: v, subjects: rbac.Subjects(u)} }
+
+// Everything returns the view of somebody who always sees all Namespaces.
+func (v *Views) Everything() *View { return &View{views: v, all: true} }
+
+// ListsPages reports whether a view serves a list also for a user with the right to list
+// all: a page takes a view the time of what is in it, and the library that of all that
+// follows it.
+func ListsPages(options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) bool {
+	return isOfView(options.Continue) || options.Limit > 0 && predicate.Empty() && options.ResourceVersion != "0"
+}
 
 // Request is a request to list or watch Namespaces of a user who may not see all of
 // them always.
@@ -199,21 +211,39 @@ func isOfView(token string) bool {
 	return err == nil && strings.HasPrefix(key, viewPrefix)
 }
 
-// decodeContinue returns the name with which a list continues, and the revision, which
-// is negative if it is any.
-func decodeContinue(token string) (from string, revision int64, err error) {
-	key, revision, err := storage.DecodeContinue(token, keyPrefix)
-	if err != nil {
-		return "", 0, apierrors.NewBadRequest("invalid continue token: " + err.Error())
-	}
-	if name, ok := strings.CutPrefix(key, viewPrefix); ok {
-		return name, revision, nil
-	}
-	return strings.TrimPrefix(key, keyPrefix), revision, nil
+// place is where a list continues.
+type place struct {
+	name string // the first one
+	// revision is 0 or negative if the list is at the one that is reached.
+	revision int64
+	// rest is the number of Namespaces from there on, or unknown.
+	rest int64
 }
 
-func encodeContinue(from string, revision int64) (string, error) {
-	return storage.EncodeContinue(viewPrefix+from, keyPrefix, revision)
+const unknown = -1
+
+func decodeContinue(token string) (place, error) {
+	key, revision, err := storage.DecodeContinue(token, keyPrefix)
+	if err != nil {
+		return place{}, apierrors.NewBadRequest("invalid continue token: " + err.Error())
+	}
+	rest, ok := strings.CutPrefix(key, viewPrefix)
+	if !ok {
+		return place{strings.TrimPrefix(key, keyPrefix), revision, unknown}, nil
+	}
+	count, name, ok := strings.Cut(rest, "/")
+	if !ok {
+		return place{rest, revision, unknown}, nil
+	}
+	n, err := strconv.ParseUint(count, 10, 32)
+	if err != nil {
+		return place{name, revision, unknown}, nil
+	}
+	return place{name, revision, int64(n)}, nil
+}
+
+func (p place) encode() (string, error) {
+	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", viewPrefix, p.rest, p.name), keyPrefix, p.revision)
 }
 
 // Authorizer allows users to list and watch Namespaces, of which they see those that

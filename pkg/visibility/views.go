@@ -49,7 +49,7 @@ type Views struct {
 	mu sync.RWMutex
 	// order is nil if positions are revisions of etcd.
 	order      *order
-	namespaces map[string]*version // the last one of each name
+	namespaces *namespaces
 	// history has the changes after the position floor until reached.
 	history        []change
 	entries        int // in history
@@ -84,7 +84,7 @@ func New(index *rbac.Index) *Views {
 }
 
 func newViews(index *rbac.Index) *Views {
-	return &Views{index: index, namespaces: map[string]*version{}, watchers: newWatchers()}
+	return &Views{index: index, namespaces: newNamespaces(), watchers: newWatchers()}
 }
 
 // Feed returns the feed of the views.
@@ -117,11 +117,11 @@ func split(changed iter.Seq[changes.Change]) (policy []rbac.Change, namespaces [
 // reset replaces everything by the policy and the Namespaces at a position, which is
 // that of a revision.
 func (v *Views) reset(position, revision int64, policy iter.Seq[rbac.Change], objects iter.Seq[changes.Change]) {
-	namespaces := map[string]*version{}
+	namespaces := newNamespaces()
 	for object := range objects {
 		if object.Value != nil {
 			// In force at each position of the history, which begins at this one.
-			namespaces[object.Name] = newVersion(0, &object)
+			namespaces.begin(object.Name, newVersion(0, &object))
 		}
 	}
 	v.index.Reset(position, policy)
@@ -182,14 +182,9 @@ func (v *Views) Advance(revision int64) {
 
 // set begins or ends a version of a Namespace. The lock is held.
 func (v *Views) set(position int64, c *changes.Change) {
-	last := v.namespaces[c.Name]
-	if last != nil && last.to == 0 {
-		last.to = position
-	}
+	v.namespaces.end(c.Name, position)
 	if c.Value != nil {
-		next := newVersion(position, c)
-		next.previous = last
-		v.namespaces[c.Name] = next
+		v.namespaces.begin(c.Name, newVersion(position, c))
 	}
 }
 
@@ -203,28 +198,11 @@ func (v *Views) trim() {
 		v.entries -= oldest.entries()
 		v.floor = oldest.position
 		for _, name := range oldest.namespaces {
-			v.forget(name)
+			v.namespaces.forget(name, v.floor)
 		}
 	}
 	if v.order != nil {
 		v.order.trim(v.floor)
-	}
-}
-
-// forget removes the versions of a Namespace that have ended at the floor or before.
-// The lock is held.
-func (v *Views) forget(name string) {
-	var next *version
-	for n := v.namespaces[name]; n != nil; next, n = n, n.previous {
-		if n.to == 0 || n.to > v.floor {
-			continue
-		}
-		if next == nil {
-			delete(v.namespaces, name)
-		} else {
-			next.previous = nil
-		}
-		return
 	}
 }
 
@@ -241,15 +219,7 @@ func (v *Views) lost(position int64) bool {
 
 // at returns the version of a Namespace at a position, or nil. The lock is held.
 func (v *Views) at(name string, position int64) *version {
-	for n := v.namespaces[name]; n != nil; n = n.previous {
-		if n.from <= position {
-			if n.to == 0 || position < n.to {
-				return n
-			}
-			return nil
-		}
-	}
-	return nil
+	return v.namespaces.last(name).at(position)
 }
 
 // decode returns the Namespace, or nil if it cannot be read. The stores of the resource

@@ -65,13 +65,13 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	r.queue.rights = w.rights(v.reached)
 	r.queue.items = v.itemsSince(from, w.subjects)
 	v.watchers.add(r.queue)
-	var names []string
+	var seen []named
 	if initial {
-		names = w.names("", from)
+		seen = w.seen("", from, 0)
 	}
 	// Closing bookmarks are only for clients that have asked for initial events.
 	closing := initial && options.SendInitialEvents != nil
-	go r.run(ctx, names, closing)
+	go r.run(ctx, seen, closing)
 	return r, nil
 }
 
@@ -125,14 +125,14 @@ func (r *watcher) Stop() {
 }
 
 // run sends events until the watch ends.
-func (r *watcher) run(ctx context.Context, names []string, closing bool) {
+func (r *watcher) run(ctx context.Context, initial []named, closing bool) {
 	defer close(r.events)
 	defer func() {
 		r.views.mu.Lock()
 		defer r.views.mu.Unlock()
 		r.views.watchers.remove(r.queue)
 	}()
-	if !r.sendInitial(ctx, names, closing) {
+	if !r.sendInitial(ctx, initial, closing) {
 		return
 	}
 	timer := clock.RealClock{}.NewTimer(untilBookmark(ctx))
@@ -181,11 +181,11 @@ func (r *watcher) take() (items []item, reached int64, expired bool) {
 	return items, r.views.reached, r.queue.expired
 }
 
-// sendInitial sends the Namespaces with these names at the position of the watch, and a
+// sendInitial sends these Namespaces at the position of the watch, and a
 // closing bookmark.
-func (r *watcher) sendInitial(ctx context.Context, names []string, closing bool) bool {
-	for _, name := range names {
-		object := r.selected(name, r.sight(name, r.position, &r.rights))
+func (r *watcher) sendInitial(ctx context.Context, initial []named, closing bool) bool {
+	for _, namespace := range initial {
+		object := r.selected(namespace.name, r.sight(namespace.name, r.position, &r.rights))
 		if r.lost(r.position) {
 			return r.sendExpired(ctx)
 		}
@@ -273,18 +273,17 @@ func (r *watcher) addDifferences(names map[string]struct{}, position int64, befo
 	r.views.mu.RLock()
 	defer r.views.mu.RUnlock()
 	if before.All != after.All {
-		for name := range r.views.namespaces {
+		for name := range r.views.namespaces.from("") {
 			names[name] = struct{}{}
 		}
 		return
 	}
-	lists := [][]string{before.Names, after.Names}
-	if r.form != nil && before.Access != after.Access {
-		lists = append(lists, r.names("", position))
+	for _, name := range slices.Concat(before.Names, after.Names) {
+		names[name] = struct{}{}
 	}
-	for _, list := range lists {
-		for _, name := range list {
-			names[name] = struct{}{}
+	if r.form != nil && before.Access != after.Access {
+		for _, namespace := range r.seen("", position, 0) {
+			names[namespace.name] = struct{}{}
 		}
 	}
 }

@@ -175,7 +175,8 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 		if err != nil {
 			return nil, err
 		}
-		if byRight {
+		predicate := namespace.Selected(options)
+		if byRight && (r.views == nil || !visibility.ListsPages(options, predicate)) {
 			list, err := r.store.List(ctx, options)
 			if err != nil || request == nil {
 				return list, err
@@ -184,7 +185,11 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 				return list, err
 			}
 		}
-		return request.List(ctx, options, namespace.Selected(options))
+		view := r.views.Everything()
+		if request != nil {
+			view = request.View
+		}
+		return view.List(ctx, options, predicate)
 	})
 }
 

@@ -1,0 +1,120 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
+	"github.com/borough-io/borough/pkg/visibility"
+)
+
+// TestPages lists all Namespaces in pages of each size, while others are created and
+// deleted: the pages have what there was at the first, also behind a Namespace that
+// cannot be read, and the number of those that remain.
+func TestPages(t *testing.T) {
+	f := newFixture(t)
+	prefix := prefixOf(tenancy.Resource("namespaces"))
+	var want []string
+	for i := range 20 {
+		ns := newNamespace(fmt.Sprintf("n%02d", i))
+		if i%7 == 3 {
+			if _, err := f.client.Put(t.Context(), prefix+ns.Name, "unreadable"); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		f.put(t, ns)
+		want = append(want, ns.Name)
+	}
+	f.run(t)
+	f.put(t, newRole("every", []string{"list"}), bind("", "e", "every", "u"))
+	views := map[string]*visibility.View{"of everything": f.views.Everything(), "of a user with the right to all": f.of("u")}
+	for limit := int64(1); limit <= 21; limit++ {
+		for name, view := range views {
+			got, page := list(t, view, metainternalversion.ListOptions{Limit: limit})
+			if name == "of everything" {
+				f.write(t, objects(newNamespace(fmt.Sprintf("n05-%d", limit))), objects(newNamespace(fmt.Sprintf("n05-%d", limit-1))))
+			}
+			revision := page.ResourceVersion
+			for page.Continue != "" {
+				before := *page.RemainingItemCount
+				var more []string
+				more, page = list(t, view, metainternalversion.ListOptions{Limit: limit, Continue: page.Continue})
+				got = append(got, more...)
+				if left := page.RemainingItemCount; page.ResourceVersion != revision || int64(len(more)) > limit ||
+					left != nil && *left > before-int64(len(more)) || left == nil && before > limit+3 {
+					t.Errorf("%s, limit %d: %v follow, of %d, at %s; %v remain", name, limit, more, before, page.ResourceVersion, left)
+				}
+			}
+			if got = slices.DeleteFunc(got, func(name string) bool { return len(name) > 3 }); !slices.Equal(got, want) {
+				t.Errorf("%s, limit %d: got %v, want %v", name, limit, got, want)
+			}
+		}
+	}
+}
+
+// TestTokens continues lists with tokens that the view has not made, or not like this.
+func TestTokens(t *testing.T) {
+	f := newFixture(t)
+	f.put(t, newNamespace("a"), newNamespace("b"))
+	revision := f.put(t, newNamespace("c"))
+	f.run(t)
+	for key, want := range map[string][]string{
+		"/a\x00":                       {"b"},
+		"/view/b":                      {"b"},
+		"/view/2/b":                    {"b"},
+		"/view/-1/b":                   {"b"},
+		"/view/99999999999999999999/b": {"b"},
+		"/view/x/c":                    {"c"},
+		"/view/9/d":                    {},
+	} {
+		token, err := storage.EncodeContinue(key, "/", revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, page := list(t, f.views.Everything(), metainternalversion.ListOptions{Limit: 1, Continue: token})
+		if !slices.Equal(names, want) {
+			t.Errorf("%q: got %v, want %v", key, names, want)
+		}
+		if page.Continue != "" && *page.RemainingItemCount != 1 {
+			t.Errorf("%q: %d remain, want 1", key, *page.RemainingItemCount)
+		}
+	}
+}
+
+// TestListsPages checks which lists of a user with the right to all are served by a view.
+func TestListsPages(t *testing.T) {
+	t.Parallel()
+	token, err := storage.EncodeContinue("/view/2/b", "/", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, some := everything(), namespace.Match(labels.SelectorFromSet(labels.Set{"a": "b"}), fields.Everything())
+	for name, tc := range map[string]struct {
+		options   metainternalversion.ListOptions
+		predicate storage.SelectionPredicate
+		want      bool
+	}{
+		"all":                       {metainternalversion.ListOptions{}, all, false},
+		"a page":                    {metainternalversion.ListOptions{Limit: 5}, all, true},
+		"a page at a revision":      {metainternalversion.ListOptions{Limit: 5, ResourceVersion: "7", ResourceVersionMatch: metav1.ResourceVersionMatchExact}, all, true},
+		"a page of any revision":    {metainternalversion.ListOptions{Limit: 5, ResourceVersion: "0"}, all, false},
+		"a page of selected ones":   {metainternalversion.ListOptions{Limit: 5}, some, false},
+		"the rest of a view's list": {metainternalversion.ListOptions{Continue: token}, some, true},
+	} {
+		if got := visibility.ListsPages(&tc.options, tc.predicate); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
