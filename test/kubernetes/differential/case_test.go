@@ -50,6 +50,9 @@ type step struct {
 	// write what it reads. After a settled request for ResourceQuotas, Kubernetes'
 	// admission uses what it has read.
 	Settle bool `json:"settle,omitempty"`
+	// Has is a field that settled responses have. Before the controllers of both have
+	// written anything, the responses are equal, too.
+	Has string `json:"has,omitempty"`
 }
 
 // identity is a user, whom the admin impersonates.

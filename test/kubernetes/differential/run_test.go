@@ -137,15 +137,16 @@ func ask(ctx context.Context, kube, borough *visit, s step, last *exchange) (*ex
 		}
 		x := &exchange{step: s, after: last, kube: new(kube.fold(kubeAnswer)), borough: new(borough.fold(boroughAnswer))}
 		found := compare(x)
+		mayChange := s.Settle && time.Now().Before(settled)
 		switch {
+		case mayChange && (found != nil || s.Has != "" && x.kube.field(s.Has) == nil):
+			time.Sleep(10 * time.Millisecond)
 		case found == nil:
 			if s.Settle && s.resource() == "resourcequotas" {
 				err = kube.awaitQuotas(ctx)
 			}
 			return x, nil, err
 		case (allowedByOthers(x) || refusedByOthers(x)) && attempt < otherAnswers:
-		case s.Settle && time.Now().Before(settled):
-			time.Sleep(10 * time.Millisecond)
 		default:
 			found.exceedsQuota = x.kube.Code < 400 && strings.Contains(fmt.Sprint(x.borough.field("message")), "exceeded quota: ")
 			return x, found, nil
