@@ -40,7 +40,7 @@ type form func(*tenancy.Namespace, rbac.Access) runtime.Object
 // Of returns the view of a user.
 func (v *Views) Of(u user.Info) *View { return &View{views: v, subjects: rbac.Subjects(u)} }
 
-// Everything returns the view of somebody who always sees all Namespaces.
+// Everything returns the view of a user who always sees all Namespaces.
 func (v *Views) Everything() *View { return &View{views: v, all: true} }
 
 // ListsPages reports whether a view serves a list also for a user with the right to list
