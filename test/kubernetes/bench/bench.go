@@ -26,19 +26,21 @@ type size struct {
 	bindings   int // Namespaces with a RoleBinding
 	grants     int // RoleBindings that are created one by one
 	visible    int // Namespaces of which a user may get some
+	large      int // Namespaces of a large server
 	viewers    int // users that watch the Namespaces that they may get
 	keys       int // of the raw etcd
 	idle       time.Duration
+	settle     time.Duration // until a server has given back memory
 }
 
 var (
 	full = size{
 		create: 1000, gets: 3000, lists: 20, watched: 200, fill: 2000, many: 10000, empties: 20, together: 300,
-		others: []int{1000, 10000, 50000}, limited: 50000, bindings: 10000, grants: 300, visible: 100000, viewers: 1000, keys: 30000, idle: 10 * time.Second,
+		others: []int{1000, 10000, 50000}, limited: 50000, bindings: 10000, grants: 300, visible: 100000, large: 100000, viewers: 1000, keys: 30000, idle: 10 * time.Second, settle: 2 * time.Minute,
 	}
 	small = size{
 		create: 300, gets: 1000, lists: 5, watched: 100, fill: 500, many: 2000, empties: 5, together: 50,
-		others: []int{100, 1000}, limited: 1000, bindings: 1000, grants: 100, visible: 5000, viewers: 100, keys: 10000, idle: 5 * time.Second,
+		others: []int{100, 1000}, limited: 1000, bindings: 1000, grants: 100, visible: 5000, large: 2000, viewers: 100, keys: 10000, idle: 5 * time.Second, settle: 5 * time.Second,
 	}
 )
 
@@ -84,6 +86,7 @@ var cases = []benchCase{
 	{name: "views", about: "1,000 watches of the Namespaces that a user may get", rounds: 1, boroughOnly: true, run: watchVisible},
 	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
 	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteAmongOthers},
+	{name: "large", about: "list 100,000 Namespaces, also in pages, memory and restart with them", rounds: 1, run: measureLarge},
 }
 
 // bench is one run of the benchmark.

@@ -22,6 +22,7 @@ const (
 	perSecond              // higher is better
 	bytesUnit              // lower is better
 	counted                // lower is better
+	factor                 // of one figure to another; lower is better
 	share                  // of a whole; lower is better
 	proportion             // of one figure to another; higher is better
 )
@@ -38,6 +39,8 @@ type figure struct {
 type aim struct{ times, below, reach float64 }
 
 const shareRow = "LimitRanger's share of creating a Pod"
+
+var largeAims = newLargeRows(100000)
 
 var aims = map[string]aim{
 	"Start to ready, new":                {times: 8},
@@ -59,6 +62,12 @@ var aims = map[string]aim{
 	quotaPurgeRow:                        {reach: 0.9},
 	userShareRow:                         {reach: 0.95},
 	otherGrantRow + ", p99":              {below: 0.05},
+	largeAims.page + ", p50":             {below: 0.005},
+	largeAims.whole:                      {below: 1},
+	largeAims.pages:                      {below: 2},
+	largeAims.restart:                    {below: 2},
+	largeAims.live:                       {below: 4 << 10},
+	largeAims.resident:                   {below: 1.3},
 }
 
 // limitRangerAims are the aims for the plugin by itself.
@@ -163,7 +172,7 @@ func (r *row) format(value float64) string {
 		return number(int(value/(1<<20)+0.5)) + " MiB"
 	case r.unit == counted:
 		return number(int(value + 0.5))
-	case r.unit == proportion:
+	case r.unit == proportion || r.unit == factor:
 		return fmt.Sprintf("%.2f", value)
 	case r.unit == share:
 		return fmt.Sprintf("%.2g%%", 100*value)

@@ -33,6 +33,7 @@ type side struct {
 	config     *rest.Config
 	userConfig func(ctx context.Context, user string, groups ...string) (*rest.Config, error)
 	pids       func() []int
+	server     func() int                  // the process of the API server
 	restart    func(context.Context) error // all processes, with their state
 	stop       func() error
 
@@ -63,6 +64,7 @@ func startKube(ctx context.Context) (*side, error) {
 		pids: func() []int {
 			return []int{etcd.Process.PID(), cluster.APIServer.PID(), cluster.ControllerManager.PID()}
 		},
+		server: func() int { return cluster.APIServer.PID() },
 		restart: func(ctx context.Context) error {
 			for _, process := range []*harness.Process{cluster.ControllerManager, cluster.APIServer, etcd.Process} {
 				process.Kill()
@@ -88,6 +90,7 @@ func startBorough(ctx context.Context) (*side, error) {
 		return nil, errors.Join(err, stop())
 	}
 	s.pids = func() []int { return []int{b.Server.PID(), b.Controller.PID()} }
+	s.server = func() int { return b.Server.PID() }
 	s.restart = func(ctx context.Context) error {
 		b.Controller.Kill()
 		b.Server.Kill()

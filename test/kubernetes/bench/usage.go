@@ -45,6 +45,21 @@ func (s *side) usage() (usage, error) {
 	return all, nil
 }
 
+// anonymousMemory returns the resident memory of a process that is not a file's. The
+// database of etcd is a file in memory.
+func anonymousMemory(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of a process: %w", err)
+	}
+	value, _ := procValue(string(status), "RssAnon")
+	var kib float64
+	if _, err := fmt.Sscanf(value, "%f kB", &kib); err != nil {
+		return 0, fmt.Errorf("read the memory of a process: %w", err)
+	}
+	return kib * (1 << 10), nil
+}
+
 // machineBusy returns the CPU time of all programs on the machine in seconds:
 // user, nice and system in the first line of proc_stat(5).
 func machineBusy() (float64, error) {
