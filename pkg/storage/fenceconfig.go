@@ -17,7 +17,7 @@ import (
 
 // newFence returns the fence for the resources of the config. The options of the
 // getter define where and how these are stored.
-func newFence(getter generic.RESTOptionsGetter, config Config, content *contentCaches) (*fence.Fence, error) {
+func newFence(getter generic.RESTOptionsGetter, config Config, caches *watchCaches) (*fence.Fence, error) {
 	namespaces, storageConfig, err := fenceResource(getter, config.Namespaces)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func newFence(getter generic.RESTOptionsGetter, config Config, content *contentC
 		Transformer:   transformerOf(storageConfig),
 		GenerationKey: path.Join("/", storageConfig.Prefix, "borough-create-generation"),
 		GuardPrefix:   path.Join("/", storageConfig.Prefix, "borough-guards") + "/",
-		SeemsEmpty:    content.empty,
+		SeemsEmpty:    caches.empty,
 	}
 	servers := storageConfig.Transport.ServerList
 	sameEtcd := func(gr schema.GroupResource) (fence.Resource, *storagebackend.ConfigForResource, error) {
@@ -55,7 +55,7 @@ func newFence(getter generic.RESTOptionsGetter, config Config, content *contentC
 		charged = append(charged, charge.Resource{GroupResource: gr, Prefix: resource.Prefix, Codec: storageConfig.Codec, Transformer: transformerOf(storageConfig)})
 	}
 	if !config.Quotas.Empty() {
-		if fenceConfig.Charger, err = charge.New(config.Quotas, charged, content.pods); err != nil {
+		if fenceConfig.Charger, err = charge.New(config.Quotas, charged, caches.pods); err != nil {
 			return nil, fmt.Errorf("charge quotas: %w", err)
 		}
 	}

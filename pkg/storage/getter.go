@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/precondition"
@@ -34,7 +35,7 @@ type restOptionsGetter struct {
 	options     options.EtcdOptions
 	connections *connections
 	fence       *fence.Fence
-	content     *contentCaches
+	caches      *watchCaches
 	unreadable  *unreadable.Objects
 	awaitWrite  func(context.Context, schema.GroupResource, int64) error
 	wrapWatch   func(context.Context, watch.Interface) watch.Interface
@@ -55,6 +56,16 @@ func (g *restOptionsGetter) Check(ctx context.Context, objects precondition.Obje
 // CheckQuotas implements quota.Checker.
 func (g *restOptionsGetter) CheckQuotas(ctx context.Context, namespace string, change *quota.Change) (*quota.Denial, error) {
 	return g.fence.CheckQuotas(ctx, namespace, change)
+}
+
+// CachesNamespaces reports whether Namespaces have a watch cache.
+func (g *restOptionsGetter) CachesNamespaces() (bool, error) {
+	return g.cached(tenancy.Resource("namespaces"))
+}
+
+// CachedPhase returns the phase of a Namespace, and false if it is not in the watch cache.
+func (g *restOptionsGetter) CachedPhase(ctx context.Context, name string) (tenancy.NamespacePhase, bool) {
+	return g.caches.phase(ctx, name)
 }
 
 // Guard implements transaction.Guards.
@@ -133,7 +144,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 			destroy()
 			return nil, nil, fmt.Errorf("creating the watch cache of %s: %w", config.GroupResource, err)
 		}
-		g.content.add(config.GroupResource, contentCache{c, resourcePrefix, newListFunc})
+		g.caches.add(config.GroupResource, watchCache{c, resourcePrefix, newListFunc})
 		delegator := cacher.NewCacheDelegator(c, uncached)
 		return removingStore{g.withHooks(interpretedStore{delegator}, config.GroupResource), remover}, sync.OnceFunc(func() {
 			delegator.Stop()

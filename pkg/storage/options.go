@@ -221,8 +221,8 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		return err
 	}
 	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
-	content := newContentCaches(config.Namespaced)
-	fence, err := newFence(library, config, content)
+	caches := newWatchCaches(config.Namespaced)
+	fence, err := newFence(library, config, caches)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		options:     etcd,
 		connections: connections,
 		fence:       fence,
-		content:     content,
+		caches:      caches,
 		unreadable:  config.Unreadable,
 		awaitWrite:  config.AwaitWrite,
 		wrapWatch:   config.WrapWatch,

@@ -19,15 +19,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/client-go/tools/cache"
 
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
-	listers "github.com/borough-io/borough/pkg/generated/listers/tenancy/v1"
 )
 
 // PluginName is the name of the plugin in flags and configuration. It is the name of
@@ -56,32 +52,27 @@ func Register(plugins *admission.Plugins) {
 // plugin the request is rejected before any other plugin runs.
 type Plugin struct {
 	*admission.Handler
-	namespaces listers.NamespaceLister
-	synced     cache.DoneChecker
-	client     versioned.Interface
+	cache  boroughadmission.NamespaceCache
+	client versioned.Interface
 }
 
 var (
-	_ admission.MutationInterface            = &Plugin{}
-	_ admission.InitializationValidator      = &Plugin{}
-	_ boroughadmission.WantsTenancyInformers = &Plugin{}
-	_ boroughadmission.WantsTenancyClient    = &Plugin{}
+	_ admission.MutationInterface          = &Plugin{}
+	_ admission.InitializationValidator    = &Plugin{}
+	_ boroughadmission.WantsNamespaceCache = &Plugin{}
+	_ boroughadmission.WantsTenancyClient  = &Plugin{}
 )
 
-// SetTenancyInformers sets the informer of Namespaces.
-func (p *Plugin) SetTenancyInformers(informers externalversions.SharedInformerFactory) {
-	informer := informers.Tenancy().V1().Namespaces()
-	p.namespaces = informer.Lister()
-	p.synced = informer.Informer().HasSyncedChecker()
-}
+// SetNamespaceCache sets the cache of Namespaces.
+func (p *Plugin) SetNamespaceCache(cache boroughadmission.NamespaceCache) { p.cache = cache }
 
 // SetTenancyClient sets the client that reads Namespaces from storage.
 func (p *Plugin) SetTenancyClient(client versioned.Interface) { p.client = client }
 
 // ValidateInitialization returns an error if the plugin is not fully initialized.
 func (p *Plugin) ValidateInitialization() error {
-	if p.namespaces == nil {
-		return errors.New("missing the informer of namespaces")
+	if p.cache == nil {
+		return errors.New("missing the cache of namespaces")
 	}
 	if p.client == nil {
 		return errors.New("missing the client")
@@ -112,19 +103,15 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if boroughadmission.IsNewNamespace(ctx, a.GetNamespace()) {
 		return nil
 	}
-	if err := boroughadmission.WaitForSync(ctx, a, p.synced); err != nil {
-		return err
-	}
 
 	// Existing objects can be updated until they are purged.
-	rejects := func(ns *v1.Namespace) bool {
-		return a.GetOperation() == admission.Create && ns.Status.Phase == v1.NamespaceTerminating
+	rejects := func(phase tenancy.NamespacePhase) bool {
+		return phase == tenancy.NamespaceTerminating && a.GetOperation() == admission.Create
 	}
-	ns, err := p.namespaces.Get(a.GetNamespace())
-	if err == nil && !rejects(ns) {
+	if phase, cached := p.cache.CachedPhase(ctx, a.GetNamespace()); cached && !rejects(phase) {
 		return nil
 	}
-	ns, err = p.client.TenancyV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
+	ns, err := p.client.TenancyV1().Namespaces().Get(ctx, a.GetNamespace(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return err
@@ -133,7 +120,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return nil
 	case err != nil:
 		return apierrors.NewInternalError(fmt.Errorf("look up namespace %s: %w", a.GetNamespace(), err))
-	case rejects(ns):
+	case rejects(tenancy.NamespacePhase(ns.Status.Phase)):
 		return tenancyerrors.NewNamespaceTerminating(a.GetResource().GroupResource(), a.GetNamespace(), nameOf(a))
 	}
 	return nil

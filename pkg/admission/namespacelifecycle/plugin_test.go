@@ -19,35 +19,38 @@ import (
 
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/admission/namespacelifecycle"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
-	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 )
 
+// cached is a cache with at most one Namespace.
+type cached struct{ namespace *v1.Namespace }
+
+func (c cached) CachedPhase(_ context.Context, name string) (tenancy.NamespacePhase, bool) {
+	if c.namespace == nil || c.namespace.Name != name {
+		return "", false
+	}
+	return tenancy.NamespacePhase(c.namespace.Status.Phase), true
+}
+
 // initialize makes the plugin as the server does.
-func initialize(informers externalversions.SharedInformerFactory, client versioned.Interface) (admission.MutationInterface, error) {
+func initialize(cache boroughadmission.NamespaceCache, client versioned.Interface) (admission.Interface, error) {
 	plugins := admission.NewPlugins()
 	namespacelifecycle.Register(plugins)
-	plugin, err := plugins.InitPlugin(namespacelifecycle.PluginName, nil, boroughadmission.NewInitializer(informers, client))
-	if err != nil {
-		return nil, err
-	}
-	return plugin.(admission.MutationInterface), nil
+	return plugins.InitPlugin(namespacelifecycle.PluginName, nil,
+		admission.PluginInitializers{boroughadmission.NewInitializer(nil, client), boroughadmission.Namespaces{Cache: cache}})
 }
 
 // newPlugin makes a plugin whose cache may differ from what is in storage.
-func newPlugin(t *testing.T, cached []runtime.Object, storage versioned.Interface) admission.MutationInterface {
+func newPlugin(t *testing.T, inCache *v1.Namespace, storage versioned.Interface) admission.MutationInterface {
 	t.Helper()
-	informers := externalversions.NewSharedInformerFactory(fake.NewClientset(cached...), 0)
-	plugin, err := initialize(informers, storage)
+	plugin, err := initialize(cached{inCache}, storage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	informers.StartWithContext(t.Context())
-	t.Cleanup(informers.Shutdown)
-	informers.WaitForCacheSyncWithContext(t.Context())
-	return plugin
+	return plugin.(admission.MutationInterface)
 }
 
 func namespace(phase v1.NamespacePhase) *v1.Namespace {
@@ -111,15 +114,12 @@ func TestAdmit(t *testing.T) {
 		"update default":                                {request: requestFor("default", update, "Namespace", "", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var cached, stored []runtime.Object
-			if test.cached != nil {
-				cached = append(cached, test.cached)
-			}
+			var stored []runtime.Object
 			if test.stored != nil {
 				stored = append(stored, test.stored)
 			}
 			storage := fake.NewClientset(stored...)
-			err := newPlugin(t, cached, storage).Admit(t.Context(), test.request, nil)
+			err := newPlugin(t, test.cached, storage).Admit(t.Context(), test.request, nil)
 			if got := message(err); got != test.want {
 				t.Errorf("\n got %q\nwant %q", got, test.want)
 			}
@@ -152,7 +152,7 @@ func message(err error) string {
 func TestStatusOfRefusals(t *testing.T) {
 	t.Run("terminating", func(t *testing.T) {
 		terminating := namespace(v1.NamespaceTerminating)
-		plugin := newPlugin(t, []runtime.Object{terminating}, fake.NewClientset(terminating))
+		plugin := newPlugin(t, terminating, fake.NewClientset(terminating))
 		err := plugin.Admit(t.Context(), request(admission.Create, "Pod", "ns", ""), nil)
 		if !apierrors.IsForbidden(err) || !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 			t.Fatalf("got %v", err)
@@ -170,7 +170,7 @@ func TestStatusOfRefusals(t *testing.T) {
 	})
 	t.Run("names", func(t *testing.T) {
 		terminating := namespace(v1.NamespaceTerminating)
-		plugin := newPlugin(t, []runtime.Object{terminating}, fake.NewClientset(terminating))
+		plugin := newPlugin(t, terminating, fake.NewClientset(terminating))
 		for want, attributes := range map[string]struct {
 			name   string
 			object metav1.ObjectMeta
@@ -223,40 +223,11 @@ func TestUnreadableNamespace(t *testing.T) {
 	}
 }
 
-func TestBeforeTheCacheIsSynced(t *testing.T) {
-	client := fake.NewClientset(namespace(v1.NamespaceActive))
-	plugin, err := initialize(externalversions.NewSharedInformerFactory(client, 0), client) // which is not started
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // or it would wait
-
-	for name, test := range map[string]struct {
-		request admission.Attributes
-		want    string
-	}{
-		"create":         {request(admission.Create, "Pod", "ns", ""), `pods.tenancy.borough.io "x" is forbidden: not yet ready to handle request`},
-		"update":         {request(admission.Update, "Pod", "ns", ""), `pods.tenancy.borough.io "x" is forbidden: not yet ready to handle request`},
-		"delete":         {request(admission.Delete, "Pod", "ns", ""), ""},
-		"a namespace":    {requestFor("ns", admission.Create, "Namespace", "", ""), ""},
-		"delete default": {requestFor("default", admission.Delete, "Namespace", "", ""), `namespaces.tenancy.borough.io "default" is forbidden: this namespace may not be deleted`},
-		"cluster-scoped": {request(admission.Create, "Cluster", "", ""), ""},
-	} {
-		if got := message(plugin.Admit(ctx, test.request, nil)); got != test.want {
-			t.Errorf("%s:\n got %q\nwant %q", name, got, test.want)
-		}
-	}
-}
-
 func TestValidateInitialization(t *testing.T) {
-	client := fake.NewClientset()
-	if _, err := initialize(externalversions.NewSharedInformerFactory(client, 0), nil); err == nil || !strings.Contains(err.Error(), "missing the client") {
+	if _, err := initialize(cached{}, nil); err == nil || !strings.Contains(err.Error(), "missing the client") {
 		t.Errorf("without a client: %v", err)
 	}
-	plugins := admission.NewPlugins()
-	namespacelifecycle.Register(plugins)
-	if _, err := plugins.InitPlugin(namespacelifecycle.PluginName, nil, admission.PluginInitializers{}); err == nil || !strings.Contains(err.Error(), "missing the informer of namespaces") {
-		t.Errorf("without informers: %v", err)
+	if _, err := initialize(nil, fake.NewClientset()); err == nil || !strings.Contains(err.Error(), "missing the cache of namespaces") {
+		t.Errorf("without a cache: %v", err)
 	}
 }

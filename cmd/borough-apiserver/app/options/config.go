@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	registrygeneric "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/webhook"
@@ -165,10 +166,30 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, cl
 	if !ok {
 		return errors.New("set up admission: the storage cannot check quotas")
 	}
+	namespaces, err := namespaceCache(generic.RESTOptionsGetter, informers)
+	if err != nil {
+		return fmt.Errorf("set up admission: %w", err)
+	}
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
-		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In), admission.Quotas{Checker: quotas})
+		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In), admission.Quotas{Checker: quotas}, admission.Namespaces{Cache: namespaces})
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	return nil
+}
+
+// namespaceCache returns the watch cache of Namespaces or, if there is none, that of an
+// informer.
+func namespaceCache(getter registrygeneric.RESTOptionsGetter, informers externalversions.SharedInformerFactory) (admission.NamespaceCache, error) {
+	storage, ok := getter.(interface {
+		CachesNamespaces() (bool, error)
+		admission.NamespaceCache
+	})
+	if !ok {
+		return nil, errors.New("the storage has no cache of namespaces")
+	}
+	if cached, err := storage.CachesNamespaces(); err != nil || cached {
+		return storage, err
+	}
+	return admission.NewNamespaceInformer(informers), nil
 }
