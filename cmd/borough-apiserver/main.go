@@ -15,6 +15,7 @@ import (
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app"
 	"github.com/borough-io/borough/cmd/internal/connections"
+	"github.com/borough-io/borough/cmd/internal/memory"
 )
 
 // gcPercent is the growth of the heap, in percent of the live heap, that starts a
@@ -28,7 +29,9 @@ func main() {
 		debug.SetGCPercent(gcPercent)
 	}
 	cmd := app.NewCommand(app.Run)
-	cmd.SetContext(genericapiserver.SetupSignalContext())
+	ctx := genericapiserver.SetupSignalContext()
+	go memory.ReleaseWhenIdle(ctx)
+	cmd.SetContext(ctx)
 	if err := cli.RunNoErrOutput(cmd); err != nil {
 		fmt.Fprintf(os.Stderr, "borough-apiserver: %v\n", err)
 		os.Exit(1)

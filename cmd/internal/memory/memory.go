@@ -1,0 +1,65 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memory returns memory that an idle process does not need.
+package memory
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+// interval is how long a process has to be idle. Go collects garbage every two minutes, and
+// when the heap has grown to several times what is in use, and keeps the memory for the
+// next time.
+const interval = 30 * time.Second
+
+// worthwhile is how many bytes there have to be to release.
+const worthwhile = 16 << 20
+
+// ReleaseWhenIdle returns memory to the operating system whenever the process has
+// allocated little for 30 seconds, until ctx ends.
+func ReleaseWhenIdle(ctx context.Context) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var m monitor
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if m.shouldRelease(read()) {
+				debug.FreeOSMemory()
+			}
+		}
+	}
+}
+
+// usage is the memory of the heap, in bytes.
+type usage struct {
+	allocated uint64 // since the start
+	live      uint64 // after the last garbage collection
+	held      uint64 // in objects, also those that are garbage, and free
+}
+
+func read() usage {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(samples)
+	return usage{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64() + samples[3].Value.Uint64()}
+}
+
+// monitor compares the usage with that one interval before.
+type monitor struct{ allocated uint64 }
+
+// shouldRelease reports whether a garbage collection is worth its cost: it marks all that
+// is live.
+func (m *monitor) shouldRelease(u usage) bool {
+	since := u.allocated - m.allocated
+	m.allocated = u.allocated
+	return since < u.live/10 && u.held > u.live+max(u.live/5, worthwhile)
+}
