@@ -86,6 +86,7 @@ var cases = []benchCase{
 	{name: "views", about: "1,000 watches of the Namespaces that a user may get", rounds: 1, boroughOnly: true, run: watchVisible},
 	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
 	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteAmongOthers},
+	{name: "deployed", about: "create Pods and delete 300 Namespaces behind kube-apiserver, with an external etcd", rounds: 1, before: true, together: (*bench).measureDeployed},
 	{name: "large", about: "list 100,000 Namespaces, also in pages, memory and restart with them", rounds: 1, run: measureLarge},
 }
 

@@ -20,7 +20,7 @@ const (
 // in turn.
 func compareGroups(ctx context.Context, s *side, size size) ([]figure, error) {
 	const turns, lists = 6, 20
-	groups := [2]*side{s, {name: s.name, apiVersion: "v1", prefix: "/api/v1", config: s.config}}
+	groups := [2]*side{s, {name: s.name, apiVersion: kubeVersion, prefix: kubePrefix, config: s.config}}
 	var creates, reads [2]time.Duration
 	for turn := range turns {
 		i := turn % 2

@@ -62,6 +62,8 @@ var aims = map[string]aim{
 	quotaPurgeRow:                        {reach: 0.9},
 	userShareRow:                         {reach: 0.95},
 	otherGrantRow + ", p99":              {below: 0.05},
+	deployedCreateRow:                    {times: 1},
+	deployedDeleteRow:                    {below: 1},
 	largeAims.page + ", p50":             {below: 0.005},
 	largeAims.whole:                      {below: 1},
 	largeAims.pages:                      {below: 2},

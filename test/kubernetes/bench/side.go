@@ -45,19 +45,26 @@ type side struct {
 // starters start a side with new state and return when it is ready.
 var starters = []func(context.Context) (*side, error){startKube, startBorough}
 
+var kubeOptions = testcluster.Options{
+	// Otherwise a Pod has to wait until kube-controller-manager has created the
+	// service account of its Namespace. Kubernetes' own tests do the same.
+	APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount"},
+	Controllers:    []string{"resourcequota-controller"},
+}
+
+const (
+	kubeVersion, kubePrefix       = "v1", "/api/v1"
+	boroughVersion, boroughPrefix = "tenancy.borough.io/v1", "/apis/tenancy.borough.io/v1"
+)
+
 func startKube(ctx context.Context) (*side, error) {
-	cluster, err := testcluster.Start(ctx, testcluster.Options{
-		// Otherwise a Pod has to wait until kube-controller-manager has created the
-		// service account of its Namespace. Kubernetes' own tests do the same.
-		APIServerFlags: []string{"--disable-admission-plugins=ServiceAccount"},
-		Controllers:    []string{"resourcequota-controller"},
-	})
+	cluster, err := testcluster.Start(ctx, kubeOptions)
 	if err != nil {
 		return nil, fmt.Errorf("start Kubernetes: %w", err)
 	}
 	etcd := cluster.Etcd.Members[0]
 	return &side{
-		name: kube, apiVersion: "v1", prefix: "/api/v1", config: cluster.AdminConfig(),
+		name: kube, apiVersion: kubeVersion, prefix: kubePrefix, config: cluster.AdminConfig(),
 		userConfig: func(_ context.Context, user string, groups ...string) (*rest.Config, error) {
 			return cluster.UserConfig(user, groups...)
 		},
@@ -108,7 +115,7 @@ func newBoroughSide(b *harness.Borough) (*side, error) {
 		return nil, err
 	}
 	return &side{
-		name: borough, apiVersion: "tenancy.borough.io/v1", prefix: "/apis/tenancy.borough.io/v1", config: config,
+		name: borough, apiVersion: boroughVersion, prefix: boroughPrefix, config: config,
 		userConfig: func(ctx context.Context, user string, groups ...string) (*rest.Config, error) {
 			return boroughUser(ctx, b, user, groups...)
 		},

@@ -1,0 +1,69 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/borough-io/borough/test/kubernetes/testcluster"
+)
+
+const (
+	deployed          = " through kube-apiserver"
+	deployedCreateRow = "Create Pods" + deployed + ", 32 clients"
+	deployedDeleteRow = "Delete 300 Namespaces at once" + deployed
+)
+
+// measureDeployed measures Borough as it is deployed into a cluster: behind
+// kube-apiserver, with an external etcd of its own. Creates are compared with those of
+// the same kube-apiserver.
+func (b *bench) measureDeployed(ctx context.Context, _ int) (err error) {
+	cluster, err := testcluster.Start(ctx, kubeOptions)
+	if err != nil {
+		return fmt.Errorf("start Kubernetes: %w", err)
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{})
+	if err != nil {
+		return fmt.Errorf("start the etcd of Borough: %w", err)
+	}
+	defer etcd.Kill()
+	deployment, err := cluster.Deploy(ctx, testcluster.BoroughOptions{Etcd: etcd})
+	if err != nil {
+		return fmt.Errorf("deploy Borough: %w", err)
+	}
+	defer func() { err = errors.Join(err, deployment.Stop()) }()
+
+	sides := []*side{
+		{name: kube, apiVersion: kubeVersion, prefix: kubePrefix, config: cluster.AdminConfig()},
+		{name: borough, apiVersion: boroughVersion, prefix: boroughPrefix, config: cluster.AdminConfig()},
+	}
+	for round := range deployedRounds {
+		for i := range sides {
+			s := sides[(i+round)%len(sides)]
+			namespace, err := s.newNamespace(ctx)
+			if err != nil {
+				return err
+			}
+			o, err := s.fill(ctx, manyClients, b.size.create, namespace)
+			if err != nil {
+				return err
+			}
+			b.report.add(s.name, o.figures(deployedCreateRow))
+		}
+	}
+	took, err := deleteTogether(ctx, sides[1], b.size)
+	if err != nil {
+		return err
+	}
+	took[0].row += deployed
+	b.report.add(borough, took)
+	return nil
+}
+
+// deployedRounds is the number of rounds on one cluster.
+const deployedRounds = 5
