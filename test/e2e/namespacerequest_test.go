@@ -255,13 +255,13 @@ func TestRequesterIsImmutable(t *testing.T) {
 	if _, err := requestsOf(t, borough, alice).Create(t.Context(), newRequest(alice), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	plain := newNamespace(t, borough)
+	plain, absent := newNamespace(t, borough), alice+"-absent"
 	for _, tc := range []struct {
 		name, method, path, contentType, body string
 		code                                  int
 	}{
-		{"create", http.MethodPost, "", asJSON, `{"metadata":{"name":"x","annotations":{"tenancy.borough.io/requester":"` + alice + `"}}}`, 422},
-		{"create by apply", http.MethodPatch, "/x?fieldManager=m", string(types.ApplyYAMLPatchType), `{"apiVersion":"tenancy.borough.io/v1","kind":"Namespace","metadata":{"name":"x","annotations":{"tenancy.borough.io/requester":"` + alice + `"}}}`, 422},
+		{"create", http.MethodPost, "", asJSON, `{"metadata":{"name":"` + absent + `","annotations":{"tenancy.borough.io/requester":"` + alice + `"}}}`, 422},
+		{"create by apply", http.MethodPatch, "/" + absent + "?fieldManager=m", string(types.ApplyYAMLPatchType), `{"apiVersion":"tenancy.borough.io/v1","kind":"Namespace","metadata":{"name":"` + absent + `","annotations":{"tenancy.borough.io/requester":"` + alice + `"}}}`, 422},
 		{"set", http.MethodPatch, "/" + plain, string(types.MergePatchType), `{"metadata":{"annotations":{"tenancy.borough.io/requester":"` + alice + `"}}}`, 422},
 		{"change", http.MethodPatch, "/" + alice, string(types.MergePatchType), `{"metadata":{"annotations":{"tenancy.borough.io/requester":"bob"}}}`, 422},
 		{"change by apply", http.MethodPatch, "/" + alice + "?fieldManager=m&force=true", string(types.ApplyYAMLPatchType), `{"apiVersion":"tenancy.borough.io/v1","kind":"Namespace","metadata":{"name":"` + alice + `","annotations":{"tenancy.borough.io/requester":"bob"}}}`, 422},
@@ -290,8 +290,8 @@ func TestRequesterIsImmutable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slices.ContainsFunc(list.Items, func(ns v1.Namespace) bool { return ns.Name == "x" }) {
-		t.Error("the namespace x exists")
+	if slices.ContainsFunc(list.Items, func(ns v1.Namespace) bool { return ns.Name == absent }) {
+		t.Errorf("the namespace %s exists", absent)
 	}
 	_, err = borough.Client(t).TenancyV1().Namespaces().List(t.Context(), metav1.ListOptions{FieldSelector: "requester=" + alice})
 	if !apierrors.IsBadRequest(err) {

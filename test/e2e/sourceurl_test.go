@@ -118,15 +118,16 @@ func TestSourceURL(t *testing.T) {
 	server.set("second", serveText(manifest("web", "nginx:2")))
 	eventually("the server answers with 401 Unauthorized", "db", "web")
 	replaceFile(t, tokenFile, "second")
-	after := eventually("", "web")
-
-	// The Pods that remained are the same ones, updated.
-	for _, pod := range after {
-		i := slices.IndexFunc(before, func(old v1.Pod) bool { return old.Namespace == pod.Namespace && old.Name == pod.Name })
-		if i < 0 || before[i].UID != pod.UID || pod.Spec.Containers[0].Image != "nginx:2" {
-			t.Errorf("%s/%s has the UID %s and the image %s after the failures", pod.Namespace, pod.Name, pod.UID, pod.Spec.Containers[0].Image)
+	// The Pods that remain are the same ones, updated.
+	poll.Eventually(t, func() string {
+		for _, pod := range eventually("", "web") {
+			i := slices.IndexFunc(before, func(old v1.Pod) bool { return old.Namespace == pod.Namespace && old.Name == pod.Name })
+			if i < 0 || before[i].UID != pod.UID || pod.Spec.Containers[0].Image != "nginx:2" {
+				return fmt.Sprintf("%s/%s has the UID %s and the image %s after the failures", pod.Namespace, pod.Name, pod.UID, pod.Spec.Containers[0].Image)
+			}
 		}
-	}
+		return ""
+	})
 	wantEventsOfSource(t, first, 3)
 }
 
