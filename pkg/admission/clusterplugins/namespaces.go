@@ -123,7 +123,10 @@ type coreVersion struct {
 	namespaces tenancyinformers.NamespaceInformer
 }
 
+// Namespaces adds the informer to its factory now, which then starts it. Plugins ask for it
+// only at their first request.
 func (v *coreVersion) Namespaces() corev1informers.TypedNamespaceInformer {
+	v.namespaces.Informer()
 	return &namespaceInformer{v.Interface.Namespaces(), v.namespaces}
 }
 

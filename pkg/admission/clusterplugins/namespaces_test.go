@@ -98,6 +98,20 @@ func TestNamespaceSelector(t *testing.T) {
 	}
 }
 
+// TestInformerIsStarted checks that the informer is started with its factory, although
+// plugins ask for it only when they get their first request.
+func TestInformerIsStarted(t *testing.T) {
+	informers, cluster := externalversions.NewSharedInformerFactory(fake.NewClientset(), 0), kubefake.NewClientset()
+	_, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), fake.NewClientset(), informers.Tenancy().V1().Namespaces(), NewNewNamespaces())
+	namespaces := kubeFactory.Core().V1().Namespaces()
+	informers.StartWithContext(t.Context())
+	t.Cleanup(informers.Shutdown)
+	informers.WaitForCacheSyncWithContext(t.Context())
+	if !namespaces.Informer().HasSynced() {
+		t.Error("the informer of Namespaces has not synced")
+	}
+}
+
 // TestNewNamespaces adds two Namespaces of one name. The second waits for the first.
 func TestNewNamespaces(t *testing.T) {
 	newNamespaces := NewNewNamespaces()
