@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -135,6 +136,22 @@ func wantSameObject(t *testing.T, core, own *metav1.ObjectMeta) {
 // TestCoreApply applies through both groups: a field that was applied through one is
 
 // TestCoreRightsOfAllVerbs sends each verb of each resource that both groups have, as users
+
+// TestOneWatchCache checks that both groups share the watch caches.
+func TestOneWatchCache(t *testing.T) {
+	t.Parallel()
+	if _, err := coreClient(t, borough, "").CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}); err != nil {
+		t.Fatal(err)
+	}
+	metrics := string(borough.HTTP(t).Do(t, "GET", "/metrics", nil).Body)
+	for _, resource := range []string{"namespaces", "limitranges", "resourcequotas", "pods"} {
+		var groups []string
+		for _, match := range regexp.MustCompile(`apiserver_watch_cache_initializations_total\{group="(.*)",resource="`+resource+`"\} `).FindAllStringSubmatch(metrics, -1) {
+			groups = append(groups, match[1])
+		}
+		wantEqual(t, "groups with a watch cache of "+resource, groups, []string{"tenancy.borough.io"})
+	}
+}
 
 // TestCoreInformers runs the informers of client-go.
 func TestCoreInformers(t *testing.T) {
