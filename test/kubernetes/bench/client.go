@@ -106,11 +106,14 @@ func (c *client) metrics(ctx context.Context, seen func(name, labels string, val
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
-		series, text, _ := strings.Cut(lines.Text(), "} ")
-		name, labels, labelled := strings.Cut(series, "{")
-		if strings.HasPrefix(name, "#") || !labelled {
+		if strings.HasPrefix(lines.Text(), "#") {
 			continue
 		}
+		series, text, labelled := strings.Cut(lines.Text(), "} ")
+		if !labelled {
+			series, text, _ = strings.Cut(lines.Text(), " ")
+		}
+		name, labels, _ := strings.Cut(series, "{")
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return fmt.Errorf("read the metrics: %w", err)

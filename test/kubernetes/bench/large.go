@@ -4,14 +4,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -126,16 +123,10 @@ func (s *side) liveMemory(ctx context.Context) (live float64, err error) {
 	if err := c.get(ctx, "/debug/pprof/heap?gc=1", "*/*"); err != nil {
 		return 0, err
 	}
-	response, err := c.send(ctx, http.MethodGet, "/metrics", "text/plain", nil)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "go_memstats_heap_alloc_bytes "); ok {
-			return strconv.ParseFloat(text, 64)
+	err = c.metrics(ctx, func(name, _ string, value float64) {
+		if name == "go_memstats_heap_alloc_bytes" {
+			live = value
 		}
-	}
-	return 0, fmt.Errorf("read the metrics of %s: no size of the heap: %v", s.name, lines.Err())
+	})
+	return live, err
 }
