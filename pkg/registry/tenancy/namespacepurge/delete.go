@@ -52,7 +52,7 @@ func (d *deleter) run(ctx context.Context) error {
 		// The check follows the list. The objects that were listed then belong to
 		// this Namespace, or to an earlier one and are gone; deletes carry their
 		// UIDs.
-		if err := d.checkNamespace(ctx); err != nil {
+		if _, err := d.checkNamespace(ctx); err != nil {
 			if len(page) == 0 && !d.first && apierrors.IsNotFound(err) {
 				return nil // the purge has removed the last object, and another client the Namespace
 			}
@@ -67,31 +67,31 @@ func (d *deleter) run(ctx context.Context) error {
 	})
 }
 
-// checkNamespace returns an error unless the Namespace of the request has the
-// UID and is Terminating.
-func (d *deleter) checkNamespace(ctx context.Context) error {
+// checkNamespace reads the Namespace of the request from etcd. It returns an error unless
+// it has the UID and is Terminating.
+func (d *deleter) checkNamespace(ctx context.Context) (runtime.Object, error) {
 	name := request.NamespaceValue(ctx)
 	obj, err := d.namespaces.Get(ctx, name, &metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		// The store's error names the resource of the request instead.
-		return apierrors.NewNotFound(tenancy.Resource("namespaces"), name)
+		return nil, apierrors.NewNotFound(tenancy.Resource("namespaces"), name)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ns, err := meta.Accessor(obj)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("read namespace %q: %w", name, err))
+		return nil, apierrors.NewInternalError(fmt.Errorf("read namespace %q: %w", name, err))
 	}
 	switch {
 	case ns.GetUID() != d.namespaceUID:
-		return apierrors.NewConflict(tenancy.Resource("namespaces"), name,
+		return nil, apierrors.NewConflict(tenancy.Resource("namespaces"), name,
 			fmt.Errorf("the purge is for the namespace with UID %s, but the UID of this one is %s; it may have been deleted and created again", d.namespaceUID, ns.GetUID()))
 	case ns.GetDeletionTimestamp() == nil:
-		return apierrors.NewConflict(tenancy.Resource("namespaces"), name,
+		return nil, apierrors.NewConflict(tenancy.Resource("namespaces"), name,
 			errors.New("only a namespace that is being deleted can be purged; delete it first"))
 	}
-	return nil
+	return obj, nil
 }
 
 // delete deletes an object as a DELETE would.

@@ -41,20 +41,20 @@ func TestFinalize(t *testing.T) {
 				name:      "with content",
 				prepare:   func(t *testing.T, p *purger) { p.CreatePod(t, "a"); p.CreateLimitRange(t, "l") },
 				finalized: true,
-				asked:     []string{"UPDATE namespaces/finalize NS", "DELETE pods NS/a", "DELETE limitranges NS/l", "UPDATE namespaces/finalize NS"},
+				asked:     []string{"DELETE pods NS/a", "DELETE limitranges NS/l", "UPDATE namespaces/finalize NS"},
 			},
 			{
 				name:    "content is held",
 				prepare: func(t *testing.T, p *purger) { p.CreatePod(t, "a", contenttest.WithFinalizer) },
 				exists:  true,
-				asked:   []string{"UPDATE namespaces/finalize NS", "DELETE pods NS/a"},
+				asked:   []string{"DELETE pods NS/a"},
 			},
 			{
 				name:      "forced",
 				prepare:   func(t *testing.T, p *purger) { p.CreatePod(t, "a", contenttest.WithFinalizer) },
 				spec:      forced,
 				finalized: true,
-				asked:     []string{"UPDATE namespaces/finalize NS", "DELETE pods NS/a", "UPDATE namespaces/finalize NS"},
+				asked:     []string{"DELETE pods NS/a", "UPDATE namespaces/finalize NS"},
 			},
 			{
 				name:   "another finalizer in the spec",
@@ -80,7 +80,7 @@ func TestFinalize(t *testing.T) {
 					}
 				},
 				exists: true,
-				asked:  []string{"UPDATE namespaces/finalize NS", "DELETE pods NS/a", "UPDATE namespaces/finalize NS"},
+				asked:  []string{"DELETE pods NS/a", "UPDATE namespaces/finalize NS", "UPDATE namespaces/finalize NS"},
 			},
 			{
 				name:    "without the right",

@@ -47,10 +47,17 @@ func newReport(spec tenancy.NamespacePurgeSpec, dryRun bool) *report {
 	return &report{namespaceUID: spec.NamespaceUID, force: spec.Force, finalize: spec.Finalize, dryRun: dryRun}
 }
 
-// add returns the result for the next resource.
-func (r *report) add(resource schema.GroupResource) *result {
+// result returns the result for a resource. Objects that an earlier pass has found held
+// are no longer in it: the next pass finds them again.
+func (r *report) result(resource schema.GroupResource) *result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for _, result := range r.results {
+		if purged := &result.purged; purged.Group == resource.Group && purged.Resource == resource.Resource {
+			purged.Held, purged.Objects = 0, nil
+			return result
+		}
+	}
 	result := &result{purged: tenancy.PurgedResource{Group: resource.Group, Resource: resource.Resource}}
 	r.results = append(r.results, result)
 	return result

@@ -175,11 +175,12 @@ func (r *REST) authorize(ctx context.Context, attributes authorizer.AttributesRe
 	return responsewriters.ForbiddenStatusError(attributes, reason)
 }
 
-// run purges the Namespace, and finalizes it if it is to be. Most Namespaces are
-// empty when they are deleted, so it tries to finalize first.
+// run purges the Namespace, and finalizes it if it is to be.
 func (r *REST) run(ctx context.Context, report *report, options *metav1.CreateOptions) error {
-	if report.finalize && !report.dryRun && r.finalize(ctx, report, options) {
-		return nil
+	if report.finalize && !report.force && !report.dryRun {
+		if done, err := r.purgeCached(ctx, report, options); done || err != nil {
+			return err
+		}
 	}
 	if err := r.purge(ctx, report, options); err != nil {
 		return err
@@ -215,16 +216,7 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 				break
 			}
 		}
-		deleter := &deleter{
-			Content:      content,
-			namespaces:   r.Namespaces,
-			namespaceUID: report.namespaceUID,
-			force:        report.force,
-			first:        i == 0,
-			dryRun:       options.DryRun,
-			validate:     r.validateDelete(ctx, content, options, report.force),
-			result:       report.add(content.Resource.GroupResource()),
-		}
+		deleter := r.newDeleter(ctx, i, report, options)
 		err := deleter.run(ctx)
 		if err != nil && !deletecollection.IsRefused(err) {
 			return err
@@ -234,4 +226,19 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		}
 	}
 	return refused
+}
+
+// newDeleter returns what deletes the objects of the i-th resource.
+func (r *REST) newDeleter(ctx context.Context, i int, report *report, options *metav1.CreateOptions) *deleter {
+	content := &r.Content[i]
+	return &deleter{
+		Content:      content,
+		namespaces:   r.Namespaces,
+		namespaceUID: report.namespaceUID,
+		force:        report.force,
+		first:        i == 0,
+		dryRun:       options.DryRun,
+		validate:     r.validateDelete(ctx, content, options, report.force),
+		result:       report.result(content.Resource.GroupResource()),
+	}
 }
