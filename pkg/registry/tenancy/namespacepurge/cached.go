@@ -5,6 +5,7 @@ package namespacepurge
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,42 +28,57 @@ func (r *REST) purgeCached(ctx context.Context, report *report, options *metav1.
 	contents := make([]*cachedContent, len(r.Content))
 	found := 0
 	for i := range r.Content {
-		content := &cachedContent{deleter: r.newDeleter(ctx, i, report, options)}
-		if err := content.list(ctx); err != nil || content.anyHeld(ctx) {
-			return false, nil //nolint:nilerr // purge returns the error, unless its list succeeds
+		contents[i] = &cachedContent{deleter: r.newDeleter(ctx, i, report, options)}
+		if !contents[i].list(ctx, anyRevision) {
+			return false, nil
 		}
-		contents[i], found = content, found+len(content.objects)
+		found += len(contents[i].objects)
 	}
 	if found > 0 {
-		// As in a purge, the check follows the lists.
-		namespace, err := contents[0].checkNamespace(ctx)
-		if err != nil {
+		if listed, err := listStages(ctx, contents); !listed || err != nil {
 			return false, err
 		}
-		if deleted, err := deleteCached(ctx, contents, namespace); !deleted || err != nil {
+		if deleted, err := deleteCached(ctx, contents); !deleted || err != nil {
 			return false, err
 		}
 	}
 	return r.finalize(ctx, report, options), nil
 }
 
-// deleteCached deletes the content of a Terminating Namespace stage by stage, and reports
-// whether it deleted all of it. An object that admission refuses to delete is left to
-// purge. It deletes nothing if an earlier stage may have content that the cache does not
-// show.
-func deleteCached(ctx context.Context, contents []*cachedContent, namespace runtime.Object) (deleted bool, err error) {
+// listStages makes sure that a stage is not followed by another before all of its objects
+// are known, and that what was listed is content of the Namespace that is being purged.
+// It reports whether all objects can be deleted at once.
+func listStages(ctx context.Context, contents []*cachedContent) (listed bool, err error) {
+	namespace, err := contents[0].checkNamespace(ctx) // follows the lists, as in purge
+	if err != nil {
+		return false, err
+	}
 	terminating, err := storage.APIObjectVersioner{}.ObjectResourceVersion(namespace)
 	if err != nil {
 		return false, apierrors.NewInternalError(err)
 	}
+	again := false
 	for i, content := range contents {
-		for _, earlier := range contents[:i] {
-			// No object is created in a Terminating Namespace.
-			if len(content.objects) > 0 && earlier.Stage < content.Stage && earlier.revision < terminating {
+		followed := slices.ContainsFunc(contents[i:], func(later *cachedContent) bool {
+			return later.Stage > content.Stage && len(later.objects) > 0
+		})
+		// No object is created in a Terminating Namespace.
+		if followed && content.revision < terminating {
+			if !content.list(ctx, latestRevision) {
 				return false, nil
 			}
+			again = true
 		}
 	}
+	if again {
+		_, err = contents[0].checkNamespace(ctx)
+	}
+	return err == nil, err
+}
+
+// deleteCached deletes the content stage by stage, and reports whether it deleted all of
+// it. An object that admission refuses to delete is left to purge.
+func deleteCached(ctx context.Context, contents []*cachedContent) (deleted bool, err error) {
 	ctx = charge.Exempt(ctx)
 	for _, content := range contents {
 		err := content.ForEach(ctx, content.objects, content.delete)
@@ -76,6 +92,12 @@ func deleteCached(ctx context.Context, contents []*cachedContent, namespace runt
 	return true, nil
 }
 
+// The resourceVersions of a list.
+const (
+	anyRevision    = "0" // that of the watch cache, or of etcd without one
+	latestRevision = ""
+)
+
 // cachedContent is the content of one resource in the Namespace of the request, as the
 // watch cache shows it.
 type cachedContent struct {
@@ -85,30 +107,23 @@ type cachedContent struct {
 	revision uint64
 }
 
-// list lists the content. Without a watch cache it reads from etcd.
-func (c *cachedContent) list(ctx context.Context) error {
-	list, err := c.Store.List(ctx, &metainternalversion.ListOptions{ResourceVersion: "0"})
+// list lists the content, and reports whether a delete would remove each of the objects.
+// It reports false if the list fails: purge lists again, and returns the error.
+func (c *cachedContent) list(ctx context.Context, resourceVersion string) bool {
+	list, err := c.Store.List(ctx, &metainternalversion.ListOptions{ResourceVersion: resourceVersion})
 	if err != nil {
-		return err
-	}
-	if c.objects, err = meta.ExtractList(list); err != nil {
-		return err
+		return false
 	}
 	listMeta, err := meta.ListAccessor(list)
 	if err != nil {
-		return err
+		return false
 	}
-	c.revision, err = storage.APIObjectVersioner{}.ParseResourceVersion(listMeta.GetResourceVersion())
-	return err
-}
-
-// anyHeld returns whether a delete of one of the objects would not remove it.
-func (c *cachedContent) anyHeld(ctx context.Context) bool {
-	for _, obj := range c.objects {
+	if c.revision, err = (storage.APIObjectVersioner{}).ParseResourceVersion(listMeta.GetResourceVersion()); err != nil {
+		return false
+	}
+	c.objects, err = meta.ExtractList(list)
+	return err == nil && !slices.ContainsFunc(c.objects, func(obj runtime.Object) bool {
 		object, err := meta.Accessor(obj)
-		if err != nil || object.GetDeletionTimestamp() != nil || c.isHeld(ctx, obj, object) {
-			return true
-		}
-	}
-	return false
+		return err != nil || object.GetDeletionTimestamp() != nil || c.isHeld(ctx, obj, object)
+	})
 }

@@ -67,11 +67,16 @@ func (o *oldCache) GetList(ctx context.Context, key string, options storage.List
 type readCounter struct {
 	rest.Getter
 	reads atomic.Int64
+	after func() // is called after the first read
 }
 
 func (c *readCounter) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	c.reads.Add(1)
-	return c.Getter.Get(ctx, name, options)
+	first := c.reads.Add(1) == 1
+	obj, err := c.Getter.Get(ctx, name, options)
+	if first && c.after != nil {
+		c.after()
+	}
+	return obj, err
 }
 
 // TestCached purges Namespaces by watch caches of different ages.
@@ -94,8 +99,8 @@ func TestCached(t *testing.T) {
 		name  string
 		steps []func(*testing.T, *purger)
 		asked []string // without repetitions
-		// reads is the number of reads of the Namespace: one for the caches, and one for
-		// each page that purge lists.
+		// reads is the number of reads of the Namespace: one after each list or page, and one
+		// for all caches.
 		reads int64
 	}{
 		{
@@ -114,7 +119,7 @@ func TestCached(t *testing.T) {
 			name:  "only the cache of the Pods is from before the content",
 			steps: []func(*testing.T, *purger){hold(pods), pod("a"), limitRange, terminate, hold(limitRanges)},
 			asked: []string{"DELETE pods NS/a", "DELETE limitranges NS/l", "UPDATE namespaces/finalize NS"},
-			reads: 3,
+			reads: 2,
 		},
 		{
 			name:  "one Pod is not in the cache",
@@ -196,6 +201,30 @@ func TestCachedOfNextNamespace(t *testing.T) {
 		if !apierrors.IsConflict(err) {
 			t.Errorf("purge of %s: got %v, want Conflict", name, err)
 		}
+	}
+	if diff := cmp.Diff([]string{"a"}, p.PodNames(t)); diff != "" {
+		t.Errorf("the Pods (-want +got):\n%s", diff)
+	}
+}
+
+// TestReplacedWhileListing replaces the Namespace between the first read of it and the
+// list that follows, because the cache of the Pods is old: the new Pod stays.
+func TestReplacedWhileListing(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.holdCache(t, &p.purges.Content[0])
+	p.CreateLimitRange(t, "l")
+	uid := p.Terminate(t)
+	p.holdCache(t, &p.purges.Content[1])
+	p.purges.Namespaces = &readCounter{Getter: p.purges.Namespaces, after: func() {
+		if _, _, err := p.LimitRanges.Delete(p.Context, "l", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+		p.RemoveNamespace(t)
+		p.CreateNamespace(t)
+		p.CreatePod(t, "a")
+	}}
+	if _, err := p.purge(tenancy.NamespacePurgeSpec{NamespaceUID: uid, Finalize: true}); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want Conflict", err)
 	}
 	if diff := cmp.Diff([]string{"a"}, p.PodNames(t)); diff != "" {
 		t.Errorf("the Pods (-want +got):\n%s", diff)
