@@ -107,7 +107,7 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 	// For the comparison etcd reads all content while it blocks writers, so the
 	// transaction is tried only if there is probably none, or after a limited read has
 	// found none.
-	if seemsEmpty := n.fence.config.SeemsEmpty; seemsEmpty != nil && seemsEmpty(ctx, name) {
+	if n.seemsEmpty(ctx, name) {
 		if response, err := remove(); err != nil || response.Succeeded {
 			return response, err
 		}
@@ -141,6 +141,23 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 		// Something has changed since the read, so read again.
 	}
 }
+
+// seemsEmpty reports whether a Namespace probably contains no objects.
+func (n *namespaces) seemsEmpty(ctx context.Context, name string) bool {
+	if emptied, _ := ctx.Value(emptiedKey{}).(bool); emptied {
+		return true
+	}
+	return n.fence.config.SeemsEmpty != nil && n.fence.config.SeemsEmpty(ctx, name)
+}
+
+// Emptied returns a context for the removal of a Namespace whose content the caller has
+// just deleted, which the watch caches may not have seen yet. It saves a read if nothing
+// is left.
+func Emptied(ctx context.Context) context.Context {
+	return context.WithValue(ctx, emptiedKey{}, true)
+}
+
+type emptiedKey struct{}
 
 func (n *namespaces) name(key string) string {
 	return strings.TrimPrefix(key, n.fence.config.Namespaces.Prefix)

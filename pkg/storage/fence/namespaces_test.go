@@ -5,7 +5,6 @@ package fence_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -33,9 +32,15 @@ func TestRemove(t *testing.T) {
 		"changed":                    {stale: true},
 		"changed and there is a pod": {stale: true, content: []string{podsPrefix + "town/p"}},
 	} {
-		for _, seemsEmpty := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, seems empty: %t", name, seemsEmpty), func(t *testing.T) {
-				f := newFixture(t, func(c *fence.Config) { c.SeemsEmpty = func(context.Context, string) bool { return seemsEmpty } })
+		for _, emptiness := range []string{"unknown", "in the caches", "by the caller"} {
+			t.Run(name+", emptiness: "+emptiness, func(t *testing.T) {
+				f := newFixture(t, func(c *fence.Config) {
+					c.SeemsEmpty = func(context.Context, string) bool { return emptiness == "in the caches" }
+				})
+				ctx, seemsEmpty := t.Context(), emptiness != "unknown"
+				if emptiness == "by the caller" {
+					ctx = fence.Emptied(ctx)
+				}
 				revision := f.write(key, terminating(t))
 				for _, key := range test.content {
 					f.write(key, "content")
@@ -43,7 +48,7 @@ func TestRemove(t *testing.T) {
 				if test.stale {
 					f.write(key, "changed")
 				}
-				response, err := f.namespaces.OptimisticDelete(t.Context(), key, revision, kubernetes.DeleteOptions{GetOnFailure: true})
+				response, err := f.namespaces.OptimisticDelete(ctx, key, revision, kubernetes.DeleteOptions{GetOnFailure: true})
 				switch {
 				case test.stale:
 					if err != nil || response.Succeeded || string(response.KV.GetValue()) != "changed" {

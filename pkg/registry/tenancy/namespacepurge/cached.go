@@ -16,6 +16,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/storage/charge"
+	"github.com/borough-io/borough/pkg/storage/fence"
 )
 
 // purgeCached deletes the content that the watch caches show, finalizes the Namespace,
@@ -41,6 +42,7 @@ func (r *REST) purgeCached(ctx context.Context, report *report, options *metav1.
 		if deleted, err := deleteCached(ctx, contents); !deleted || err != nil {
 			return false, err
 		}
+		ctx = fence.Emptied(ctx)
 	}
 	return r.finalize(ctx, report, options), nil
 }
