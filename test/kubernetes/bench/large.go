@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,6 +30,24 @@ func newLargeRows(namespaces int) largeRows {
 		live:     "Live memory for each of " + of,
 		resident: "Resident memory in proportion to live, with " + of,
 	}
+}
+
+// measureLarges measures each side alone with many Namespaces: the controllers of
+// Kubernetes would still process theirs while Borough is measured.
+func (b *bench) measureLarges(ctx context.Context, round int) error {
+	for i := range starters {
+		s, err := starters[(i+round)%len(starters)](ctx)
+		if err != nil {
+			return err
+		}
+		b.progress("large", round, s.name)
+		figures, err := measureLarge(ctx, s, b.size)
+		if err := errors.Join(err, s.stop()); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		b.report.add(s.name, figures)
+	}
+	return nil
 }
 
 // measureLarge measures a server with many Namespaces.
