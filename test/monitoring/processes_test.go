@@ -74,6 +74,12 @@ func live(t *testing.T) series {
 		return nil
 	})
 
+	// The removal of a Namespace with content fails, which counts as an error of etcd.
+	post(t, admin, url+"/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"b"}}`)
+	post(t, admin, url+"/api/v1/namespaces/b/pods", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","finalizers":["example.com/hold"]},"spec":{"containers":[{"name":"c","image":"c"}]}}`)
+	request(t, admin, "DELETE", url+"/api/v1/namespaces/b", "", http.StatusOK)
+	request(t, admin, "PUT", url+"/api/v1/namespaces/b/finalize", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"b"}}`, http.StatusOK)
+
 	s := series{}
 	for job, body := range map[string]string{
 		"borough-apiserver":          request(t, admin, "GET", url+"/metrics", "", http.StatusOK),

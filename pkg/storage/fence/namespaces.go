@@ -144,20 +144,20 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 
 // seemsEmpty reports whether a Namespace probably contains no objects.
 func (n *namespaces) seemsEmpty(ctx context.Context, name string) bool {
-	if emptied, _ := ctx.Value(emptiedKey{}).(bool); emptied {
+	if likely, _ := ctx.Value(likelyEmptyKey{}).(bool); likely {
 		return true
 	}
 	return n.fence.config.SeemsEmpty != nil && n.fence.config.SeemsEmpty(ctx, name)
 }
 
-// Emptied returns a context for the removal of a Namespace whose content the caller has
-// just deleted, which the watch caches may not have seen yet. It saves a read if nothing
-// is left.
-func Emptied(ctx context.Context) context.Context {
-	return context.WithValue(ctx, emptiedKey{}, true)
+// LikelyEmpty returns a context for the removal of a Namespace in which the caller has
+// found no objects, or deleted all that it has found. The removal is then tried without a
+// read before it.
+func LikelyEmpty(ctx context.Context) context.Context {
+	return context.WithValue(ctx, likelyEmptyKey{}, true)
 }
 
-type emptiedKey struct{}
+type likelyEmptyKey struct{}
 
 func (n *namespaces) name(key string) string {
 	return strings.TrimPrefix(key, n.fence.config.Namespaces.Prefix)

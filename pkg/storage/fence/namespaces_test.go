@@ -39,7 +39,7 @@ func TestRemove(t *testing.T) {
 				})
 				ctx, seemsEmpty := t.Context(), emptiness != "unknown"
 				if emptiness == "by the caller" {
-					ctx = fence.Emptied(ctx)
+					ctx = fence.LikelyEmpty(ctx)
 				}
 				revision := f.write(key, terminating(t))
 				for _, key := range test.content {

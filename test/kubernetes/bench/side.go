@@ -33,9 +33,12 @@ type side struct {
 	config     *rest.Config
 	userConfig func(ctx context.Context, user string, groups ...string) (*rest.Config, error)
 	pids       func() []int
-	server     func() int                  // the process of the API server
-	restart    func(context.Context) error // all processes, with their state
-	stop       func() error
+	server     func() int // the process of the API server
+	kill       func()     // all processes; their state remains
+	// startServer and startController start the processes again, and return when they are
+	// ready. The server is that of the API, with its etcd.
+	startServer, startController func(context.Context) error
+	stop                         func() error
 
 	clients               []*client
 	names                 atomic.Int64
@@ -72,13 +75,14 @@ func startKube(ctx context.Context) (*side, error) {
 			return []int{etcd.Process.PID(), cluster.APIServer.PID(), cluster.ControllerManager.PID()}
 		},
 		server: func() int { return cluster.APIServer.PID() },
-		restart: func(ctx context.Context) error {
+		kill: func() {
 			for _, process := range []*harness.Process{cluster.ControllerManager, cluster.APIServer, etcd.Process} {
 				process.Kill()
 			}
-			return inOrder(ctx, etcd.Start, cluster.StartAPIServer, cluster.StartControllerManager)
 		},
-		stop: cluster.Stop,
+		startServer:     func(ctx context.Context) error { return inOrder(ctx, etcd.Start, cluster.StartAPIServer) },
+		startController: cluster.StartControllerManager,
+		stop:            cluster.Stop,
 	}, nil
 }
 
@@ -98,12 +102,12 @@ func startBorough(ctx context.Context) (*side, error) {
 	}
 	s.pids = func() []int { return []int{b.Server.PID(), b.Controller.PID()} }
 	s.server = func() int { return b.Server.PID() }
-	s.restart = func(ctx context.Context) error {
+	s.kill = func() {
 		b.Controller.Kill()
 		b.Server.Kill()
-		return inOrder(ctx, func(ctx context.Context) error { return b.StartServer(ctx) },
-			func(ctx context.Context) error { return b.StartController(ctx) })
 	}
+	s.startServer = func(ctx context.Context) error { return b.StartServer(ctx) }
+	s.startController = func(ctx context.Context) error { return b.StartController(ctx) }
 	s.stop = stop
 	return s, nil
 }
@@ -160,7 +164,8 @@ func (b *bench) measureStarts(ctx context.Context, round int) error {
 		}
 		fresh := time.Since(began)
 		began = time.Now()
-		err = s.restart(ctx)
+		s.kill()
+		err = inOrder(ctx, s.startServer, s.startController)
 		again := time.Since(began)
 		if err := errors.Join(err, s.stop()); err != nil {
 			return fmt.Errorf("restart %s: %w", s.name, err)

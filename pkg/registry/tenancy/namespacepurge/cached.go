@@ -42,9 +42,8 @@ func (r *REST) purgeCached(ctx context.Context, report *report, options *metav1.
 		if deleted, err := deleteCached(ctx, contents); !deleted || err != nil {
 			return false, err
 		}
-		ctx = fence.Emptied(ctx)
 	}
-	return r.finalize(ctx, report, options), nil
+	return r.finalize(fence.LikelyEmpty(ctx), report, options), nil
 }
 
 // listStages makes sure that a stage is not followed by another before all of its objects
