@@ -124,7 +124,7 @@ func TestCoreKeepsOwnFields(t *testing.T) {
 	deleteNamespace(t, borough, ns)
 }
 
-// managed through the other, too.
+// TestCoreApply applies through one group what is managed through the other, too.
 func TestCoreApply(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
@@ -240,9 +241,16 @@ func TestKeepManagers(t *testing.T) {
 			t.Errorf("%s: the fields before were changed: %s", name, after)
 		}
 	}
-	old := entry("a", `{`+labels+`,`+protection+`}`)
-	old.Time = &metav1.Time{}
-	if got := coregroup.KeepManagers([]metav1.ManagedFieldsEntry{entry("a", `{`+labels+`}`)}, []metav1.ManagedFieldsEntry{old}); got[0].Time != old.Time {
-		t.Error("the time changed without a change")
+	old := []metav1.ManagedFieldsEntry{entry("a", `{`+labels+`,`+protection+`}`), entry("b", `{`+labels+`}`)}
+	for _, updated := range [][]metav1.ManagedFieldsEntry{
+		{entry("a", `{`+labels+`}`), entry("b", `{`+labels+`}`)},
+		{entry("b", `{`+labels+`}`), entry("a", `{`+labels+`}`)}, // entries are in the order of their times
+	} {
+		for i := range updated {
+			updated[i].Time = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		if diff := cmp.Diff(old, coregroup.KeepManagers(updated, old)); diff != "" {
+			t.Errorf("without a change (-want +got)\n%s", diff)
+		}
 	}
 }

@@ -65,7 +65,8 @@ var ownFields = fieldpath.MakePrefixMatcherOrDie("spec", "deletionProtection").
 
 // KeepManagers returns the managed fields of an object after an update in the core
 // group: those of the update, with the managers that the fields which core/v1 does not
-// have had before. If only times differ, nothing was updated, and it returns those before.
+// have had before. If only times differ, and with them the order, nothing was
+// updated, and it returns those before.
 func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	updated = slices.Clone(updated)
 	for _, old := range before {
@@ -81,9 +82,12 @@ func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedF
 		}
 		updated[i].FieldsV1 = union(updated[i].FieldsV1, kept)
 	}
-	if slices.EqualFunc(updated, before, func(a, b metav1.ManagedFieldsEntry) bool {
-		return sameManager(&a, &b) && parse(a.FieldsV1).Equals(parse(b.FieldsV1))
-	}) {
+	changed := func(entry metav1.ManagedFieldsEntry) bool {
+		return !slices.ContainsFunc(before, func(old metav1.ManagedFieldsEntry) bool {
+			return sameManager(&entry, &old) && parse(entry.FieldsV1).Equals(parse(old.FieldsV1))
+		})
+	}
+	if len(updated) == len(before) && !slices.ContainsFunc(updated, changed) {
 		return before
 	}
 	return updated
