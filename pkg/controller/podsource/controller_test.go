@@ -223,7 +223,7 @@ func TestOneOfTwo(t *testing.T) {
 	f := newFixture(t)
 	f.write("a.yaml", newPod("a"))
 	config := f.config()
-	config.LeaderElection = leaderElection
+	config.LeaderElection = steadyLeaderElection
 	_, stop := f.start(config)
 	f.expect("a-node-1=image:1")
 
@@ -249,7 +249,7 @@ func TestPrune(t *testing.T) {
 	f.write("a.yaml", newPod("a"))
 	config := f.config()
 	config.Prune = true
-	config.LeaderElection = leaderElection
+	config.LeaderElection = steadyLeaderElection
 	_, stop := f.start(config)
 	f.expect("a-node-1=image:1")
 

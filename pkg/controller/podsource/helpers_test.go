@@ -90,6 +90,14 @@ var leaderElection = componentconfig.LeaderElectionConfiguration{
 	RetryPeriod:   metav1.Duration{Duration: 100 * time.Millisecond},
 }
 
+// steadyLeaderElection keeps the Lease of a leader that a busy machine holds up.
+var steadyLeaderElection = componentconfig.LeaderElectionConfiguration{
+	LeaderElect:   true,
+	LeaseDuration: metav1.Duration{Duration: 5 * time.Second},
+	RenewDeadline: metav1.Duration{Duration: 4 * time.Second},
+	RetryPeriod:   leaderElection.RetryPeriod,
+}
+
 // new returns a controller with the rights of a user who may only request Namespaces.
 func (f *fixture) new(config Config) *Controller {
 	f.Helper()
