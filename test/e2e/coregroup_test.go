@@ -133,10 +133,6 @@ func wantSameObject(t *testing.T, core, own *metav1.ObjectMeta) {
 	}
 }
 
-// TestCoreApply applies through both groups: a field that was applied through one is
-
-// TestCoreRightsOfAllVerbs sends each verb of each resource that both groups have, as users
-
 // TestOneWatchCache checks that both groups share the watch caches.
 func TestOneWatchCache(t *testing.T) {
 	t.Parallel()

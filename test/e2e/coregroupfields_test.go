@@ -124,7 +124,8 @@ func TestCoreKeepsOwnFields(t *testing.T) {
 	deleteNamespace(t, borough, ns)
 }
 
-// TestCoreApply applies through one group what is managed through the other, too.
+// TestCoreApply applies through both groups: a field that was applied through one is
+// managed through the other, too.
 func TestCoreApply(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)

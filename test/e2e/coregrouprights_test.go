@@ -40,6 +40,7 @@ func TestCoreRights(t *testing.T) {
 	}
 }
 
+// TestCoreRightsOfAllVerbs sends each verb of each resource that both groups have, as users
 // with all rights of one group, or those to read Pods. Both groups allow the same.
 func TestCoreRightsOfAllVerbs(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ package namespacepurge
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,13 +25,14 @@ import (
 //
 // The caches may be older than the content, because storage verifies that the Namespace
 // is empty before it removes it. That saves the reads with which purge makes sure that
-// it has found everything. Nothing is deleted if an object is held.
+// it has found everything. Nothing is deleted if an object is held, or the objects of a
+// resource are more than a page.
 func (r *REST) purgeCached(ctx context.Context, report *report, options *metav1.CreateOptions) (finalized bool, err error) {
 	contents := make([]*cachedContent, len(r.Content))
 	found := 0
 	for i := range r.Content {
 		contents[i] = &cachedContent{deleter: r.newDeleter(ctx, i, report, options)}
-		if !contents[i].list(ctx, anyRevision) {
+		if !contents[i].list(ctx, true) {
 			return false, nil
 		}
 		found += len(contents[i].objects)
@@ -65,7 +67,7 @@ func listStages(ctx context.Context, contents []*cachedContent) (listed bool, er
 		})
 		// No object is created in a Terminating Namespace.
 		if followed && content.revision < terminating {
-			if !content.list(ctx, latestRevision) {
+			if !content.list(ctx, false) {
 				return false, nil
 			}
 			again = true
@@ -93,12 +95,6 @@ func deleteCached(ctx context.Context, contents []*cachedContent) (deleted bool,
 	return true, nil
 }
 
-// The resourceVersions of a list.
-const (
-	anyRevision    = "0" // that of the watch cache, or of etcd without one
-	latestRevision = ""
-)
-
 // cachedContent is the content of one resource in the Namespace of the request, as the
 // watch cache shows it.
 type cachedContent struct {
@@ -108,21 +104,30 @@ type cachedContent struct {
 	revision uint64
 }
 
-// list lists the content, and reports whether a delete would remove each of the objects.
-// It reports false if the list fails: purge lists again, and returns the error.
-func (c *cachedContent) list(ctx context.Context, resourceVersion string) bool {
-	list, err := c.Store.List(ctx, &metainternalversion.ListOptions{ResourceVersion: resourceVersion})
-	if err != nil {
-		return false
+// errSeveralPages ends a list of content that is more than a page.
+var errSeveralPages = errors.New("there is more than one page")
+
+// list lists the content, as the watch cache has it or at the latest revision, and reports
+// whether a delete would remove each of the objects. It reports false if they are more than
+// a page, or if the list fails: purge lists again, and returns the error.
+func (c *cachedContent) list(ctx context.Context, cached bool) bool {
+	options := &metainternalversion.ListOptions{}
+	if cached {
+		// With the resourceVersion 0 the cache would ignore the limit.
+		options.ResourceVersion, options.ResourceVersionMatch = "1", metav1.ResourceVersionMatchNotOlderThan
 	}
-	listMeta, err := meta.ListAccessor(list)
-	if err != nil {
-		return false
-	}
-	if c.revision, err = (storage.APIObjectVersioner{}).ParseResourceVersion(listMeta.GetResourceVersion()); err != nil {
-		return false
-	}
-	c.objects, err = meta.ExtractList(list)
+	err := c.EachPage(ctx, options, func(list runtime.Object, page []runtime.Object) error {
+		listMeta, err := meta.ListAccessor(list)
+		if err != nil {
+			return err
+		}
+		if listMeta.GetContinue() != "" {
+			return errSeveralPages
+		}
+		c.objects = page
+		c.revision, err = storage.APIObjectVersioner{}.ParseResourceVersion(listMeta.GetResourceVersion())
+		return err
+	})
 	return err == nil && !slices.ContainsFunc(c.objects, func(obj runtime.Object) bool {
 		object, err := meta.Accessor(obj)
 		return err != nil || object.GetDeletionTimestamp() != nil || c.isHeld(ctx, obj, object)

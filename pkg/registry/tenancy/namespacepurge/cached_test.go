@@ -51,7 +51,7 @@ func (p *purger) holdCache(t *testing.T, content *namespacepurge.Content) {
 }
 
 func (o *oldCache) GetList(ctx context.Context, key string, options storage.ListOptions, list runtime.Object) error {
-	if options.ResourceVersion != "0" {
+	if options.ResourceVersion == "" {
 		return o.Interface.GetList(ctx, key, options, list)
 	}
 	switch list := list.(type) {
@@ -182,6 +182,24 @@ func TestCached(t *testing.T) {
 				resources[purged.Resource] = true
 			}
 		})
+	}
+}
+
+// TestCachedPages purges more objects than a page of a list has. The caches are not used: a
+// purge holds one page in memory.
+func TestCachedPages(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.CreatePods(t, 3)
+	uid := p.Terminate(t)
+	p.awaitCaches(t)
+	namespaces := &readCounter{Getter: p.purges.Namespaces}
+	p.purges.Namespaces = namespaces
+	got, err := p.purge(tenancy.NamespacePurgeSpec{NamespaceUID: uid, Finalize: true})
+	if err != nil || got[0].Removed != 3 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got := namespaces.reads.Load(); got != 3 { // two pages of Pods, one of LimitRanges
+		t.Errorf("read the Namespace %d times, want 3", got)
 	}
 }
 

@@ -110,6 +110,7 @@ func TestFinalize(t *testing.T) {
 				}
 				spec := tc.spec(uid)
 				spec.Finalize = true
+				p.awaitCaches(t)
 				p.operations = nil
 				obj, err := p.purges.Create(p.ctx, &tenancy.NamespacePurge{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: tc.dryRun})
 				if apierrors.IsForbidden(err) != tc.forbidden || apierrors.IsConflict(err) != tc.conflict || err != nil && !tc.forbidden && !tc.conflict {

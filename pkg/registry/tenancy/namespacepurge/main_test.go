@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
@@ -82,6 +83,16 @@ func newPurger(t *testing.T, member *embedded.Server, change ...func(*storage.Op
 	})
 	p.as(admin)
 	return p
+}
+
+// awaitCaches returns when the watch caches have all that was written.
+func (p *purger) awaitCaches(t *testing.T) {
+	t.Helper()
+	for _, content := range p.purges.Content {
+		if _, err := content.Store.List(p.Context, &metainternalversion.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // as makes the requests of a user.
