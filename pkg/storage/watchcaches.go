@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
@@ -88,7 +89,8 @@ func (c *watchCaches) list(ctx context.Context, resource schema.GroupResource, n
 		return nil, err
 	}
 	list := cache.newListFunc()
-	options := storage.ListOptions{ResourceVersion: "0", Recursive: true, Predicate: storage.Everything}
+	// With the resourceVersion 0 the cache would ignore the limit.
+	options := storage.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, Recursive: true, Predicate: storage.Everything}
 	options.Predicate.Limit = limit
 	return list, cache.GetList(ctx, cache.resourcePrefix+"/"+namespace+"/", options, list)
 }
