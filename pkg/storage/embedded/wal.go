@@ -52,6 +52,9 @@ func readWAL(dir string) (*walState, error) {
 			return nil, err
 		}
 	}
+	if r.entry != nil {
+		r.last = wal.MustUnmarshalEntry(r.entry).GetIndex()
+	}
 	if err := r.chooseSnapshot(); err != nil {
 		return nil, err
 	}
@@ -80,7 +83,8 @@ func walSegments(dir string) ([]string, error) {
 type walReader struct {
 	walState
 	crc       uint32
-	records   int // of the current segment
+	records   int    // of the current segment
+	entry     []byte // the last one
 	commit    uint64
 	snapshots []uint64
 }
@@ -137,7 +141,7 @@ func (r *walReader) add(decoder wal.Decoder, record *walpb.Record) error {
 	case wal.StateType:
 		r.commit = wal.MustUnmarshalState(record.GetData()).GetCommit()
 	case wal.EntryType:
-		r.last = wal.MustUnmarshalEntry(record.GetData()).GetIndex()
+		r.entry = record.GetData() // decoding all of them would take as long as reading them
 	case wal.SnapshotType:
 		snapshot := &walpb.Snapshot{}
 		if err := proto.Unmarshal(record.GetData(), snapshot); err != nil {
