@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -134,27 +135,54 @@ func (c *client) watch(ctx context.Context, path string, seen func(event, name s
 	if err != nil {
 		return nil, err
 	}
-	response, err := c.send(ctx, http.MethodGet, path+"?watch=1&resourceVersion="+now, jsonType, nil)
+	response, err := c.watchFrom(ctx, path, now)
 	if err != nil {
 		return nil, err
 	}
 	done := make(chan error, 1)
 	go func() {
-		defer response.Body.Close()
-		lines := bufio.NewReaderSize(response.Body, 16<<10)
-		for {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				done <- fmt.Errorf("watch %s: %w", path, err)
-				return
-			}
-			if !seen(field(line, `"type":"`), field(line, `"metadata":{"name":"`)) {
-				done <- nil
-				return
+		var err error
+		// A server ends a watch whose client is slower than the events.
+		for more := true; more && err == nil; {
+			more, now, err = readEvents(response, now, seen)
+			if more && err == nil {
+				response, err = c.watchFrom(ctx, path, now)
 			}
 		}
+		if err != nil {
+			err = fmt.Errorf("watch %s: %w", path, err)
+		}
+		done <- err
 	}()
 	return func() error { return <-done }, nil
+}
+
+func (c *client) watchFrom(ctx context.Context, path, resourceVersion string) (*http.Response, error) {
+	return c.send(ctx, http.MethodGet, path+"?watch=1&resourceVersion="+resourceVersion, jsonType, nil)
+}
+
+// readEvents calls seen with the events of a watch until it returns false or the watch
+// ends. It reports whether seen wants more of them, and the last resourceVersion.
+func readEvents(response *http.Response, last string, seen func(event, name string) bool) (bool, string, error) {
+	defer response.Body.Close()
+	lines := bufio.NewReaderSize(response.Body, 16<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return true, last, nil
+		}
+		if err != nil {
+			return false, "", err
+		}
+		event := field(line, `"type":"`)
+		if event == "ERROR" {
+			return false, "", fmt.Errorf("%s", line)
+		}
+		last = field(line, `"resourceVersion":"`)
+		if !seen(event, field(line, `"metadata":{"name":"`)) {
+			return false, last, nil
+		}
+	}
 }
 
 // resourceVersion returns the resourceVersion of a collection.
