@@ -74,7 +74,9 @@ func TestBothGroups(t *testing.T) {
 // default.
 func TestDefaultNamespace(t *testing.T) {
 	s := boroughtest.Shared(t)
-	if got := create(t, newClient(t, s.Config()), "default", pod("web")).Spec.Containers[0].Resources; got.Requests != nil || got.Limits != nil {
+	web := pod("")
+	web.GenerateName = "web-"
+	if got := create(t, newClient(t, s.Config()), "default", web).Spec.Containers[0].Resources; got.Requests != nil || got.Limits != nil {
 		t.Errorf("a Pod in the Namespace default has the resources %v", got)
 	}
 }
