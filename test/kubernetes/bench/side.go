@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -45,8 +46,9 @@ type side struct {
 	hasPolicy, hasViewers bool
 }
 
-// starters start a side with new state and return when it is ready.
-var starters = []func(context.Context) (*side, error){startKube, startBorough}
+// starters start a side with new state, with flags of the server, and return when it is
+// ready.
+var starters = []func(ctx context.Context, flags ...string) (*side, error){startKube, startBorough}
 
 var kubeOptions = testcluster.Options{
 	// Otherwise a Pod has to wait until kube-controller-manager has created the
@@ -60,8 +62,10 @@ const (
 	boroughVersion, boroughPrefix = "tenancy.borough.io/v1", "/apis/tenancy.borough.io/v1"
 )
 
-func startKube(ctx context.Context) (*side, error) {
-	cluster, err := testcluster.Start(ctx, kubeOptions)
+func startKube(ctx context.Context, flags ...string) (*side, error) {
+	options := kubeOptions
+	options.APIServerFlags = slices.Concat(options.APIServerFlags, flags)
+	cluster, err := testcluster.Start(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("start Kubernetes: %w", err)
 	}
@@ -86,14 +90,16 @@ func startKube(ctx context.Context) (*side, error) {
 	}, nil
 }
 
-func startBorough(ctx context.Context) (*side, error) {
+func startBorough(ctx context.Context, flags ...string) (*side, error) {
 	dir, err := os.MkdirTemp("", "borough-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for Borough: %w", err)
 	}
 	b := &harness.Borough{Dir: dir}
 	stop := func() error { return errors.Join(b.Stop(), os.RemoveAll(dir)) }
-	if err := b.Start(ctx); err != nil {
+	startServer := func(ctx context.Context) error { return b.StartServer(ctx, flags...) }
+	startController := func(ctx context.Context) error { return b.StartController(ctx) }
+	if err := inOrder(ctx, startServer, startController); err != nil {
 		return nil, errors.Join(fmt.Errorf("start Borough: %w", err), stop())
 	}
 	s, err := newBoroughSide(b)
@@ -106,9 +112,7 @@ func startBorough(ctx context.Context) (*side, error) {
 		b.Controller.Kill()
 		b.Server.Kill()
 	}
-	s.startServer = func(ctx context.Context) error { return b.StartServer(ctx) }
-	s.startController = func(ctx context.Context) error { return b.StartController(ctx) }
-	s.stop = stop
+	s.startServer, s.startController, s.stop = startServer, startController, stop
 	return s, nil
 }
 
