@@ -93,14 +93,16 @@ func live(t *testing.T) series {
 	return s
 }
 
-// run runs a program to its end.
+// run runs a program to its end, and returns its output without that to stderr.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(program, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	var stdout, stderr bytes.Buffer // go build writes to the second what it downloads
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %q: %v\n%s%s", program, args, err, stdout.String(), stderr.String())
 	}
-	return string(out)
+	return stdout.String()
 }
 
 // start starts a program that the end of the test stops.
