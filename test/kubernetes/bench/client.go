@@ -141,14 +141,7 @@ func (c *client) watch(ctx context.Context, path string, seen func(event, name s
 	}
 	done := make(chan error, 1)
 	go func() {
-		var err error
-		// A server ends a watch whose client is slower than the events.
-		for more := true; more && err == nil; {
-			more, now, err = readEvents(response, now, seen)
-			if more && err == nil {
-				response, err = c.watchFrom(ctx, path, now)
-			}
-		}
+		err := c.follow(ctx, path, now, response, seen)
 		if err != nil {
 			err = fmt.Errorf("watch %s: %w", path, err)
 		}
@@ -161,27 +154,42 @@ func (c *client) watchFrom(ctx context.Context, path, resourceVersion string) (*
 	return c.send(ctx, http.MethodGet, path+"?watch=1&resourceVersion="+resourceVersion, jsonType, nil)
 }
 
-// readEvents calls seen with the events of a watch until it returns false or the watch
-// ends. It reports whether seen wants more of them, and the last resourceVersion.
-func readEvents(response *http.Response, last string, seen func(event, name string) bool) (bool, string, error) {
+// follow calls seen with the events of a watch from a resourceVersion on, until it
+// returns false. It resumes the watch if the server ends it: a server does so if the
+// client is slower than the events.
+func (c *client) follow(ctx context.Context, path, from string, response *http.Response, seen func(event, name string) bool) error {
+	for {
+		last, err := readEvents(response, seen)
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+		if last != nil {
+			from = field(last, `"resourceVersion":"`)
+		}
+		if response, err = c.watchFrom(ctx, path, from); err != nil {
+			return err
+		}
+	}
+}
+
+// readEvents calls seen with the events of a watch until it returns false. If the server
+// ends the watch before, it returns the last event, or nil if there is none, and io.EOF.
+func readEvents(response *http.Response, seen func(event, name string) bool) (last []byte, err error) {
 	defer response.Body.Close()
 	lines := bufio.NewReaderSize(response.Body, 16<<10)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return true, last, nil
-		}
 		if err != nil {
-			return false, "", err
+			return last, err
 		}
 		event := field(line, `"type":"`)
 		if event == "ERROR" {
-			return false, "", fmt.Errorf("%s", line)
+			return last, fmt.Errorf("%s", line)
 		}
-		last = field(line, `"resourceVersion":"`)
 		if !seen(event, field(line, `"metadata":{"name":"`)) {
-			return false, last, nil
+			return last, nil
 		}
+		last = line
 	}
 }
 
