@@ -35,7 +35,8 @@ spec:
 // for each LimitRange that it contradicts, also for one just written.
 func TestContradictingLimitRanges(t *testing.T) {
 	t.Parallel()
-	large := newLimitRange("large", item("Container", "max cpu=1"))
+	// A client writes the kind into what it sends, so each subtest sends its own.
+	large := func() *v1.LimitRange { return newLimitRange("large", item("Container", "max cpu=1")) }
 	header := `299 - "` + strings.ReplaceAll(contradiction, `"`, `\"`) + `"`
 	wantWarnings := func(t *testing.T, answer harness.Answer, want ...string) {
 		t.Helper()
@@ -44,7 +45,7 @@ func TestContradictingLimitRanges(t *testing.T) {
 
 	t.Run("header", func(t *testing.T) {
 		t.Parallel()
-		ns := limits(t, borough, large)
+		ns := limits(t, borough, large())
 		path, http := api+"/namespaces/"+ns+"/limitranges", borough.HTTP(t)
 		post := func(path string) harness.Answer {
 			return http.Do(t, "POST", path, []byte(minManifest), "Content-Type", asYAML)
@@ -64,7 +65,7 @@ func TestContradictingLimitRanges(t *testing.T) {
 
 	t.Run("kubectl", func(t *testing.T) {
 		t.Parallel()
-		ns := limits(t, borough, large)
+		ns := limits(t, borough, large())
 		stdout, stderr, err := borough.TryKubectl(t, minManifest, "apply", "-n", ns, "-f", "-")
 		if err != nil {
 			t.Fatalf("kubectl apply: %v\n%s", err, stderr)
