@@ -115,7 +115,8 @@ func (s *storm) run(t *testing.T, options *storage.Options, config storage.Confi
 	h := newHistory(t, s.servers[0])
 	h.replay(t, s.client)
 	t.Logf("%d writes carried out, %d denied; %d revisions, %d with a counted quota, %d charges", s.carriedOut.Load(), s.denied.Load(), h.revisions, h.compared, h.charges)
-	if s.denied.Load() == 0 || h.charges < writes {
+	// How many of the 12 * writes are charges depends on which quotas there are, by chance.
+	if s.denied.Load() == 0 || h.charges < writes/5 {
 		t.Error("the storm has not shown anything")
 	}
 }
