@@ -106,6 +106,27 @@ func (k *kubelet) next(t *testing.T, operation string, names ...string) []*corev
 	return got[0].Pods
 }
 
+// removed waits until the kubelet removes a Pod that was deleted without a grace period.
+// The API server first marks it with that period, which the kubelet may read.
+func (k *kubelet) removed(t *testing.T, name string) {
+	t.Helper()
+	poll.Eventually(t, func() string {
+		for _, update := range k.updates(t) {
+			if len(update.Pods) != 1 || update.Pods[0].Namespace+"/"+update.Pods[0].Name != name {
+				t.Fatalf("got %s of %d Pods; want REMOVE of %s", update.Operation, len(update.Pods), name)
+			}
+			switch update.Operation {
+			case "REMOVE":
+				return ""
+			case "DELETE":
+			default:
+				t.Fatalf("got %s, want REMOVE of %s", update.Operation, name)
+			}
+		}
+		return "there is no update REMOVE"
+	})
+}
+
 // logs waits until the process has logged the text.
 func (k *kubelet) logs(t *testing.T, text string) {
 	t.Helper()

@@ -172,8 +172,8 @@ func TestKubelet(t *testing.T) {
 		t.Errorf("the Pod that has ended has the phase %s", phase)
 	}
 	s.delete(t, plain, 0)
-	k.next(t, "REMOVE", "team-a/web-node-1")
-	later.next(t, "REMOVE", "team-a/web-node-1")
+	k.removed(t, "team-a/web-node-1")
+	later.removed(t, "team-a/web-node-1")
 
 	// A Pod that the kubelet refuses holds up all changes of the node.
 	for want, tc := range map[string]struct {
@@ -197,12 +197,12 @@ func TestKubelet(t *testing.T) {
 		s.delete(t, refused, 0)
 		k.next(t, "ADD", "team-a/next-node-1")
 		s.delete(t, next, 0)
-		k.next(t, "REMOVE", "team-a/next-node-1")
+		k.removed(t, "team-a/next-node-1")
 	}
 
 	startKubelet(t, s.url+",status.phase!=Succeeded,status.phase!=Failed", token, node).next(t, "ADD")
 	s.delete(t, full, 0)
-	k.next(t, "REMOVE", "team-b/web-node-1")
+	k.removed(t, "team-b/web-node-1")
 }
 
 func withSecret(pod *corev1.Pod) {
