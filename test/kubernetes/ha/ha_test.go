@@ -162,3 +162,22 @@ func pauseEtcd(ctx context.Context, t *testing.T, s *site, l *load) error {
 	}
 	return nil
 }
+
+// fillDisk fills the disk of the leader of etcd.
+func fillDisk(ctx context.Context, t *testing.T, s *site, l *load) error {
+	leader, _, err := s.leader(ctx)
+	if err != nil {
+		return err
+	}
+	switch err := leader.FillDisk(ctx); {
+	case errors.Is(err, errors.ErrUnsupported):
+		t.Logf("skipped: %v", err)
+		return nil
+	case err != nil:
+		return err
+	}
+	t.Log(leader.Process.Tail(2))
+	served, err := l.awaitAll(ctx)
+	t.Log(served)
+	return errors.Join(err, leader.Start(ctx))
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 
 	"github.com/borough-io/borough/test/harness"
@@ -78,7 +79,7 @@ var Faults = []Fault{
 		s.losing.Store(true)
 		defer s.losing.Store(false)
 		var err error
-		for range 10 { // only few transactions lose their response
+		for range 4 { // only few transactions lose their response
 			err = errors.Join(err, during(ctx))
 		}
 		return err
@@ -98,6 +99,23 @@ var Faults = []Fault{
 		}
 		return errors.Join(errs...)
 	}},
+}
+
+func init() {
+	if runtime.GOOS == "linux" { // see EtcdMember.FillDisk
+		Faults = append(Faults, Fault{"the disk of the etcd leader is full", fillDisk})
+	}
+}
+
+func fillDisk(ctx context.Context, s *Site, _ *rand.Rand, during func(context.Context) error) error {
+	leader, _, _, err := s.leader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Etcd.Members[leader].FillDisk(ctx); err != nil {
+		return err
+	}
+	return errors.Join(s.killMember(leader), during(ctx), s.startMember(ctx, leader))
 }
 
 // kill kills a process. It returns an error if the process reported a defect.
