@@ -79,7 +79,7 @@ var Faults = []Fault{
 		s.losing.Store(true)
 		defer s.losing.Store(false)
 		var err error
-		for range 4 { // only few transactions lose their response
+		for range 10 { // only few transactions lose their response
 			err = errors.Join(err, during(ctx))
 		}
 		return err
@@ -115,6 +115,7 @@ func fillDisk(ctx context.Context, s *Site, _ *rand.Rand, during func(context.Co
 	if err := s.Etcd.Members[leader].FillDisk(ctx); err != nil {
 		return err
 	}
+	// It has ended. This cuts the servers' connections to it.
 	return errors.Join(s.killMember(leader), during(ctx), s.startMember(ctx, leader))
 }
 
