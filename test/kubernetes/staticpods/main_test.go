@@ -96,6 +96,14 @@ func (k *kubelet) next(t *testing.T, operation string, names ...string) []*corev
 		}
 		return ""
 	})
+	wantUpdate(t, got, operation, names...)
+	return got[0].Pods
+}
+
+// wantUpdate fails the test unless there is one update, with that operation and those
+// Pods.
+func wantUpdate(t *testing.T, got []update, operation string, names ...string) {
+	t.Helper()
 	var have []string
 	for _, pod := range got[0].Pods {
 		have = append(have, pod.Namespace+"/"+pod.Name)
@@ -103,28 +111,34 @@ func (k *kubelet) next(t *testing.T, operation string, names ...string) []*corev
 	if len(got) != 1 || got[0].Operation != operation || strings.Join(have, " ") != strings.Join(names, " ") {
 		t.Fatalf("got %d updates, first %s of %q; want one, %s of %q", len(got), got[0].Operation, have, operation, names)
 	}
-	return got[0].Pods
 }
 
-// removed waits until the kubelet removes a Pod that was deleted without a grace period.
-// The API server first marks it with that period, which the kubelet may read.
+// removed waits for the next update, and checks that it removes the Pod, which was deleted
+// without a grace period. The API server first marks the Pod, which may be one update more.
 func (k *kubelet) removed(t *testing.T, name string) {
 	t.Helper()
+	var got []update
 	poll.Eventually(t, func() string {
-		for _, update := range k.updates(t) {
-			if len(update.Pods) != 1 || update.Pods[0].Namespace+"/"+update.Pods[0].Name != name {
-				t.Fatalf("got %s of %d Pods; want REMOVE of %s", update.Operation, len(update.Pods), name)
-			}
-			switch update.Operation {
-			case "REMOVE":
-				return ""
-			case "DELETE":
-			default:
-				t.Fatalf("got %s, want REMOVE of %s", update.Operation, name)
-			}
+		got = append(got, k.updates(t)...)
+		if len(got) == 0 || len(got) == 1 && got[0].marks() {
+			return "there is no update REMOVE"
 		}
-		return "there is no update REMOVE"
+		return ""
 	})
+	if got[0].marks() {
+		wantUpdate(t, got[:1], "DELETE", name)
+		got = got[1:]
+	}
+	wantUpdate(t, got, "REMOVE", name)
+}
+
+// marks reports whether the update is of a Pod that is deleted without a grace period.
+func (u *update) marks() bool {
+	if u.Operation != "DELETE" || len(u.Pods) != 1 {
+		return false
+	}
+	period := u.Pods[0].DeletionGracePeriodSeconds
+	return period != nil && *period == 0
 }
 
 // logs waits until the process has logged the text.
