@@ -80,6 +80,10 @@ fuzz: ## Run the fuzz targets (FUZZ=1000, a multiple of the inputs).
 bench: ## Compare with Kubernetes into docs/benchmarks.md (BENCH=-short).
 	hack/bench.sh $(BENCH)
 
+.PHONY: profile
+profile: ## Run the benchmark to update hack/server.pgo, which releases are optimized with.
+	hack/profile.sh
+
 .PHONY: upstream
 upstream: ## Name what a release of Kubernetes changes about Pods (UPSTREAM='-version v1.36.3').
 	go run ./hack/upstream $(UPSTREAM)

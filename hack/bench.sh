@@ -9,7 +9,7 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-hack/build.sh
+hack/build-release.sh
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
 export BOROUGH_KUBERNETES_BIN BOROUGH_BIN=$PWD/bin
 mkdir -p .cache/tools

@@ -2,7 +2,7 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the binaries into bin/, without debug information, like the images. Arguments are passed to go build: `hack/build.sh -race -o dir/`.
+# Builds the binaries into bin/, without debug information. Arguments are passed to go build: `hack/build.sh -race -o dir/`.
 # LDFLAGS has further flags of the linker.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

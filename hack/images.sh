@@ -19,8 +19,7 @@ arch=${ARCH:-$(go env GOHOSTARCH)}
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 for a in ${arch//,/ }; do
-    # Nothing of the directory or of the machine gets into the binaries.
-    CGO_ENABLED=0 GOOS=linux GOARCH=$a go build -trimpath -buildvcs=false -ldflags "-s -w $(hack/version.sh)" -o "$bin/$a/" ./cmd/...
+    GOOS=linux GOARCH=$a hack/build-release.sh -o "$bin/$a/"
 done
 created=$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null) || created=1970-01-01T00:00:00Z
 go -C hack/images run . -bin "$bin" -arch "$arch" -tag "${TAG:-latest}" -registry "${REGISTRY:-}" -out "$out" -sbom "$sbom" -created "$created"

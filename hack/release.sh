@@ -46,7 +46,7 @@ mkdir -p "$files"
 hack/release-notes.sh "$version" >"$out/notes.md"
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
     export GOOS=${platform%/*} GOARCH=${platform#*/}
-    CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w $(hack/version.sh)" -o "$tmp/$platform/" ./cmd/...
+    hack/build-release.sh -o "$tmp/$platform/"
     for binary in "$tmp/$platform"/*; do
         mv "$binary" "$files/$(basename "$binary")_${GOOS}_$GOARCH"
     done

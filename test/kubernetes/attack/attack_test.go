@@ -9,7 +9,6 @@ import (
 	"flag"
 	"math/rand/v2"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -64,9 +63,7 @@ func TestTenants(t *testing.T) {
 	}
 
 	// The counters are the server's own, which are read past kube-apiserver.
-	server := cluster.AdminConfig()
-	server.Host = "https://127.0.0.1:" + strconv.Itoa(borough.Servers[0].Port)
-	server.CAData = borough.CA()
+	server := borough.Servers[0].Direct(cluster.AdminConfig())
 	client, err := attack.NewClient(server)
 	if err != nil {
 		t.Fatal(err)

@@ -99,6 +99,7 @@ type bench struct {
 	// limitRanger has the figures of the plugin by itself.
 	limitRanger *report
 	sides       []*side
+	profiles    profiles
 }
 
 func (b *bench) run(ctx context.Context) error {
@@ -126,6 +127,15 @@ func (b *bench) start(ctx context.Context) error {
 			return err
 		}
 		b.sides = append(b.sides, s)
+		if s.name != borough {
+			continue
+		}
+		stopServer := s.stop
+		stopProfiles, err := b.profiles.collect(ctx, "standalone", s.config)
+		if err != nil {
+			return err
+		}
+		s.stop = func() error { return errors.Join(stopProfiles(), stopServer()) }
 	}
 	return nil
 }

@@ -38,6 +38,12 @@ func (b *bench) measureDeployed(ctx context.Context, _ int) (err error) {
 	}
 	defer func() { err = errors.Join(err, deployment.Stop()) }()
 
+	stopProfiles, err := b.profiles.collect(ctx, "deployed", deployment.Servers[0].Direct(cluster.AdminConfig()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfiles()) }()
+
 	sides := []*side{
 		{name: kube, apiVersion: kubeVersion, prefix: kubePrefix, config: cluster.AdminConfig()},
 		{name: borough, apiVersion: boroughVersion, prefix: boroughPrefix, config: cluster.AdminConfig()},

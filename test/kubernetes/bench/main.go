@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string) error {
 	list := flags.Bool("list", false, "list the cases and end")
 	rounds := flags.Int("rounds", 3, "rounds; of each figure the median counts")
 	out := flags.String("out", "", "write the table between the markers of this document (default docs/benchmarks.md after a full run, else none)")
+	profilesDir := flags.String("profiles", "", "write CPU profiles of the servers of Borough into this directory")
 	_ = flags.Parse(args) // exits on an error
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{size: size, rounds: *rounds, wanted: wanted, report: &report{aims: aims}, limitRanger: &report{aims: limitRangerAims}}
+	b := &bench{size: size, rounds: *rounds, wanted: wanted, report: &report{aims: aims}, limitRanger: &report{aims: limitRangerAims}, profiles: profiles(*profilesDir)}
 	defer b.stop()
 	if err := b.run(ctx); err != nil {
 		return err

@@ -6,7 +6,6 @@ package e2e
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,9 +43,7 @@ func etcdHangs(t *testing.T, cluster *testcluster.Cluster, borough *testcluster.
 	if err := borough.AwaitAPI(ctx); err != nil { // OpenAPI too
 		t.Errorf("while our etcd hangs: %v", err)
 	}
-	config := cluster.AdminConfig()
-	config.Host, config.CAData = "https://127.0.0.1:"+strconv.Itoa(borough.Servers[0].Port), borough.CA()
-	server := harness.NewHTTP(t, config)
+	server := harness.NewHTTP(t, borough.Servers[0].Direct(cluster.AdminConfig()))
 	for _, path := range []string{"/apis", "/apis/tenancy.borough.io/v1", "/openapi/v2", "/openapi/v3/apis/tenancy.borough.io/v1"} {
 		if answer := server.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
 			t.Errorf("while our etcd hangs, %s: got %v", path, answer)

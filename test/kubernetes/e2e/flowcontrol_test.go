@@ -217,10 +217,7 @@ func TestListSeats(t *testing.T) {
 // our server.
 func newDirect(t *testing.T, config *rest.Config) harness.HTTP {
 	t.Helper()
-	config = rest.CopyConfig(config)
-	config.Host = "https://127.0.0.1:" + strconv.Itoa(borough.Servers[0].Port)
-	config.CAData = borough.CA()
-	return harness.NewHTTP(t, config)
+	return harness.NewHTTP(t, borough.Servers[0].Direct(config))
 }
 
 // readMetric returns the value of a metric of our server, or 0 if it is

@@ -193,6 +193,15 @@ func (s *BoroughServer) Start(ctx context.Context) error {
 	return err
 }
 
+// Direct returns a copy of a configuration of the cluster, for requests to this server
+// that bypass kube-apiserver.
+func (s *BoroughServer) Direct(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Host = localURL(s.Port)
+	config.CAData = s.borough.ca.CertPEM
+	return config
+}
+
 // SetReady sets whether the Service sends requests to the server, as a kubelet
 // does according to the readiness probe. AddServer sets it.
 func (s *BoroughServer) SetReady(ctx context.Context, ready bool) error {
