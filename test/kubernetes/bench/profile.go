@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 
@@ -47,7 +48,7 @@ func (p profiles) collect(ctx context.Context, name string, config *rest.Config)
 }
 
 func (p profiles) add(ctx context.Context, c *client, name string) error {
-	response, err := c.send(ctx, "GET", "/debug/pprof/profile?seconds=5", "*/*", nil)
+	response, err := c.send(ctx, http.MethodGet, "/debug/pprof/profile?seconds=5", "*/*", nil)
 	if err != nil {
 		return fmt.Errorf("profile the server: %w", err)
 	}
