@@ -151,7 +151,15 @@ func (c *client) watch(ctx context.Context, path string, seen func(event, name s
 }
 
 func (c *client) watchFrom(ctx context.Context, path, resourceVersion string) (*http.Response, error) {
-	return c.send(ctx, http.MethodGet, path+"?watch=1&resourceVersion="+resourceVersion, jsonType, nil)
+	return c.send(ctx, http.MethodGet, withQuery(path, "watch=1&resourceVersion="+resourceVersion), jsonType, nil)
+}
+
+// withQuery adds to the query of a path, which may have one.
+func withQuery(path, query string) string {
+	if strings.Contains(path, "?") {
+		return path + "&" + query
+	}
+	return path + "?" + query
 }
 
 // follow calls seen with the events of a watch from a resourceVersion on, until it
@@ -195,7 +203,7 @@ func readEvents(response *http.Response, seen func(event, name string) bool) (la
 
 // resourceVersion returns the resourceVersion of a collection.
 func (c *client) resourceVersion(ctx context.Context, path string) (string, error) {
-	response, err := c.send(ctx, http.MethodGet, path+"?limit=1", jsonType, nil)
+	response, err := c.send(ctx, http.MethodGet, withQuery(path, "limit=1"), jsonType, nil)
 	if err != nil {
 		return "", err
 	}

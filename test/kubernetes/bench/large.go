@@ -21,19 +21,25 @@ const pageSize = 500
 // after a load. The default is 5 minutes.
 const compactionFlag = "--etcd-compaction-interval=30s"
 
-// rows of the case large, of a number of Namespaces.
-type largeRows struct{ page, last, whole, pages, restart, live, resident string }
+// withTenants is the end of the rows with what tenants have: see [side.addTenants].
+const withTenants = ", with tenants"
 
-func newLargeRows(namespaces int) largeRows {
+// rows of the case large, of a number of Namespaces.
+type largeRows struct{ page, last, whole, pages, restart, restartAll, live, liveAgain, resident string }
+
+// newLargeRows returns rows whose names end with the suffix.
+func newLargeRows(namespaces int, suffix string) largeRows {
 	of := number(namespaces) + " Namespaces"
 	return largeRows{
-		page:     fmt.Sprintf("List a page of %d of %s", pageSize, of),
-		last:     fmt.Sprintf("List the last %d of %s, p50", pageSize, of),
-		whole:    "List " + of,
-		pages:    "List " + of + " in pages",
-		restart:  "Start of the server to ready with " + of,
-		live:     "Live memory for each of " + of,
-		resident: "Resident memory in proportion to live, with " + of,
+		page:       fmt.Sprintf("List a page of %d of %s%s", pageSize, of, suffix),
+		last:       fmt.Sprintf("List the last %d of %s%s, p50", pageSize, of, suffix),
+		whole:      "List " + of + suffix,
+		pages:      "List " + of + " in pages" + suffix,
+		restart:    "Start of the server to ready with " + of + suffix,
+		restartAll: "Start of the server to ready with " + of + ", and the controller" + suffix,
+		live:       "Live memory for each of " + of + suffix,
+		liveAgain:  "Live memory for each of " + of + ", after a restart" + suffix,
+		resident:   "Resident memory in proportion to live, with " + of + suffix,
 	}
 }
 
@@ -55,20 +61,83 @@ func (b *bench) measureLarges(ctx context.Context, round int) error {
 	return nil
 }
 
-// measureLarge measures a server with many Namespaces.
+// measureLarge measures a server with many Namespaces, first with nothing else and then
+// with tenants.
 func measureLarge(ctx context.Context, s *side, size size) ([]figure, error) {
-	rows := newLargeRows(size.large)
 	before, err := s.liveMemory(ctx)
 	if err != nil {
 		return nil, err
 	}
-	prefix := s.newName("large")
+	perNamespace := func(live float64) float64 { return (live - before) / float64(size.large) }
 	_, err = s.load(ctx, manyClients, size.large, func(ctx context.Context, c *client, i int) error {
-		return c.create(ctx, s.prefix+"/namespaces", s.namespaceBody(fmt.Sprintf("%s-%06d", prefix, i)))
+		return c.create(ctx, s.prefix+"/namespaces", s.namespaceBody(policyNamespace(i)))
 	})
 	if err != nil {
 		return nil, err
 	}
+	rows := newLargeRows(size.large, "")
+	all, err := s.measureRunning(ctx, rows, size, perNamespace)
+	if err != nil {
+		return nil, err
+	}
+	again, err := s.measureRestart(ctx, rows, perNamespace)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, again...)
+
+	if err := s.addTenants(ctx, size); err != nil {
+		return nil, err
+	}
+	rows = newLargeRows(size.large, withTenants)
+	err = s.withWatches(ctx, size.viewers, s.viewOfTenant, func(func(int) <-chan time.Time) error {
+		running, err := s.measureRunning(ctx, rows, size, perNamespace)
+		all = append(all, running...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	again, err = s.measureRestart(ctx, rows, perNamespace)
+	return append(all, again...), err
+}
+
+// addTenants creates a LimitRange, a quota and a RoleBinding in one in ten Namespaces. In
+// some of these, a user may get the Namespace.
+func (s *side) addTenants(ctx context.Context, size size) error {
+	_, err := s.load(ctx, manyClients, size.bindings, func(ctx context.Context, c *client, i int) error {
+		if err := c.create(ctx, s.namespaced(policyNamespace(i), "limitranges"), s.limitRangeBody("limits")); err != nil {
+			return err
+		}
+		return c.create(ctx, s.namespaced(policyNamespace(i), "resourcequotas"), s.quotaBody("quota"))
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.bindTenants(ctx, size); err != nil {
+		return err
+	}
+	if err := s.loadViewers(ctx, size); err != nil {
+		return err
+	}
+	_, err = s.load(ctx, manyClients, size.viewers, func(ctx context.Context, c *client, i int) error {
+		return s.view(ctx, c, i, policyUser(i))
+	})
+	return err
+}
+
+// viewOfTenant returns the user that watches a Namespace, and the path. In Kubernetes that
+// is the admin: a user can't watch those that the user may get.
+func (s *side) viewOfTenant(i int) (user, path string) {
+	path = s.prefix + "/namespaces"
+	if s.name == kube {
+		return "", path + "?fieldSelector=metadata.name%3D" + policyNamespace(i)
+	}
+	return policyUser(i), path
+}
+
+// measureRunning measures memory, when a load has ended, and lists.
+func (s *side) measureRunning(ctx context.Context, rows largeRows, size size, perNamespace func(live float64) float64) ([]figure, error) {
 	select {
 	case <-time.After(size.settle):
 	case <-ctx.Done():
@@ -82,11 +151,6 @@ func measureLarge(ctx context.Context, s *side, size size) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []figure{
-		{row: rows.live, unit: bytesUnit, value: (live - before) / float64(size.large)},
-		{row: rows.resident, unit: factor, value: resident / live},
-	}
-
 	c, err := s.client(0)
 	if err != nil {
 		return nil, err
@@ -95,30 +159,43 @@ func measureLarge(ctx context.Context, s *side, size size) ([]figure, error) {
 	if err := c.get(ctx, s.prefix+"/namespaces", jsonType); err != nil {
 		return nil, err
 	}
-	all = append(all, figure{row: rows.whole, unit: seconds, value: time.Since(began).Seconds()})
+	whole := time.Since(began)
 	began = time.Now()
 	pages, err := c.listPages(ctx, s.prefix+"/namespaces")
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, figure{row: rows.pages, unit: seconds, value: time.Since(began).Seconds()})
+	all := []figure{
+		{row: rows.live, unit: bytesUnit, value: perNamespace(live)},
+		{row: rows.resident, unit: factor, value: resident / live},
+		{row: rows.whole, unit: seconds, value: whole.Seconds()},
+		{row: rows.pages, unit: seconds, value: time.Since(began).Seconds()},
+	}
 	all = append(all, quantiles(rows.page, pages)...)
-	all = append(all, figure{row: rows.last, unit: seconds, value: quantile(pages[len(pages)*9/10:], 0.5).Seconds()})
+	return append(all, figure{row: rows.last, unit: seconds, value: quantile(pages[len(pages)*9/10:], 0.5).Seconds()}), nil
+}
 
+// measureRestart measures a start with existing state, after a crash.
+func (s *side) measureRestart(ctx context.Context, rows largeRows, perNamespace func(live float64) float64) ([]figure, error) {
 	s.kill()
-	began = time.Now()
+	began := time.Now()
 	if err := s.startServer(ctx); err != nil {
 		return nil, err
 	}
-	all = append(all, figure{row: rows.restart, unit: seconds, value: time.Since(began).Seconds()})
+	server := time.Since(began)
 	if err := s.startController(ctx); err != nil {
 		return nil, err
 	}
-	all = append(all, figure{row: rows.restart + ", and the controller", unit: seconds, value: time.Since(began).Seconds()})
-	if live, err = s.liveMemory(ctx); err != nil {
+	both := time.Since(began)
+	live, err := s.liveMemory(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return append(all, figure{row: rows.live + ", after a restart", unit: bytesUnit, value: (live - before) / float64(size.large)}), nil
+	return []figure{
+		{row: rows.restart, unit: seconds, value: server.Seconds()},
+		{row: rows.restartAll, unit: seconds, value: both.Seconds()},
+		{row: rows.liveAgain, unit: bytesUnit, value: perNamespace(live)},
+	}, nil
 }
 
 // listPages lists a collection in pages, and returns how long each took.

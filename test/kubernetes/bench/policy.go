@@ -31,6 +31,17 @@ func (s *side) loadPolicy(ctx context.Context, size size) error {
 	if s.hasPolicy {
 		return nil
 	}
+	_, err := s.load(ctx, manyClients, size.bindings, func(ctx context.Context, c *client, i int) error {
+		return c.create(ctx, s.prefix+"/namespaces", s.namespaceBody(policyNamespace(i)))
+	})
+	if err != nil {
+		return err
+	}
+	return s.bindTenants(ctx, size)
+}
+
+// bindTenants creates the ClusterRoles and the RoleBindings of the policy.
+func (s *side) bindTenants(ctx context.Context, size size) error {
 	_, err := s.load(ctx, manyClients, clusterRoles, func(ctx context.Context, c *client, i int) error {
 		return c.create(ctx, rbacPrefix+"/clusterroles", s.clusterRoleBody(policyRole(i)))
 	})
@@ -38,11 +49,7 @@ func (s *side) loadPolicy(ctx context.Context, size size) error {
 		return err
 	}
 	_, err = s.load(ctx, manyClients, size.bindings, func(ctx context.Context, c *client, i int) error {
-		if err := c.create(ctx, s.prefix+"/namespaces", s.namespaceBody(policyNamespace(i))); err != nil {
-			return err
-		}
-		body := roleBindingBody("tenants", policyRole(i%clusterRoles), policyUser(i), policyTeam(i))
-		return c.create(ctx, roleBindingsPath(i), body)
+		return c.create(ctx, roleBindingsPath(i), roleBindingBody("tenants", policyRole(i%clusterRoles), policyUser(i), policyTeam(i)))
 	})
 	s.hasPolicy = err == nil
 	return err

@@ -139,7 +139,8 @@ func watchVisible(ctx context.Context, s *side, size size) ([]figure, error) {
 	const turns = 4
 	for turn := range turns {
 		open := turn % 2
-		err := s.withWatches(ctx, size, open == 1, nth, func(seen func(user int) <-chan time.Time) error {
+		watched := func(i int) (user, path string) { return nth(i), s.prefix + "/namespaces" }
+		err := s.withWatches(ctx, size.viewers*open, watched, func(seen func(user int) <-chan time.Time) error {
 			prefix := s.newName("seen")
 			o, err := s.load(ctx, manyClients, size.create*2, func(ctx context.Context, c *client, i int) error {
 				return c.create(ctx, s.prefix+"/namespaces", s.namespaceBody(fmt.Sprintf("%s-%d", prefix, i)))
@@ -170,24 +171,22 @@ func watchVisible(ctx context.Context, s *side, size size) ([]figure, error) {
 	return append(quantiles(visibleWatchRow, took), figure{row: visibleCreatesRow, unit: proportion, value: elapsed[0].Seconds() / elapsed[1].Seconds()}), nil
 }
 
-// withWatches calls the function while each user watches, or at once. It gives the
+// withWatches calls the function while a number of users watch a path each. It gives the
 // function the times of ADDED events.
-func (s *side) withWatches(ctx context.Context, size size, open bool, nth func(int) string, do func(seen func(user int) <-chan time.Time) error) error {
+func (s *side) withWatches(ctx context.Context, users int, watched func(i int) (user, path string), do func(seen func(user int) <-chan time.Time) error) error {
 	watching, stop := context.WithCancel(ctx)
-	added := make([]chan time.Time, size.viewers)
+	added := make([]chan time.Time, users)
 	var waits []func() error
 	var err error
-	for i := range size.viewers {
-		if !open {
-			break
-		}
+	for i := range users {
 		added[i] = make(chan time.Time, 10)
 		var c *client
 		if c, err = s.client(watchers + i%watchers); err != nil {
 			break
 		}
+		user, path := watched(i)
 		var wait func() error
-		wait, err = c.as(nth(i)).watch(watching, s.prefix+"/namespaces", func(event, _ string) bool {
+		wait, err = c.as(user).watch(watching, path, func(event, _ string) bool {
 			if event == "ADDED" {
 				added[i] <- time.Now()
 			}
