@@ -39,6 +39,10 @@ var (
 		verbs: listWatch, group: "admissionregistration.k8s.io",
 		resources: []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
 	}}
+	projectRights = []right{{
+		verbs: []string{"get", "list", "watch"}, group: "rbac.authorization.k8s.io",
+		resources: []string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
+	}}
 	// requirementRights are needed unless their requirement is turned off.
 	requirementRights = map[string][]right{
 		"priority and fairness": {
@@ -62,6 +66,9 @@ func serverRights(d *deployment) []right {
 		if !r.off(d) {
 			rights = append(rights, requirementRights[r.what]...)
 		}
+	}
+	if d.enabled("serve-projects") {
+		rights = append(rights, projectRights...)
 	}
 	if secret, _, managed, found := d.certSecret(""); managed && found {
 		rights = append(rights,

@@ -23,12 +23,16 @@ import (
 func TestRightsOfManifests(t *testing.T) {
 	base := givenBy(t, "base/apiserver/rbac.yaml")
 	selfSigned := givenBy(t, "components/self-signed/rbac.yaml")
+	projects := givenBy(t, "components/projects/rbac.yaml")
 	for _, tc := range []struct {
 		args  []string
 		given sets.Set[string]
 	}{
 		{nil, base},
 		{[]string{"--serving-cert-secret=borough-system/borough-apiserver-tls"}, base.Union(selfSigned)},
+		{[]string{"--serve-projects"}, base.Union(projects)},
+		{[]string{"--serve-projects=true", "--v=2"}, base.Union(projects)},
+		{[]string{"--serve-projects=false"}, base},
 	} {
 		checked := checkedWith(tc.args...)
 		if diff := cmp.Diff(sets.List(tc.given), sets.List(checked)); diff != "" {
@@ -64,6 +68,9 @@ func givenBy(t *testing.T, manifest string) sets.Set[string] {
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		if role.Name == "borough-project-viewer" {
+			continue // for the users
 		}
 		for _, rule := range role.Rules {
 			r := right{verbs: rule.Verbs, group: rule.APIGroups[0], resources: rule.Resources, namespace: role.Namespace}

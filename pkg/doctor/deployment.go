@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,6 +63,22 @@ func (d *deployment) lastFlag(name string) string {
 		return values[len(values)-1]
 	}
 	return ""
+}
+
+// enabled reports whether a boolean flag, whose default is false, is set.
+func (d *deployment) enabled(name string) bool {
+	if d == nil {
+		return false
+	}
+	set := false
+	for _, arg := range slices.Concat(d.container.Command, d.container.Args) {
+		if value, found := strings.CutPrefix(arg, "--"+name+"="); found {
+			set, _ = strconv.ParseBool(value) // the server does not start if it is neither
+		} else if arg == "--"+name {
+			set = true
+		}
+	}
+	return set
 }
 
 // certSecret returns the Secret that has the serving certificate, and its key in the
