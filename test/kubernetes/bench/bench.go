@@ -87,7 +87,7 @@ var cases = []benchCase{
 	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
 	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteAmongOthers},
 	{name: "deployed", about: "create Pods and delete 300 Namespaces behind kube-apiserver, with an external etcd", rounds: 1, before: true, together: (*bench).measureDeployed},
-	{name: "large", about: "list 100,000 Namespaces, also in pages, memory and restart with them", rounds: 1, before: true, together: (*bench).measureLarges},
+	{name: "large", about: "list 100,000 Namespaces, also in pages, memory and restart, without tenants and with them", rounds: 1, before: true, together: (*bench).measureLarges},
 }
 
 // bench is one run of the benchmark.
