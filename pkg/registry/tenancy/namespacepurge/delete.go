@@ -222,8 +222,8 @@ func (r *REST) validateDelete(ctx context.Context, content *Content, options *me
 		if err != nil {
 			return apierrors.NewInternalError(err)
 		}
-		attributes := admission.NewAttributesRecord(nil, nil, content.Kind, listed.GetNamespace(), listed.GetName(), content.Resource, "",
+		attributes := admission.NewAttributesRecord(nil, obj, content.Kind, listed.GetNamespace(), listed.GetName(), content.Resource, "",
 			admission.Delete, deleteOptions, dryrun.IsDryRun(options.DryRun), user)
-		return rest.AdmissionToValidateObjectDeleteFunc(r.Admission, attributes, r.objects)(ctx, obj)
+		return admitDelete(ctx, r.deletes, attributes, r.objects)
 	}
 }

@@ -81,6 +81,8 @@ type Config struct {
 // REST serves namespacepurges.
 type REST struct {
 	Config
+	// deletes is asked about the DELETE of each object.
+	deletes admission.Interface
 	objects admission.ObjectInterfaces
 }
 
@@ -92,8 +94,9 @@ var (
 
 // NewREST returns a REST.
 func NewREST(config Config) *REST {
+	deletes := admission.WithAudit(copying{config.Admission})
 	config.Admission = admission.WithAudit(config.Admission)
-	return &REST{Config: config, objects: admission.NewObjectInterfacesFromScheme(config.Scheme)}
+	return &REST{Config: config, deletes: deletes, objects: admission.NewObjectInterfacesFromScheme(config.Scheme)}
 }
 
 // New returns an empty NamespacePurge.
