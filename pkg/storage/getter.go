@@ -36,9 +36,11 @@ type restOptionsGetter struct {
 	connections *connections
 	fence       *fence.Fence
 	caches      *watchCaches
-	unreadable  *unreadable.Objects
-	awaitWrite  func(context.Context, schema.GroupResource, int64) error
-	wrapWatch   func(context.Context, watch.Interface) watch.Interface
+	// namespaces are those of the watch cache, for the feed.
+	namespaces *decodedObjects
+	unreadable *unreadable.Objects
+	awaitWrite func(context.Context, schema.GroupResource, int64) error
+	wrapWatch  func(context.Context, watch.Interface) watch.Interface
 }
 
 var (
@@ -126,8 +128,12 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 			return removingStore{g.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
 		}
 		uncached := &progressRequestingStore{Interface: store}
+		var cacheable storage.Interface = uncached
+		if config.GroupResource == tenancy.Resource("namespaces") {
+			cacheable = g.namespaces.store(uncached)
+		}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
-			Storage:             uncached,
+			Storage:             cacheable,
 			Versioner:           storage.APIObjectVersioner{},
 			GroupResource:       config.GroupResource,
 			EventsHistoryWindow: config.EventsHistoryWindow,

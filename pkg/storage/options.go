@@ -227,8 +227,9 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		return err
 	}
 	connections := newConnections(config.Embedded)
+	namespaces := &decodedObjects{objects: map[string]runtime.Object{}}
 	if config.Feed != nil {
-		source, err := newSource(library, connections, config)
+		source, err := newSource(library, connections, config, namespaces)
 		if err != nil {
 			return err
 		}
@@ -240,6 +241,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		connections: connections,
 		fence:       fence,
 		caches:      caches,
+		namespaces:  namespaces,
 		unreadable:  config.Unreadable,
 		awaitWrite:  config.AwaitWrite,
 		wrapWatch:   config.WrapWatch,

@@ -6,6 +6,7 @@ package visibility_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,8 @@ type fixture struct {
 	codec  runtime.Codec
 	index  *rbac.Index
 	views  *visibility.Views
+	// decoded are Namespaces that need not be decoded, by revision.
+	decoded sync.Map
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -53,6 +56,12 @@ func newFixture(t testing.TB) *fixture {
 	for _, gr := range visibility.Resources() {
 		source.Resources = append(source.Resources, changes.Resource{
 			GroupResource: gr, Prefix: prefixOf(gr), Decoder: f.codec, Transformer: identity.NewEncryptCheckTransformer(),
+			Decoded: func(_ string, revision int64) runtime.Object {
+				if found, ok := f.decoded.Load(revision); ok {
+					return found.(runtime.Object)
+				}
+				return nil
+			},
 		})
 	}
 	f.views.Feed().SetSource(source)

@@ -223,8 +223,14 @@ func (v *Views) at(name string, position int64) *version {
 }
 
 // decode returns the Namespace, or nil if it cannot be read. The stores of the resource
-// log and count what cannot be read.
+// log and count what cannot be read. Only the fields of the Namespace itself may be set.
 func (n *version) decode(name string) *tenancy.Namespace {
+	if n.resource.Decoded != nil {
+		if shared, ok := n.resource.Decoded(name, n.revision).(*tenancy.Namespace); ok {
+			namespace := *shared
+			return &namespace
+		}
+	}
 	obj, err := runtime.Decode(n.resource.Decoder, n.value)
 	if err != nil {
 		return nil

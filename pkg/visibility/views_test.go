@@ -9,6 +9,7 @@ import (
 	"maps"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -321,5 +322,32 @@ func TestLongHistory(t *testing.T) {
 	changed := f.put(t, newNamespace("a"))
 	if got := next(t, open); got.kind != "MODIFIED" || got.version != fmt.Sprint(changed) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestDecodedNamespaces checks that lists and watches have the Namespaces that are decoded
+// already, and do not modify them.
+func TestDecodedNamespaces(t *testing.T) {
+	f := newFixture(t)
+	f.put(t, newRole("every", []string{"list"}), bind("", "e", "every", "u"))
+	written := f.put(t, newNamespace("a"))
+	f.run(t)
+	shared := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: fmt.Sprint(written), Annotations: map[string]string{"shared": "true"}}}
+	before := shared.DeepCopy()
+	f.decoded.Store(written, shared)
+	if _, page := list(t, f.of("u"), metainternalversion.ListOptions{Limit: 1}); !equality.Semantic.DeepEqual(page.Items, []tenancy.Namespace{*before}) {
+		t.Errorf("got %v, want the Namespace that is decoded", page.Items)
+	}
+	events := watch(t.Context(), t, f.of("u"), atRevision(written), everything())
+	revoked := f.write(t, nil, objects(bind("", "e", "every", "u")))
+	if got := next(t, events); got.kind != "DELETED" || got.version != fmt.Sprint(revoked) {
+		t.Errorf("got %+v, want DELETED %d", got, revoked)
+	}
+	if !equality.Semantic.DeepEqual(shared, before) {
+		t.Errorf("the Namespace was modified: %v", shared)
+	}
+	f.put(t, newNamespace("a", "gold"), bind("", "e", "every", "u"))
+	if _, page := list(t, f.of("u"), metainternalversion.ListOptions{}); len(page.Items) != 1 || page.Items[0].Labels["tier"] != "gold" {
+		t.Errorf("got %v, want the next version", page.Items)
 	}
 }

@@ -31,6 +31,9 @@ type Resource struct {
 	Decoder runtime.Decoder
 	// Transformer decrypts a stored value for Decoder.
 	Transformer value.Transformer
+	// Decoded returns the object with a name as it was written at a revision, if the server
+	// has it decoded already, or nil. It must not be modified. Decoded may be nil.
+	Decoded func(name string, revision int64) runtime.Object
 }
 
 // Change is a change of one object.
