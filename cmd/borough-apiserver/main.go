@@ -8,7 +8,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
@@ -18,18 +17,18 @@ import (
 	"github.com/borough-io/borough/cmd/internal/memory"
 )
 
-// gcPercent is the growth of the heap, in percent of the live heap, that starts a
-// garbage collection. With Go's default of 100, garbage collection took a seventh
-// of the CPU time of creates. The environment variable GOGC overrides it.
-const gcPercent = 200
+// headroom is how many bytes the heap may grow between two garbage collections. Compared
+// with a growth by 200 %, it saves a tenth of the CPU time of creates. The environment
+// variable GOGC sets a percentage instead.
+const headroom = 512 << 20
 
 func main() {
 	connections.SetHealthChecks()
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	cmd := app.NewCommand(app.Run)
 	ctx := genericapiserver.SetupSignalContext()
+	if os.Getenv("GOGC") == "" {
+		memory.KeepHeadroom(ctx, headroom)
+	}
 	go memory.ReleaseWhenIdle(ctx)
 	cmd.SetContext(ctx)
 	if err := cli.RunNoErrOutput(cmd); err != nil {
