@@ -8,12 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 	"github.com/borough-io/borough/cmd/internal/command"
+	"github.com/borough-io/borough/cmd/internal/memory"
 )
 
 // NewCommand returns the command. The command passes the completed and validated
@@ -50,6 +53,11 @@ finds faults in such a deployment.`,
 	return cmd
 }
 
+// headroom is how many bytes the heap may grow between two garbage collections. Compared
+// with a growth by 200 %, it saves a tenth of the CPU time of creates. The environment
+// variable GOGC sets a percentage instead.
+const headroom = 512 << 20
+
 // Run serves until the context ends. It returns an error if the embedded etcd
 // stops before that.
 func Run(ctx context.Context, o *options.Options) (err error) {
@@ -60,6 +68,9 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if os.Getenv("GOGC") == "" {
+		memory.KeepHeadroom(ctx, headroom)
+	}
 
 	deps, err := o.Open(ctx)
 	if err != nil {
@@ -81,6 +92,13 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	server, err := config.Complete().New()
 	if err != nil {
 		return err
+	}
+	err = server.AddPostStartHook("release-memory", func(hook genericapiserver.PostStartHookContext) error {
+		go memory.ReleaseWhenIdle(hook.Context)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("add the hook that releases memory: %w", err)
 	}
 	if err := server.PrepareRun().RunWithContext(ctx); err != nil {
 		return err

@@ -19,9 +19,10 @@ const interval = 30 * time.Second
 // worthwhile is how many bytes there have to be to release.
 const worthwhile = 16 << 20
 
-// ReleaseWhenIdle returns memory to the operating system whenever the process has
-// allocated little for 30 seconds, until ctx ends.
+// ReleaseWhenIdle returns unused memory to the operating system: at once, what the start of
+// the process has left, and whenever it has allocated little for 30 seconds, until ctx ends.
 func ReleaseWhenIdle(ctx context.Context) {
+	debug.FreeOSMemory()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var m monitor
@@ -61,5 +62,5 @@ type monitor struct{ allocated uint64 }
 func (m *monitor) shouldRelease(u usage) bool {
 	since := u.allocated - m.allocated
 	m.allocated = u.allocated
-	return since < u.live/10 && u.held > u.live+max(u.live/5, worthwhile)
+	return since < max(u.live/10, worthwhile) && u.held > u.live+max(u.live/5, worthwhile)
 }

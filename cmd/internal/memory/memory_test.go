@@ -20,7 +20,7 @@ func TestShouldRelease(t *testing.T) {
 		want   bool
 	}{
 		"garbage in an idle process": {100 * mib, usage{101 * mib, 50 * mib, 90 * mib}, true},
-		"a busy process":             {100 * mib, usage{106 * mib, 50 * mib, 90 * mib}, false},
+		"a busy process":             {100 * mib, usage{117 * mib, 50 * mib, 90 * mib}, false},
 		"little garbage":             {1000 * mib, usage{1001 * mib, 500 * mib, 590 * mib}, false},
 		"a small process":            {100 * mib, usage{101 * mib, 20 * mib, 30 * mib}, false},
 		"the first interval":         {0, usage{101 * mib, 50 * mib, 90 * mib}, false},
