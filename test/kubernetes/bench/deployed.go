@@ -12,6 +12,9 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
+// etcdGOGC is what artifacts/deploy/components/etcd sets for the etcd of Borough.
+const etcdGOGC = "GOGC=400"
+
 const (
 	deployed          = " through kube-apiserver"
 	deployedCreateRow = "Create Pods" + deployed + ", 32 clients"
@@ -27,7 +30,7 @@ func (b *bench) measureDeployed(ctx context.Context, _ int) (err error) {
 		return fmt.Errorf("start Kubernetes: %w", err)
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{})
+	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Environment: []string{etcdGOGC}})
 	if err != nil {
 		return fmt.Errorf("start the etcd of Borough: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,6 +27,8 @@ type EtcdOptions struct {
 	Unsafe bool
 	// QuotaBytes is the limit for the size of the database; 0 means etcd's default.
 	QuotaBytes int64
+	// Environment has further variables of the members, as NAME=VALUE.
+	Environment []string
 	// Restore, if not nil, makes the data of each member before it starts.
 	Restore func(EtcdRestore) error
 }
@@ -51,9 +54,10 @@ type EtcdMember struct {
 	// Endpoint is the URL for clients.
 	Endpoint string
 
-	etcd *Etcd
-	name string
-	args []string
+	etcd        *Etcd
+	name        string
+	environment []string
+	args        []string
 }
 
 // StartEtcd starts an etcd with its state in dir, which must be empty or not
@@ -74,7 +78,7 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 			return nil, err
 		}
 		client, peer := localURL(ports[0]), localURL(ports[1])
-		member := &EtcdMember{Endpoint: client, etcd: e, name: fmt.Sprintf("etcd-%d", i)}
+		member := &EtcdMember{Endpoint: client, etcd: e, name: fmt.Sprintf("etcd-%d", i), environment: options.Environment}
 		cluster, peers = append(cluster, member.name+"="+peer), append(peers, peer)
 		member.args = []string{
 			"--name=" + member.name,
@@ -135,7 +139,11 @@ func (m *EtcdMember) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Process, err = harness.StartReady(ctx, config, "/readyz", path, m.args...)
+	program, args := path, m.args
+	if len(m.environment) > 0 {
+		program, args = "env", slices.Concat(m.environment, []string{path}, m.args)
+	}
+	m.Process, err = harness.StartReady(ctx, config, "/readyz", program, args...)
 	return err
 }
 
