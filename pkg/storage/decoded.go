@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/utils/ptr"
 )
 
 // decodedObjects are the objects of the watch cache of a cluster-scoped resource. The
@@ -54,6 +55,8 @@ func (d *decodedObjects) remove(obj runtime.Object) {
 	}
 }
 
+// reset forgets the objects when the cache begins with all of them: of those that it no
+// longer has, there are no events.
 func (d *decodedObjects) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,6 +93,9 @@ func (s decodedStore) Watch(ctx context.Context, key string, opts storage.ListOp
 	inner, err := s.Interface.Watch(ctx, key, opts)
 	if err != nil {
 		return nil, err
+	}
+	if ptr.Deref(opts.SendInitialEvents, false) {
+		s.decoded.reset()
 	}
 	w := &decodedWatch{Interface: inner, events: make(chan watch.Event), stopped: make(chan struct{})}
 	go w.run(s.decoded)

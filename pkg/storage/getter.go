@@ -36,7 +36,7 @@ type restOptionsGetter struct {
 	connections *connections
 	fence       *fence.Fence
 	caches      *watchCaches
-	// namespaces are those of the watch cache, for the feed.
+	// namespaces are those of the watch cache, for the feed, or nil without one.
 	namespaces *decodedObjects
 	unreadable *unreadable.Objects
 	awaitWrite func(context.Context, schema.GroupResource, int64) error
@@ -129,7 +129,7 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		}
 		uncached := &progressRequestingStore{Interface: store}
 		var cacheable storage.Interface = uncached
-		if config.GroupResource == tenancy.Resource("namespaces") {
+		if g.namespaces != nil && config.GroupResource == tenancy.Resource("namespaces") {
 			cacheable = g.namespaces.store(uncached)
 		}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{

@@ -227,8 +227,9 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		return err
 	}
 	connections := newConnections(config.Embedded)
-	namespaces := &decodedObjects{objects: map[string]runtime.Object{}}
+	var namespaces *decodedObjects
 	if config.Feed != nil {
+		namespaces = &decodedObjects{objects: map[string]runtime.Object{}}
 		source, err := newSource(library, connections, config, namespaces)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 )
 
 // minGrowth is the growth of a large heap between two garbage collections, in percent of
@@ -21,7 +20,7 @@ const minGrowth = 100
 // remains as it is.
 func KeepHeadroom(ctx context.Context, headroom uint64) {
 	k := &keeper{headroom: headroom, set: func(percent int) { debug.SetGCPercent(percent) }}
-	k.adjust(readLive())
+	k.adjust(read().live)
 	k.awaitCollection(ctx)
 }
 
@@ -46,15 +45,8 @@ func (k *keeper) awaitCollection(ctx context.Context) {
 	type garbage struct{ _ *garbage } // objects without a pointer may share their memory
 	runtime.AddCleanup(new(garbage), func(k *keeper) {
 		if ctx.Err() == nil {
-			k.adjust(readLive())
+			k.adjust(read().live)
 			k.awaitCollection(ctx)
 		}
 	}, k)
-}
-
-// readLive returns the bytes that the last collection has left.
-func readLive() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }

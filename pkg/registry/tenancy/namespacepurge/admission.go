@@ -10,21 +10,25 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
+// bothPhases is admission with audit annotations. Its phases do nothing for an operation
+// that it does not handle.
+type bothPhases interface {
+	admission.MutationInterface
+	admission.ValidationInterface
+}
+
+// newDeleteAdmission returns admission for the DELETE of objects.
+func newDeleteAdmission(i admission.Interface) bothPhases {
+	return admission.WithAudit(copying{i}).(bothPhases)
+}
+
 // admitDelete asks admission about the DELETE of an object, as the library's
 // AdmissionToValidateObjectDeleteFunc does, but does not copy the object.
-func admitDelete(ctx context.Context, i admission.Interface, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if !i.Handles(a.GetOperation()) {
-		return nil
+func admitDelete(ctx context.Context, i bothPhases, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := i.Admit(ctx, a, o); err != nil {
+		return err
 	}
-	if mutating, ok := i.(admission.MutationInterface); ok {
-		if err := mutating.Admit(ctx, a, o); err != nil {
-			return err
-		}
-	}
-	if validating, ok := i.(admission.ValidationInterface); ok {
-		return validating.Validate(ctx, a, o)
-	}
-	return nil
+	return i.Validate(ctx, a, o)
 }
 
 // copying gives each phase of admission a copy of the old object, in case a plugin modifies

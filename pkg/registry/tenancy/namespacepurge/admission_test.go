@@ -78,7 +78,7 @@ func TestAdmitDelete(t *testing.T) {
 			obj := &counted{Pod: tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}}, copies: &copies}
 			attributes := admission.NewAttributesRecord(nil, obj, v1.SchemeGroupVersion.WithKind("Pod"), "ns", "pod",
 				v1.SchemeGroupVersion.WithResource("pods"), "", admission.Delete, &metav1.DeleteOptions{}, false, nil)
-			if err := admitDelete(ctx, admission.WithAudit(copying{tc.plugin}), attributes, nil); err != nil {
+			if err := admitDelete(ctx, newDeleteAdmission(tc.plugin), attributes, nil); err != nil {
 				t.Fatal(err)
 			}
 			if copies != tc.copies || obj.Name != "pod" {

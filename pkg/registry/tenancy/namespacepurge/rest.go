@@ -82,7 +82,7 @@ type Config struct {
 type REST struct {
 	Config
 	// deletes is asked about the DELETE of each object.
-	deletes admission.Interface
+	deletes bothPhases
 	objects admission.ObjectInterfaces
 }
 
@@ -94,7 +94,7 @@ var (
 
 // NewREST returns a REST.
 func NewREST(config Config) *REST {
-	deletes := admission.WithAudit(copying{config.Admission})
+	deletes := newDeleteAdmission(config.Admission)
 	config.Admission = admission.WithAudit(config.Admission)
 	return &REST{Config: config, deletes: deletes, objects: admission.NewObjectInterfacesFromScheme(config.Scheme)}
 }
