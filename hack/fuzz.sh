@@ -29,6 +29,7 @@ declare -A weights=(
     [FuzzProperties]=70
     [FuzzQuantities]=65
     [FuzzTokenFile]=50
+    [FuzzCompact]=100
     [FuzzValidatePodUnchanged]=10
     [FuzzRequests]=5
     [FuzzPodDefaultsAreIdempotent]=4

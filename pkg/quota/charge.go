@@ -53,14 +53,12 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		return corev1.ResourceList{}, nil
 	}
 	before, after := c.Old.charged(quota), c.New.charged(quota)
-	delta := quotav1.RemoveZeros(quotav1.Subtract(after, before))
-	grown := corev1.ResourceList{}
-	for name, quantity := range delta {
-		if quantity.Sign() > 0 {
-			grown[name] = quantity
-		}
+	delta := after
+	if before != nil {
+		delta = quotav1.Subtract(after, before)
 	}
-	if after != nil && (c.Old == nil || len(grown) > 0) {
+	maps.DeleteFunc(delta, func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
+	if after != nil && (c.Old == nil || grows(delta)) {
 		if unnamed := missing(c.New.pod, quota.Status.Hard); len(unnamed) > 0 {
 			return nil, NewDenial(fmt.Sprintf("failed quota: %s: must specify %s", quota.Name, missingText(unnamed)))
 		}
@@ -69,15 +67,30 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		return nil, nil
 	}
 	used := quotav1.Add(quota.Status.Used, delta)
-	allowed, exceeded := quotav1.LessThanOrEqual(quotav1.Mask(used, quotav1.ResourceNames(grown)), quota.Status.Hard)
-	if allowed {
+	var exceeded []corev1.ResourceName
+	for name, quantity := range delta {
+		total, hard := used[name], quota.Status.Hard[name]
+		if quantity.Sign() > 0 && total.Cmp(hard) > 0 {
+			exceeded = append(exceeded, name)
+		}
+	}
+	if len(exceeded) == 0 {
 		return used, nil
 	}
 	text := fmt.Sprintf("exceeded quota: %s, requested: %s, used: %s, limited: %s", quota.Name,
-		listText(quotav1.Mask(grown, exceeded)),
+		listText(quotav1.Mask(delta, exceeded)),
 		listText(quotav1.Mask(quota.Status.Used, exceeded)),
 		listText(quotav1.Mask(quota.Status.Hard, exceeded)))
 	return nil, &Denial{text, quota, exceeded}
+}
+
+func grows(delta corev1.ResourceList) bool {
+	for _, quantity := range delta {
+		if quantity.Sign() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // charged returns what the object uses of what a quota limits, or nil if the quota does
@@ -86,7 +99,28 @@ func (u *Usage) charged(quota *tenancy.ResourceQuota) corev1.ResourceList {
 	if u == nil || !u.matches(&quota.Spec) {
 		return nil
 	}
-	return quotav1.Mask(u.resources, quotav1.ResourceNames(quota.Status.Hard))
+	charged := corev1.ResourceList{}
+	for name := range quota.Status.Hard {
+		if quantity, used := u.resources[name]; used {
+			charged[name] = quantity
+		}
+	}
+	return charged
+}
+
+// Compact replaces quantities by integers of the same value and text where they fit. The
+// library reads a large one, such as 100Ti, as a decimal of any size, with which computing
+// and writing take several times as long.
+func Compact(list corev1.ResourceList) {
+	for name, quantity := range list {
+		if _, ok := quantity.AsInt64(); ok {
+			continue
+		}
+		// A comparison with a decimal makes its receiver one.
+		if integer := resource.NewQuantity(quantity.Value(), quantity.Format); quantity.Cmp(*integer) == 0 {
+			list[name] = *integer
+		}
+	}
 }
 
 // Total is the usage of a quota while its objects are counted.

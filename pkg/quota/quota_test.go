@@ -291,3 +291,40 @@ func TestIsNeutral(t *testing.T) {
 		})
 	}
 }
+
+func TestCompact(t *testing.T) {
+	for text, integer := range map[string]bool{
+		"0": true, "5": true, "100Gi": true, "1Ki": true, "100Ti": true, "100000Gi": true, "7Ei": true, "1e15": true,
+		"100m": false, "1.5": false, "0.5Gi": true,
+	} {
+		quantity := resource.MustParse(text)
+		list := corev1.ResourceList{"memory": quantity.DeepCopy()}
+		Compact(list)
+		got := list["memory"]
+		if _, ok := got.AsInt64(); ok != integer {
+			t.Errorf("%s is an integer: %t, want %t", text, ok, integer)
+		}
+		if got.String() != quantity.String() || got.Cmp(quantity) != 0 {
+			t.Errorf("%s became %s", text, got.String())
+		}
+	}
+}
+
+func FuzzCompact(f *testing.F) {
+	for _, text := range []string{"100Ti", "8Ei", "0.1Ki", "1e3", "12E", "-3.3Mi", "1n", "9223372036854775807", "9223372036854775808"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		quantity, err := resource.ParseQuantity(text)
+		if err != nil || len(text) > 30 {
+			return
+		}
+		want := quantity.DeepCopy()
+		list := corev1.ResourceList{"memory": quantity}
+		Compact(list)
+		got := list["memory"]
+		if got.String() != want.String() || got.Cmp(want) != 0 {
+			t.Errorf("%s became %s", want.String(), got.String())
+		}
+	})
+}

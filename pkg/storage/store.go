@@ -94,6 +94,7 @@ func (g *restOptionsGetter) newStore(
 		Codec:          config.Codec,
 		Transformer:    transformerOf(config),
 		Versioner:      versioner,
+		Decoded:        g.fence.Decoded(config.GroupResource),
 		NewFunc:        newFunc,
 		Cached:         cached,
 		Objects:        g.unreadable,

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,9 +27,9 @@ import (
 // in one transaction, and etcd allows 128 operations in one (--max-txn-ops).
 const MaxQuotas = 50
 
-// maxNamespaces is the number of Namespaces whose quotas are cached. A write in another
-// one costs a read, if the Namespace has quotas.
-const maxNamespaces = 1 << 14
+// maxNamespaces is the number of Namespaces whose quotas are cached, at about 5 KiB each. A
+// write in another one costs a read, if the Namespace has quotas.
+const maxNamespaces = 1 << 11
 
 // Resource is a namespaced resource and how its objects are stored.
 type Resource struct {
@@ -48,6 +49,8 @@ type Charger struct {
 
 	mu         sync.Mutex
 	namespaces *lru.Cache
+
+	encoded encodedQuotas
 }
 
 // PodsFunc returns the Pods of a Namespace from a cache, or nothing.
@@ -202,16 +205,21 @@ func (c *Charger) decode(ctx context.Context, kv *mvccpb.KeyValue) stored {
 	var ok bool
 	if read.ResourceQuota, ok = obj.(*tenancy.ResourceQuota); !ok {
 		read.unreadable = fmt.Errorf("read %s: it is a %T", kv.Key, obj)
+		return read
+	}
+	for _, list := range []corev1.ResourceList{read.Spec.Hard, read.Status.Hard, read.Status.Used} {
+		quota.Compact(list)
 	}
 	return read
 }
 
-// encode returns the value of a quota.
+// encode returns the value of a quota that is to be written, and not modified any more.
 func (c *Charger) encode(ctx context.Context, key string, q *tenancy.ResourceQuota) (string, error) {
 	data, err := runtime.Encode(c.quotas.Codec, q)
 	if err != nil {
 		return "", apierrors.NewInternalError(fmt.Errorf("encode %s: %w", key, err))
 	}
+	c.encoded.add(data, q)
 	if data, err = c.quotas.Transformer.TransformToStorage(ctx, data, value.DefaultContext(key)); err != nil {
 		return "", apierrors.NewInternalError(fmt.Errorf("encrypt %s: %w", key, err))
 	}

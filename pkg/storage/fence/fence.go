@@ -153,6 +153,15 @@ func (f *Fence) ChargedStore(s storage.Interface, resource schema.GroupResource)
 	return f.config.Charger.NewStore(s, resource)
 }
 
+// Decoded returns the function that returns an object of the resource with an encoded form
+// if the server has it, or nil if there is no such function.
+func (f *Fence) Decoded(resource schema.GroupResource) func(encoded []byte) runtime.Object {
+	if !f.config.Charger.Quotas(resource) {
+		return nil
+	}
+	return f.config.Charger.Decoded
+}
+
 // CheckQuotas implements quota.Checker. It returns an error until the store of a
 // namespaced resource is open.
 func (f *Fence) CheckQuotas(ctx context.Context, namespace string, change *quota.Change) (*quota.Denial, error) {

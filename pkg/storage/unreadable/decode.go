@@ -147,12 +147,23 @@ func (c watchCodec) Decode(labelled []byte, _ *schema.GroupVersionKind, _ runtim
 	data, key, err := unlabel(labelled)
 	if err == nil {
 		var obj runtime.Object
-		if obj, err = c.store.decode(data, key); err == nil {
+		if obj, err = c.store.decodeShared(data, key); err == nil {
 			return obj, nil, nil
 		}
 		etcdmetrics.RecordDecodeError(c.store.config.Resource)
 	}
 	return &placeholder{key: string(key), err: err}, nil, nil
+}
+
+// decodeShared is decode, but may return an object that shares memory with others. Events
+// of a watch share their objects, too, so nobody modifies them.
+func (s *Store) decodeShared(data, key []byte) (runtime.Object, error) {
+	if s.config.Decoded != nil {
+		if obj := s.config.Decoded(data); obj != nil {
+			return obj, s.identify(key, obj)
+		}
+	}
+	return s.decode(data, key)
 }
 
 // decode returns the object with the key. As in a list or a get, a value without a

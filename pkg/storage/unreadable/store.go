@@ -39,6 +39,9 @@ type Config struct {
 	Codec       runtime.Codec
 	Transformer value.Transformer
 	Versioner   storage.Versioner
+	// Decoded returns the object that Codec would decode, if the server has it already, or
+	// nil. Only fields of its metadata may be set. Decoded may be nil.
+	Decoded func(encoded []byte) runtime.Object
 	// NewFunc returns an empty object.
 	NewFunc func() runtime.Object
 	// Cached is true if a watch cache reads from the Store.
