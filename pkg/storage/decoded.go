@@ -5,73 +5,21 @@ package storage
 
 import (
 	"context"
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/utils/ptr"
 )
 
-// decodedObjects are the objects of the watch cache of a cluster-scoped resource. The
-// library's cache can be asked for a page only by its continue tokens, which counts all
-// that follows, and for one object at about the cost of decoding it.
-type decodedObjects struct {
-	mu      sync.RWMutex
-	objects map[string]runtime.Object // by name
-}
-
-// get returns the object with the name if the cache has this version of it, or nil. It must
-// not be modified, because the cache has the same.
-func (d *decodedObjects) get(name string, revision int64) runtime.Object {
-	d.mu.RLock()
-	obj := d.objects[name]
-	d.mu.RUnlock()
-	if obj == nil {
-		return nil
-	}
-	object, err := meta.Accessor(obj)
-	if err != nil || object.GetResourceVersion() != strconv.FormatInt(revision, 10) {
-		return nil
-	}
-	return obj
-}
-
-func (d *decodedObjects) put(obj runtime.Object) {
-	if object, err := meta.Accessor(obj); err == nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.objects[object.GetName()] = obj
-	}
-}
-
-func (d *decodedObjects) remove(obj runtime.Object) {
-	if object, err := meta.Accessor(obj); err == nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.objects, object.GetName())
-	}
-}
-
-// reset forgets the objects when the cache begins with all of them: of those that it no
-// longer has, there are no events.
-func (d *decodedObjects) reset() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.objects = map[string]runtime.Object{}
-}
-
-// store returns the store for the watch cache. What the cache lists and watches is what it
-// has then.
-func (d *decodedObjects) store(of storage.Interface) storage.Interface {
-	return decodedStore{of, d}
-}
-
+// decodedStore is the store of a watch cache. It passes on the objects that the cache
+// gets, before the cache has them. The library's cache can be asked for a page only by its
+// continue tokens, which counts all that follows, and for one object at about the cost of
+// decoding it.
 type decodedStore struct {
 	storage.Interface
-	decoded *decodedObjects
+	pass func(runtime.Object)
 }
 
 // GetList lists objects.
@@ -79,11 +27,8 @@ func (s decodedStore) GetList(ctx context.Context, key string, opts storage.List
 	if err := s.Interface.GetList(ctx, key, opts, list); err != nil {
 		return err
 	}
-	if opts.Predicate.Continue == "" {
-		s.decoded.reset()
-	}
 	return meta.EachListItem(list, func(obj runtime.Object) error {
-		s.decoded.put(obj)
+		s.pass(obj)
 		return nil
 	})
 }
@@ -94,11 +39,8 @@ func (s decodedStore) Watch(ctx context.Context, key string, opts storage.ListOp
 	if err != nil {
 		return nil, err
 	}
-	if ptr.Deref(opts.SendInitialEvents, false) {
-		s.decoded.reset()
-	}
 	w := &decodedWatch{Interface: inner, events: make(chan watch.Event), stopped: make(chan struct{})}
-	go w.run(s.decoded)
+	go w.run(s.pass)
 	return w, nil
 }
 
@@ -118,18 +60,15 @@ func (w *decodedWatch) Stop() {
 	w.Interface.Stop()
 }
 
-func (w *decodedWatch) run(decoded *decodedObjects) {
+func (w *decodedWatch) run(pass func(runtime.Object)) {
 	defer close(w.events)
 	for event := range w.Interface.ResultChan() {
-		obj := event.Object
-		if timed, ok := obj.(storage.WatchEventWithRecordTime); ok {
-			obj = timed.Unwrap()
-		}
-		switch event.Type {
-		case watch.Added, watch.Modified:
-			decoded.put(obj)
-		case watch.Deleted:
-			decoded.remove(obj)
+		if event.Type == watch.Added || event.Type == watch.Modified {
+			obj := event.Object
+			if timed, ok := obj.(storage.WatchEventWithRecordTime); ok {
+				obj = timed.Unwrap()
+			}
+			pass(obj)
 		}
 		select {
 		case w.events <- event:

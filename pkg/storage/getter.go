@@ -21,6 +21,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/changes"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 	"github.com/borough-io/borough/pkg/storage/transaction"
@@ -36,11 +37,10 @@ type restOptionsGetter struct {
 	connections *connections
 	fence       *fence.Fence
 	caches      *watchCaches
-	// namespaces are those of the watch cache, for the feed, or nil without one.
-	namespaces *decodedObjects
-	unreadable *unreadable.Objects
-	awaitWrite func(context.Context, schema.GroupResource, int64) error
-	wrapWatch  func(context.Context, watch.Interface) watch.Interface
+	feed        *changes.Feed // or nil
+	unreadable  *unreadable.Objects
+	awaitWrite  func(context.Context, schema.GroupResource, int64) error
+	wrapWatch   func(context.Context, watch.Interface) watch.Interface
 }
 
 var (
@@ -129,8 +129,8 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		}
 		uncached := &progressRequestingStore{Interface: store}
 		var cacheable storage.Interface = uncached
-		if g.namespaces != nil && config.GroupResource == tenancy.Resource("namespaces") {
-			cacheable = g.namespaces.store(uncached)
+		if g.feed != nil && config.GroupResource == tenancy.Resource("namespaces") {
+			cacheable = decodedStore{uncached, g.feed.Decoded}
 		}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
 			Storage:             cacheable,

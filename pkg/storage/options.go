@@ -227,10 +227,8 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		return err
 	}
 	connections := newConnections(config.Embedded)
-	var namespaces *decodedObjects
 	if config.Feed != nil {
-		namespaces = &decodedObjects{objects: map[string]runtime.Object{}}
-		source, err := newSource(library, connections, config, namespaces)
+		source, err := newSource(library, connections, config)
 		if err != nil {
 			return err
 		}
@@ -242,7 +240,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		connections: connections,
 		fence:       fence,
 		caches:      caches,
-		namespaces:  namespaces,
+		feed:        config.Feed,
 		unreadable:  config.Unreadable,
 		awaitWrite:  config.AwaitWrite,
 		wrapWatch:   config.WrapWatch,

@@ -15,7 +15,7 @@ import (
 )
 
 // newSource returns the source of Config.Feed.
-func newSource(getter generic.RESTOptionsGetter, connections *connections, config Config, namespaces *decodedObjects) (changes.Source, error) {
+func newSource(getter generic.RESTOptionsGetter, connections *connections, config Config) (changes.Source, error) {
 	_, storageConfig, err := fenceResource(getter, config.Namespaces)
 	if err != nil {
 		return changes.Source{}, err
@@ -36,16 +36,12 @@ func newSource(getter generic.RESTOptionsGetter, connections *connections, confi
 		if !sameServers(transport.ServerList, storageConfig.Transport.ServerList) {
 			return changes.Source{}, fmt.Errorf("--etcd-servers-overrides: %s and %s must be on the same etcd servers, because their changes are followed in one order", gr, config.Namespaces)
 		}
-		followed := changes.Resource{
+		source.Resources = append(source.Resources, changes.Resource{
 			GroupResource: gr,
 			Prefix:        resource.Prefix,
 			Decoder:       storageConfig.Codec,
 			Transformer:   transformerOf(storageConfig),
-		}
-		if gr == config.Namespaces {
-			followed.Decoded = namespaces.get
-		}
-		source.Resources = append(source.Resources, followed)
+		})
 	}
 	return source, nil
 }

@@ -5,8 +5,9 @@ package visibility_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,8 +41,9 @@ type fixture struct {
 	codec  runtime.Codec
 	index  *rbac.Index
 	views  *visibility.Views
-	// decoded are Namespaces that need not be decoded, by revision.
-	decoded sync.Map
+	// decodes lets the views have about half of the Namespaces decoded, too, before or
+	// after the feed has them.
+	decodes bool
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -56,12 +58,6 @@ func newFixture(t testing.TB) *fixture {
 	for _, gr := range visibility.Resources() {
 		source.Resources = append(source.Resources, changes.Resource{
 			GroupResource: gr, Prefix: prefixOf(gr), Decoder: f.codec, Transformer: identity.NewEncryptCheckTransformer(),
-			Decoded: func(_ string, revision int64) runtime.Object {
-				if found, ok := f.decoded.Load(revision); ok {
-					return found.(runtime.Object)
-				}
-				return nil
-			},
 		})
 	}
 	f.views.Feed().SetSource(source)
@@ -123,7 +119,29 @@ func (f *fixture) write(t testing.TB, put, deleted []metav1.Object) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, obj := range put {
+		if _, ok := obj.(*v1.Namespace); ok && f.decodes && rand.IntN(2) == 0 {
+			f.decoded(t, obj, response.Header.Revision)
+		}
+	}
 	return response.Header.Revision
+}
+
+// decoded lets the views have a Namespace that was written at a revision, and returns it.
+func (f *fixture) decoded(t testing.TB, obj metav1.Object, revision int64) *tenancy.Namespace {
+	t.Helper()
+	data, err := runtime.Encode(f.codec, obj.(runtime.Object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded, err := runtime.Decode(f.codec, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := decoded.(*tenancy.Namespace)
+	ns.ResourceVersion = fmt.Sprint(revision)
+	f.views.Decoded(ns)
+	return ns
 }
 
 func (f *fixture) put(t testing.TB, objects ...metav1.Object) int64 {

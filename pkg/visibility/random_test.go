@@ -178,6 +178,7 @@ func TestRandomHistory(t *testing.T) {
 	}
 
 	f := newFixture(t)
+	f.decodes = true
 	first := f.put(t, newNamespace("a"))
 	states := map[int64]state{}
 	now := state{keyOf(newNamespace("a")): withRevision(newNamespace("a"), first)}

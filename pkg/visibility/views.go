@@ -13,8 +13,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -50,6 +52,8 @@ type Views struct {
 	// order is nil if positions are revisions of etcd.
 	order      *order
 	namespaces *namespaces
+	// ahead are Namespaces by name that are decoded, but whose change has not been applied.
+	ahead map[string]*tenancy.Namespace
 	// history has the changes after the position floor until reached.
 	history        []change
 	entries        int // in history
@@ -57,14 +61,20 @@ type Views struct {
 	watchers       watchers
 }
 
-// version is a version of a Namespace: its stored value from one position on, and
-// before another, which is 0 if it is the current one.
+// version is a version of a Namespace, from one position on, and before another, which is 0
+// if it is the current one.
 type version struct {
 	from, to int64
 	revision int64 // of etcd
-	value    []byte
+	content  atomic.Pointer[content]
 	resource *changes.Resource
 	previous *version
+}
+
+// content is a Namespace: decoded, as the watch cache has it, too, or its stored value.
+type content struct {
+	decoded *tenancy.Namespace
+	value   []byte
 }
 
 // change is what has changed at a position.
@@ -84,7 +94,7 @@ func New(index *rbac.Index) *Views {
 }
 
 func newViews(index *rbac.Index) *Views {
-	return &Views{index: index, namespaces: newNamespaces(), watchers: newWatchers()}
+	return &Views{index: index, namespaces: newNamespaces(), ahead: map[string]*tenancy.Namespace{}, watchers: newWatchers()}
 }
 
 // Feed returns the feed of the views.
@@ -117,26 +127,36 @@ func split(changed iter.Seq[changes.Change]) (policy []rbac.Change, namespaces [
 // reset replaces everything by the policy and the Namespaces at a position, which is
 // that of a revision.
 func (v *Views) reset(position, revision int64, policy iter.Seq[rbac.Change], objects iter.Seq[changes.Change]) {
-	namespaces := newNamespaces()
-	for object := range objects {
-		if object.Value != nil {
-			// In force at each position of the history, which begins at this one.
-			namespaces.begin(object.Name, newVersion(0, &object))
-		}
-	}
 	v.index.Reset(position, policy)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.order != nil {
 		v.order.reset(revision)
 	}
-	v.namespaces, v.history, v.entries = namespaces, nil, 0
+	v.namespaces, v.history, v.entries = newNamespaces(), nil, 0
 	v.floor, v.reached = position, position
+	for object := range objects {
+		// In force at each position of the history, which begins at this one.
+		v.set(0, &object)
+	}
+	maps.DeleteFunc(v.ahead, func(_ string, n *tenancy.Namespace) bool { return revisionOf(n) <= revision })
 	v.watchers.expire()
 }
 
-func newVersion(from int64, c *changes.Change) *version {
-	return &version{from: from, revision: c.Revision, value: c.Value, resource: c.Resource}
+// Decoded implements changes.Sink.
+func (v *Views) Decoded(obj runtime.Object) {
+	n, ok := obj.(*tenancy.Namespace)
+	if !ok {
+		return
+	}
+	revision := revisionOf(n)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if last := v.namespaces.last(n.Name); last != nil && last.revision == revision {
+		last.content.Store(&content{decoded: n})
+	} else if revision > v.revisionAt(v.reached) {
+		v.ahead[n.Name] = n
+	}
 }
 
 // Apply implements changes.Sink.
@@ -183,8 +203,17 @@ func (v *Views) Advance(revision int64) {
 // set begins or ends a version of a Namespace. The lock is held.
 func (v *Views) set(position int64, c *changes.Change) {
 	v.namespaces.end(c.Name, position)
+	written := &content{value: c.Value}
+	if n := v.ahead[c.Name]; n != nil && revisionOf(n) <= c.Revision {
+		delete(v.ahead, c.Name)
+		if revisionOf(n) == c.Revision {
+			written = &content{decoded: n}
+		}
+	}
 	if c.Value != nil {
-		v.namespaces.begin(c.Name, newVersion(position, c))
+		next := &version{from: position, revision: c.Revision, resource: c.Resource}
+		next.content.Store(written)
+		v.namespaces.begin(c.Name, next)
 	}
 }
 
@@ -223,15 +252,13 @@ func (v *Views) at(name string, position int64) *version {
 }
 
 // decode returns the Namespace, or nil if it cannot be read. The stores of the resource
-// log and count what cannot be read. Only the fields of the Namespace itself may be set.
+// log and count what cannot be read. It must not be modified.
 func (n *version) decode(name string) *tenancy.Namespace {
-	if n.resource.Decoded != nil {
-		if shared, ok := n.resource.Decoded(name, n.revision).(*tenancy.Namespace); ok {
-			namespace := *shared
-			return &namespace
-		}
+	content := n.content.Load()
+	if content.decoded != nil {
+		return content.decoded
 	}
-	obj, err := runtime.Decode(n.resource.Decoder, n.value)
+	obj, err := runtime.Decode(n.resource.Decoder, content.value)
 	if err != nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -326,28 +327,53 @@ func TestLongHistory(t *testing.T) {
 }
 
 // TestDecodedNamespaces checks that lists and watches have the Namespaces that are decoded
-// already, and do not modify them.
+// already, before or after the feed has them, only for their revisions, and leave them as
+// they are.
 func TestDecodedNamespaces(t *testing.T) {
 	f := newFixture(t)
 	f.put(t, newRole("every", []string{"list"}), bind("", "e", "every", "u"))
-	written := f.put(t, newNamespace("a"))
-	f.run(t)
-	shared := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: fmt.Sprint(written), Annotations: map[string]string{"shared": "true"}}}
-	before := shared.DeepCopy()
-	f.decoded.Store(written, shared)
-	if _, page := list(t, f.of("u"), metainternalversion.ListOptions{Limit: 1}); !equality.Semantic.DeepEqual(page.Items, []tenancy.Namespace{*before}) {
-		t.Errorf("got %v, want the Namespace that is decoded", page.Items)
+	mark := func(name, mark string) metav1.Object {
+		ns := newNamespace(name)
+		ns.Annotations = map[string]string{"mark": mark}
+		return ns
 	}
-	events := watch(t.Context(), t, f.of("u"), atRevision(written), everything())
+	begun := f.put(t, newNamespace("a"), newNamespace("b"))
+	shared := f.decoded(t, mark("a", "before the feed runs"), begun)
+	f.decoded(t, mark("b", "at an earlier revision"), begun-1)
+	before := shared.DeepCopy()
+	f.run(t)
+	wantMarks := func(want ...string) {
+		t.Helper()
+		_, page := list(t, f.of("u"), metainternalversion.ListOptions{Limit: 10})
+		var got []string
+		for i := range page.Items {
+			got = append(got, page.Items[i].Annotations["mark"])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got the marks %q, want %q", got, want)
+		}
+	}
+	wantMarks("before the feed runs", "")
+	f.decoded(t, mark("b", "after the feed has it"), begun)
+	wantMarks("before the feed runs", "after the feed has it")
+	events := watch(t.Context(), t, f.of("u"), atRevision(begun), everything())
 	revoked := f.write(t, nil, objects(bind("", "e", "every", "u")))
-	if got := next(t, events); got.kind != "DELETED" || got.version != fmt.Sprint(revoked) {
-		t.Errorf("got %+v, want DELETED %d", got, revoked)
+	for _, want := range []string{fmt.Sprint(revoked - 1), fmt.Sprint(revoked)} {
+		if got := next(t, events); got.kind != "DELETED" || got.version != want {
+			t.Errorf("got %+v, want DELETED %s", got, want)
+		}
 	}
 	if !equality.Semantic.DeepEqual(shared, before) {
 		t.Errorf("the Namespace was modified: %v", shared)
 	}
-	f.put(t, newNamespace("a", "gold"), bind("", "e", "every", "u"))
-	if _, page := list(t, f.of("u"), metainternalversion.ListOptions{}); len(page.Items) != 1 || page.Items[0].Labels["tier"] != "gold" {
-		t.Errorf("got %v, want the next version", page.Items)
-	}
+
+	written := f.put(t, bind("", "e", "every", "u"))
+	f.decoded(t, mark("a", "before it is written"), written+1)
+	f.decoded(t, mark("b", "at a revision that is another's"), written+1)
+	f.put(t, newNamespace("a"))
+	wantMarks("before it is written", "after the feed has it")
+	f.put(t, newNamespace("a"), newNamespace("b"))
+	wantMarks("", "")
+	f.decoded(t, mark("a", "too late"), written+1)
+	wantMarks("", "")
 }

@@ -322,7 +322,8 @@ func (r *watcher) selected(name string, s sight) runtime.Object {
 	if selected, err := r.predicate.Matches(namespace); err != nil || !selected {
 		return nil
 	}
-	return r.object(namespace, s.access)
+	own := *namespace // its resourceVersion may be set
+	return r.object(&own, s.access)
 }
 
 // lost reports whether the history does not have a position any more. What was read

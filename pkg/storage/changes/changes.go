@@ -31,9 +31,6 @@ type Resource struct {
 	Decoder runtime.Decoder
 	// Transformer decrypts a stored value for Decoder.
 	Transformer value.Transformer
-	// Decoded returns the object with a name as it was written at a revision, if the server
-	// has it decoded already, or nil. It must not be modified. Decoded may be nil.
-	Decoded func(name string, revision int64) runtime.Object
 }
 
 // Change is a change of one object.
@@ -48,7 +45,7 @@ type Change struct {
 	Value []byte
 }
 
-// Sink receives the objects and their changes, from one goroutine.
+// Sink receives the objects and their changes, from one goroutine, except for Decoded.
 type Sink interface {
 	// Reset replaces everything by the objects at a revision. It is called first, and
 	// when the changes since the last call are not known any more.
@@ -57,6 +54,10 @@ type Sink interface {
 	Apply(revision int64, changes []Change)
 	// Advance is called when there are no further changes until a revision.
 	Advance(revision int64)
+	// Decoded is called with an object that the server has decoded, with the
+	// resourceVersion at which it was written: before or after that change, from any
+	// goroutine, and not for each change. The object must not be modified.
+	Decoded(obj runtime.Object)
 }
 
 // Source is where a Feed reads.

@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 
@@ -38,6 +39,8 @@ func (r recorder) Apply(revision int64, changed []changes.Change) {
 }
 
 func (r recorder) Advance(int64) {}
+
+func (r recorder) Decoded(runtime.Object) {}
 
 func describe(changed []changes.Change) string {
 	var b strings.Builder

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
@@ -59,6 +60,9 @@ func (f *Feed) SetSource(source Source) { f.source = source }
 
 // Revision returns the revision that the sink has reached, or 0 before its first Reset.
 func (f *Feed) Revision() int64 { return f.reached.Get() }
+
+// Decoded passes an object that the server has decoded to the sink.
+func (f *Feed) Decoded(obj runtime.Object) { f.sink.Decoded(obj) }
 
 // Current returns the current revision of etcd.
 func (f *Feed) Current(ctx context.Context) (int64, error) {
