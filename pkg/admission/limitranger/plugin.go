@@ -78,22 +78,13 @@ var (
 // informer of LimitRanges.
 func (p *Plugin) SetTenancyInformers(informers externalversions.SharedInformerFactory) {
 	informer := informers.Tenancy().V1().LimitRanges().Informer()
-	if p.informerErr = informer.SetTransform(withoutManagedFields); p.informerErr != nil {
+	if p.informerErr = informer.SetTransform(newTrimmer().trim); p.informerErr != nil {
 		return
 	}
 	var handle cache.ResourceEventHandlerRegistration
 	if handle, p.informerErr = informer.AddEventHandler(p.source.index); p.informerErr == nil {
 		p.synced = handle.HasSyncedChecker()
 	}
-}
-
-// withoutManagedFields removes the managed fields, which are not used and are often
-// half of an object.
-func withoutManagedFields(obj any) (any, error) {
-	if limitRange, ok := obj.(*v1.LimitRange); ok {
-		limitRange.ManagedFields = nil
-	}
-	return obj, nil
 }
 
 // SetTenancyClient sets the client that reads LimitRanges when the watch is behind.

@@ -1,0 +1,42 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limitranger
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/lru"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// maxSpecs is the number of different specs of LimitRanges that are shared.
+const maxSpecs = 1_000
+
+// trimmer makes the LimitRanges of the informer smaller.
+type trimmer struct {
+	specs *lru.Cache // by their encoded form
+}
+
+func newTrimmer() *trimmer { return &trimmer{lru.New(maxSpecs)} }
+
+// trim removes the managed fields, which are not used and are often half of an object.
+// LimitRanges with equal specs share one: where Namespaces are made from a template, most
+// are equal.
+func (t *trimmer) trim(obj any) (any, error) {
+	limitRange, ok := obj.(*v1.LimitRange)
+	if !ok {
+		return obj, nil
+	}
+	limitRange.ManagedFields = nil
+	encoded, err := limitRange.Spec.Marshal()
+	if err != nil {
+		return limitRange, nil // it is decided by as it is
+	}
+	if spec, known := t.specs.Get(string(encoded)); known {
+		limitRange.Spec = spec.(corev1.LimitRangeSpec)
+	} else {
+		t.specs.Add(string(encoded), limitRange.Spec)
+	}
+	return limitRange, nil
+}

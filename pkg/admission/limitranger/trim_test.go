@@ -1,0 +1,55 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limitranger
+
+import (
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+func TestTrim(t *testing.T) {
+	newLimitRange := func(name, cpu string) *v1.LimitRange {
+		return &v1.LimitRange{
+			ObjectMeta: metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")},
+			}}},
+		}
+	}
+	trimmer := newTrimmer()
+	trim := func(name, cpu string) *v1.LimitRange {
+		t.Helper()
+		want := newLimitRange(name, cpu)
+		want.ManagedFields = nil
+		got, err := trimmer.trim(newLimitRange(name, cpu))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		return got.(*v1.LimitRange)
+	}
+	share := func(a, b *v1.LimitRange) bool {
+		return reflect.ValueOf(a.Spec.Limits).Pointer() == reflect.ValueOf(b.Spec.Limits).Pointer()
+	}
+	first, equal, other := trim("a", "1"), trim("b", "1"), trim("a", "2")
+	if !share(first, equal) {
+		t.Error("equal specs are not shared")
+	}
+	if share(first, other) {
+		t.Error("different specs are shared")
+	}
+	if got, err := trimmer.trim(cache.DeletedFinalStateUnknown{Key: "a"}); err != nil || got != (cache.DeletedFinalStateUnknown{Key: "a"}) {
+		t.Errorf("got %v, %v of another object", got, err)
+	}
+}
