@@ -50,7 +50,7 @@ var accessNames = map[rbac.Access]tenancy.ProjectAccess{
 	rbac.AccessAdmin:  tenancy.ProjectAdmin,
 }
 
-// newProject returns the Project that shows a Namespace, and takes over what it has.
+// newProject returns the Project that shows a Namespace, with which it shares memory.
 func newProject(n *tenancy.Namespace, access rbac.Access) *tenancy.Project {
 	project := &tenancy.Project{
 		ObjectMeta: n.ObjectMeta,

@@ -10,8 +10,12 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// maxSpecs is the number of different specs of LimitRanges that are shared.
-const maxSpecs = 1_000
+const (
+	// maxSpecs is the number of different specs of LimitRanges that are shared.
+	maxSpecs = 1_000
+	// maxSpecSize is the size in bytes of the largest spec that is shared.
+	maxSpecSize = 2 << 10
+)
 
 // trimmer makes the LimitRanges of the informer smaller.
 type trimmer struct {
@@ -29,6 +33,9 @@ func (t *trimmer) trim(obj any) (any, error) {
 		return obj, nil
 	}
 	limitRange.ManagedFields = nil
+	if limitRange.Spec.Size() > maxSpecSize {
+		return limitRange, nil // specs are kept after their LimitRanges are deleted
+	}
 	encoded, err := limitRange.Spec.Marshal()
 	if err != nil {
 		return limitRange, nil // it is decided by as it is

@@ -5,6 +5,7 @@ package limitranger
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,20 +18,21 @@ import (
 )
 
 func TestTrim(t *testing.T) {
-	newLimitRange := func(name, cpu string) *v1.LimitRange {
+	newLimitRange := func(name, cpu string, items int) *v1.LimitRange {
+		item := corev1.LimitRangeItem{
+			Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")},
+		}
 		return &v1.LimitRange{
 			ObjectMeta: metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
-			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")},
-			}}},
+			Spec:       corev1.LimitRangeSpec{Limits: slices.Repeat([]corev1.LimitRangeItem{item}, items)},
 		}
 	}
 	trimmer := newTrimmer()
-	trim := func(name, cpu string) *v1.LimitRange {
+	trim := func(name, cpu string, items int) *v1.LimitRange {
 		t.Helper()
-		want := newLimitRange(name, cpu)
+		want := newLimitRange(name, cpu, items)
 		want.ManagedFields = nil
-		got, err := trimmer.trim(newLimitRange(name, cpu))
+		got, err := trimmer.trim(newLimitRange(name, cpu, items))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,12 +44,15 @@ func TestTrim(t *testing.T) {
 	share := func(a, b *v1.LimitRange) bool {
 		return reflect.ValueOf(a.Spec.Limits).Pointer() == reflect.ValueOf(b.Spec.Limits).Pointer()
 	}
-	first, equal, other := trim("a", "1"), trim("b", "1"), trim("a", "2")
+	first, equal, other := trim("a", "1", 1), trim("b", "1", 1), trim("a", "2", 1)
 	if !share(first, equal) {
 		t.Error("equal specs are not shared")
 	}
 	if share(first, other) {
 		t.Error("different specs are shared")
+	}
+	if share(trim("a", "1", 100), trim("b", "1", 100)) {
+		t.Error("large specs are shared")
 	}
 	if got, err := trimmer.trim(cache.DeletedFinalStateUnknown{Key: "a"}); err != nil || got != (cache.DeletedFinalStateUnknown{Key: "a"}) {
 		t.Errorf("got %v, %v of another object", got, err)

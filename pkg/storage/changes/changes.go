@@ -45,7 +45,8 @@ type Change struct {
 	Value []byte
 }
 
-// Sink receives the objects and their changes, from one goroutine, except for Decoded.
+// Sink receives the objects and their changes. All but Decoded is called from one
+// goroutine.
 type Sink interface {
 	// Reset replaces everything by the objects at a revision. It is called first, and
 	// when the changes since the last call are not known any more.

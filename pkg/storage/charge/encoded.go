@@ -11,8 +11,12 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// maxEncoded is the maximum number of quotas in encodedQuotas.
-const maxEncoded = 1 << 8
+const (
+	// maxEncoded is the maximum number of quotas in encodedQuotas.
+	maxEncoded = 1 << 8
+	// maxEncodedSize is the size in bytes of the largest of them.
+	maxEncodedSize = 16 << 10
+)
 
 // encodedQuotas are the quotas that this server has just encoded to write them, by their
 // encoded form. Each write that is charged writes a quota. If the watch cache decoded it,
@@ -25,8 +29,11 @@ type encodedQuotas struct {
 	next int
 }
 
-// add adds a quota, which must not be modified afterwards.
+// add adds a quota, which must not be modified afterwards, unless it is too large.
 func (e *encodedQuotas) add(encoded []byte, q *tenancy.ResourceQuota) {
+	if len(encoded) > maxEncodedSize {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.quotas == nil {

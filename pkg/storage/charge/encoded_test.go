@@ -25,6 +25,11 @@ func TestEncodedQuotas(t *testing.T) {
 	if q := encoded.take([]byte("a")); q != nil {
 		t.Errorf("a was taken twice")
 	}
+	large := make([]byte, maxEncodedSize+1)
+	encoded.add(large, quota("large"))
+	if encoded.take(large) != nil {
+		t.Errorf("a quota of %d bytes was added", len(large))
+	}
 	for i := range maxEncoded {
 		encoded.add(fmt.Append(nil, i), quota(fmt.Sprint(i)))
 	}

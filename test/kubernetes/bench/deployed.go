@@ -12,9 +12,6 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-// etcdGOGC is what artifacts/deploy/components/etcd sets for the etcd of Borough.
-const etcdGOGC = "GOGC=400"
-
 const (
 	deployed          = " through kube-apiserver"
 	deployedCreateRow = "Create Pods" + deployed + ", 32 clients"
@@ -30,7 +27,11 @@ func (b *bench) measureDeployed(ctx context.Context, _ int) (err error) {
 		return fmt.Errorf("start Kubernetes: %w", err)
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Environment: []string{etcdGOGC}})
+	environment, err := etcdEnvironment()
+	if err != nil {
+		return err
+	}
+	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Environment: environment})
 	if err != nil {
 		return fmt.Errorf("start the etcd of Borough: %w", err)
 	}
@@ -76,3 +77,18 @@ func (b *bench) measureDeployed(ctx context.Context, _ int) (err error) {
 
 // deployedRounds is the number of rounds on one cluster.
 const deployedRounds = 5
+
+// etcdEnvironment returns the variables that the manifest of etcd sets to a value.
+func etcdEnvironment() ([]string, error) {
+	set, err := testcluster.EtcdManifest()
+	if err != nil {
+		return nil, err
+	}
+	var environment []string
+	for _, variable := range set.Spec.Template.Spec.Containers[0].Env {
+		if variable.Value != "" {
+			environment = append(environment, variable.Name+"="+variable.Value)
+		}
+	}
+	return environment, nil
+}

@@ -16,8 +16,6 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
@@ -28,13 +26,9 @@ import (
 // volumes.
 func TestEtcdManifest(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join(harness.Root, "artifacts", "deploy", "components", "etcd", "stateful-set.yaml"))
+	set, err := testcluster.EtcdManifest()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var set appsv1.StatefulSet
-	if err := yaml.UnmarshalStrict(data, &set); err != nil {
-		t.Fatalf("read the StatefulSet: %v", err)
 	}
 	container := set.Spec.Template.Spec.Containers[0]
 	path, err := testcluster.Binary(container.Command[0])
