@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -86,6 +87,9 @@ func TestDecodedWithoutWatchCache(t *testing.T) {
 	onBoth(t, func(o *storage.Options) { o.Etcd.EnableWatchCache = false }, func(t *testing.T, s server) {
 		feed := s.follow(t)
 		s.createNamespace(t, "ns")
+		if _, err := s.Namespaces.List(in(t.Context(), ""), &internalversion.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		if got := feed.at("ns", revisionOf(t, s.cached(t, "ns"))); got != nil {
 			t.Errorf("got %v without a watch cache", got)
 		}

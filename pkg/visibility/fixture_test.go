@@ -6,7 +6,6 @@ package visibility_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -41,9 +40,9 @@ type fixture struct {
 	codec  runtime.Codec
 	index  *rbac.Index
 	views  *visibility.Views
-	// decodes lets the views have about half of the Namespaces decoded, too, before or
-	// after the feed has them.
-	decodes bool
+	// decodes decides whether the views have a Namespace that is written decoded, too,
+	// before or after the feed has it. Without it they have none.
+	decodes func() bool
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -120,7 +119,7 @@ func (f *fixture) write(t testing.TB, put, deleted []metav1.Object) int64 {
 		t.Fatal(err)
 	}
 	for _, obj := range put {
-		if _, ok := obj.(*v1.Namespace); ok && f.decodes && rand.IntN(2) == 0 {
+		if _, ok := obj.(*v1.Namespace); ok && f.decodes != nil && f.decodes() {
 			f.decoded(t, obj, response.Header.Revision)
 		}
 	}

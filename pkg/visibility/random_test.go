@@ -178,7 +178,7 @@ func TestRandomHistory(t *testing.T) {
 	}
 
 	f := newFixture(t)
-	f.decodes = true
+	f.decodes = func() bool { return r.IntN(2) == 0 }
 	first := f.put(t, newNamespace("a"))
 	states := map[int64]state{}
 	now := state{keyOf(newNamespace("a")): withRevision(newNamespace("a"), first)}

@@ -61,7 +61,7 @@ type PodsFunc func(ctx context.Context, namespace string) []runtime.Object
 func New(quotas schema.GroupResource, content []Resource, pods PodsFunc) (*Charger, error) {
 	for _, r := range content {
 		if r.GroupResource == quotas {
-			return &Charger{quotas: r, content: content, pods: pods, namespaces: lru.New(maxNamespaces)}, nil
+			return &Charger{quotas: r, content: content, pods: pods, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
 		}
 	}
 	return nil, fmt.Errorf("%s are not stored", quotas)

@@ -4,9 +4,8 @@
 package charge
 
 import (
-	"sync"
-
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
@@ -21,37 +20,26 @@ const (
 // encodedQuotas are the quotas that this server has just encoded to write them, by their
 // encoded form. Each write that is charged writes a quota. If the watch cache decoded it,
 // that would cost about what computing it costs, and its versions would share no memory.
-type encodedQuotas struct {
-	mu     sync.Mutex
-	quotas map[string]*tenancy.ResourceQuota
-	// ring has the keys of quotas, the oldest at next.
-	ring [maxEncoded]string
-	next int
-}
+type encodedQuotas struct{ *lru.Cache }
+
+func newEncodedQuotas() encodedQuotas { return encodedQuotas{lru.New(maxEncoded)} }
 
 // add adds a quota, which must not be modified afterwards, unless it is too large.
-func (e *encodedQuotas) add(encoded []byte, q *tenancy.ResourceQuota) {
-	if len(encoded) > maxEncodedSize {
-		return
+func (e encodedQuotas) add(encoded []byte, q *tenancy.ResourceQuota) {
+	if len(encoded) <= maxEncodedSize {
+		e.Add(string(encoded), q)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.quotas == nil {
-		e.quotas = make(map[string]*tenancy.ResourceQuota, maxEncoded)
-	}
-	key := string(encoded)
-	delete(e.quotas, e.ring[e.next])
-	e.quotas[key], e.ring[e.next] = q, key
-	e.next = (e.next + 1) % maxEncoded
 }
 
 // take removes a quota and returns it, or nil if there is none.
-func (e *encodedQuotas) take(encoded []byte) *tenancy.ResourceQuota {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	q := e.quotas[string(encoded)]
-	delete(e.quotas, string(encoded))
-	return q
+func (e encodedQuotas) take(encoded []byte) *tenancy.ResourceQuota {
+	key := string(encoded)
+	q, ok := e.Get(key)
+	if !ok {
+		return nil
+	}
+	e.Remove(key)
+	return q.(*tenancy.ResourceQuota)
 }
 
 // Decoded returns the quota with an encoded form if this server has just encoded it, or

@@ -16,7 +16,7 @@ func TestEncodedQuotas(t *testing.T) {
 		q.Name = name
 		return q
 	}
-	var encoded encodedQuotas
+	encoded := newEncodedQuotas()
 	encoded.add([]byte("a"), quota("a"))
 	encoded.add([]byte("b"), quota("b"))
 	if q := encoded.take([]byte("a")); q == nil || q.Name != "a" {
