@@ -109,7 +109,6 @@ func (c *content) create(ctx context.Context, key, namespace, name string, put c
 			compare := append([]clientv3.Cmp{
 				clientv3.Compare(clientv3.ModRevision(key), "=", 0),
 				clientv3.Compare(clientv3.ModRevision(namespaceKey), "=", revision),
-				clientv3.Compare(clientv3.CreateRevision(namespaceKey), ">", 0),
 				c.fence.generation.current(generation),
 			}, preconditions...)
 			txn = txn.If(append(compare, charged.Compare()...)...).Then(append([]clientv3.Op{put}, charged.Put()...)...).Else(read...)
