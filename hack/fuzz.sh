@@ -30,6 +30,7 @@ declare -A weights=(
     [FuzzQuantities]=65
     [FuzzTokenFile]=50
     [FuzzCompact]=100
+    [FuzzShare]=100
     [FuzzValidatePodUnchanged]=10
     [FuzzRequests]=5
     [FuzzPodDefaultsAreIdempotent]=4

@@ -20,7 +20,9 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/podspec"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
@@ -85,6 +87,10 @@ func (g *restOptionsGetter) newStore(
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, g.awaitWrite}}
 	}
 
+	decodeShared := g.fence.Decoded(config.GroupResource)
+	if config.GroupResource == tenancy.Resource("pods") {
+		decodeShared = podspec.NewDecoder(config.Codec).Decode
+	}
 	versioner := storage.APIObjectVersioner{}
 	store, closeStore, err := unreadable.New(unreadable.Config{
 		Resource:       config.GroupResource,
@@ -94,7 +100,7 @@ func (g *restOptionsGetter) newStore(
 		Codec:          config.Codec,
 		Transformer:    transformerOf(config),
 		Versioner:      versioner,
-		Decoded:        g.fence.Decoded(config.GroupResource),
+		DecodeShared:   decodeShared,
 		NewFunc:        newFunc,
 		Cached:         cached,
 		Objects:        g.unreadable,

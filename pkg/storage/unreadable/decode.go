@@ -158,8 +158,8 @@ func (c watchCodec) Decode(labelled []byte, _ *schema.GroupVersionKind, _ runtim
 // decodeShared is decode, but may return an object that shares memory with others. Events
 // of a watch share their objects, too, so these are never modified.
 func (s *Store) decodeShared(data, key []byte) (runtime.Object, error) {
-	if s.config.Decoded != nil {
-		if obj := s.config.Decoded(data); obj != nil {
+	if s.config.DecodeShared != nil {
+		if obj := s.config.DecodeShared(data); obj != nil {
 			return obj, s.identify(key, obj)
 		}
 	}

@@ -39,9 +39,10 @@ type Config struct {
 	Codec       runtime.Codec
 	Transformer value.Transformer
 	Versioner   storage.Versioner
-	// Decoded returns the object that Codec would decode, if the server has it already, or
-	// nil. Only fields of its metadata may be set. Decoded may be nil.
-	Decoded func(encoded []byte) runtime.Object
+	// DecodeShared returns the object that Codec would decode for a watch, or nil if Codec
+	// has to decode it. The object may share memory with others: only fields of its
+	// metadata may be set. DecodeShared may be nil.
+	DecodeShared func(encoded []byte) runtime.Object
 	// NewFunc returns an empty object.
 	NewFunc func() runtime.Object
 	// Cached is true if a watch cache reads from the Store.
