@@ -29,17 +29,23 @@ func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("select a pod: got %T", obj)
 	}
-	// This runs for every watch event, so allocate the map once.
-	selectable := make(fields.Set, 11)
-	selectable[nodeNameField] = pod.Spec.NodeName
-	selectable["spec.restartPolicy"] = string(pod.Spec.RestartPolicy)
-	selectable["spec.schedulerName"] = pod.Spec.SchedulerName
-	selectable["spec.serviceAccountName"] = pod.Spec.ServiceAccountName
-	selectable["spec.hostNetwork"] = strconv.FormatBool(pod.Spec.HostNetwork)
-	selectable["status.phase"] = string(pod.Status.Phase)
-	selectable["status.nominatedNodeName"] = pod.Status.NominatedNodeName
-	selectable["status.podIP"] = primaryIP(pod)
-	selectable["status.podIPs"] = joinIPs(pod.Status.PodIPs)
+	// The watch cache keeps the map of each version of a Pod. A missing field is selected as
+	// an empty one, so only those that are set take memory.
+	selectable := make(fields.Set, 8)
+	set := func(field, value string) {
+		if value != "" {
+			selectable[field] = value
+		}
+	}
+	set(nodeNameField, pod.Spec.NodeName)
+	set("spec.restartPolicy", string(pod.Spec.RestartPolicy))
+	set("spec.schedulerName", pod.Spec.SchedulerName)
+	set("spec.serviceAccountName", pod.Spec.ServiceAccountName)
+	set("spec.hostNetwork", strconv.FormatBool(pod.Spec.HostNetwork))
+	set("status.phase", string(pod.Status.Phase))
+	set("status.nominatedNodeName", pod.Status.NominatedNodeName)
+	set("status.podIP", primaryIP(pod))
+	set("status.podIPs", joinIPs(pod.Status.PodIPs))
 	return pod.Labels, generic.AddObjectMetaFieldsSet(selectable, &pod.ObjectMeta, true), nil
 }
 

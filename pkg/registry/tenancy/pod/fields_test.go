@@ -66,12 +66,22 @@ func TestMatch(t *testing.T) {
 		t.Errorf("selectable fields (-want +got):\n%s", diff)
 	}
 
-	_, set, err = pod.GetAttrs(&tenancy.Pod{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if set["spec.hostNetwork"] != "false" || set["status.podIP"] != "" || set["status.podIPs"] != "" {
-		t.Errorf("selectable fields of an empty pod: %v", set)
+	empty := &tenancy.Pod{}
+	for name := range want {
+		value := ""
+		if name == "spec.hostNetwork" {
+			value = "false"
+		}
+		for selector, match := range map[fields.Selector]bool{
+			fields.OneTermEqualSelector(name, value):    true,
+			fields.OneTermNotEqualSelector(name, value): false,
+			fields.OneTermEqualSelector(name, "other"):  false,
+		} {
+			predicate := pod.Match(labels.Everything(), selector)
+			if got, err := predicate.Matches(empty); err != nil || got != match {
+				t.Errorf("%s selects an empty Pod: %t, %v, want %t", selector, got, err, match)
+			}
+		}
 	}
 
 	for selector, match := range map[string]bool{"app=x": true, "app=y": false} {
