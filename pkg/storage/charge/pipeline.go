@@ -13,7 +13,7 @@ import (
 // maxInFlight is the maximum number of transactions of a pipeline that etcd has not
 // answered yet. Etcd writes to its log, with one sync to disk, all transactions that
 // have arrived during the last sync.
-const maxInFlight = 16
+const maxInFlight = 32
 
 // maxStreak is the maximum number of transactions that must be carried out before more
 // may be in flight.
