@@ -12,10 +12,11 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
-// TestPodsShareSpecs creates Pods with equal specs: in the watch cache they share one, and
-// an update of one Pod changes no other.
+// TestPodsShareSpecs creates Pods with equal specs: in the watch cache they share one, also
+// on a server that starts later, and an update of one Pod changes no other.
 func TestPodsShareSpecs(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "ns")
@@ -30,7 +31,7 @@ func TestPodsShareSpecs(t *testing.T) {
 			}
 			last = created.(*tenancy.Pod)
 		}
-		cached := func() []tenancy.Pod {
+		cached := func(s server) []tenancy.Pod {
 			t.Helper()
 			list, err := s.Pods.List(ctx, &internalversion.ListOptions{ResourceVersion: last.ResourceVersion})
 			if err != nil {
@@ -42,8 +43,12 @@ func TestPodsShareSpecs(t *testing.T) {
 			}
 			return pods
 		}
-		if pods := cached(); &pods[0].Spec.Containers[0] != &pods[1].Spec.Containers[0] {
-			t.Error("equal specs are not shared")
+		started := s
+		started.Stores = storagetest.NewStores(t, s.options, s.config)
+		for name, s := range map[string]server{"created": s, "read at the start": started} {
+			if pods := cached(s); &pods[0].Spec.Containers[0] != &pods[1].Spec.Containers[0] {
+				t.Errorf("equal specs that were %s are not shared", name)
+			}
 		}
 
 		last.Spec.Containers[0].Image = "new"
@@ -53,7 +58,7 @@ func TestPodsShareSpecs(t *testing.T) {
 		}
 		last = updated.(*tenancy.Pod)
 		for i, want := range []string{"old", "new"} {
-			if got := cached()[i].Spec.Containers[0].Image; got != want {
+			if got := cached(s)[i].Spec.Containers[0].Image; got != want {
 				t.Errorf("pod %d has the image %s, want %s", i, got, want)
 			}
 		}
