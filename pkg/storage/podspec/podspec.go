@@ -23,7 +23,7 @@ const (
 	// longer among them remains that of the Pods that have it.
 	maxSpecs = 1_000
 	// maxSpecSize is the size in bytes of the largest of them, encoded.
-	maxSpecSize = 8 << 10
+	maxSpecSize = 4 << 10
 )
 
 // Decoder decodes Pods.
