@@ -110,20 +110,17 @@ type field struct {
 func findField(message []byte, number protowire.Number) (field, bool) {
 	var found field
 	for position := 0; position < len(message); {
-		n, kind, tagSize := protowire.ConsumeTag(message[position:])
-		if tagSize < 0 {
+		n, kind, size := protowire.ConsumeField(message[position:])
+		if size < 0 {
 			return field{}, false
 		}
-		valueSize := protowire.ConsumeFieldValue(n, kind, message[position+tagSize:])
-		if valueSize < 0 {
-			return field{}, false
-		}
-		end := position + tagSize + valueSize
+		end := position + size
 		if n == number {
-			value, size := protowire.ConsumeBytes(message[position+tagSize : end])
-			if kind != protowire.BytesType || size < 0 || found.value != nil {
+			if kind != protowire.BytesType || found.value != nil {
 				return field{}, false
 			}
+			_, _, tag := protowire.ConsumeTag(message[position:])
+			value, _ := protowire.ConsumeBytes(message[position+tag : end])
 			found = field{value: value, before: message[:position], after: message[end:]}
 		}
 		position = end
