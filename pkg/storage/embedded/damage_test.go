@@ -22,6 +22,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // snapshotEvery is how many entries etcd applies between two snapshots.
@@ -32,7 +33,13 @@ const snapshotEvery = 10000
 func stopped(t *testing.T, values int) string {
 	t.Helper()
 	dir := t.TempDir()
-	server := start(t, dir)
+	// Without syncs it ends before etcd removes files of the log, which it does at the
+	// start and every 30 seconds.
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, Ephemeral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
 	client := server.Client()
 	for i := range values {
 		put(t, client, fmt.Sprintf("key%d", i), strings.Repeat("value", 100))
@@ -187,6 +194,21 @@ func TestDamage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOldLogFilesAreRemoved checks that a start does not read the log of a long life.
+func TestOldLogFilesAreRemoved(t *testing.T) {
+	dir := stopped(t, snapshotEvery+1500)
+	if before := segments(t, dir); len(before) < 6 {
+		t.Fatalf("the log has only %d files", len(before))
+	}
+	start(t, dir)
+	poll.Eventually(t, func() string {
+		if left := segments(t, dir); len(left) > 2 {
+			return fmt.Sprintf("the log has the files %v", left)
+		}
+		return ""
+	})
 }
 
 // TestOtherVersion starts with files of a newer etcd.

@@ -45,6 +45,10 @@ const (
 	// (1/32) of the quota.
 	defragPart = 32
 
+	// A start reads every file of the log, of 64 MB each, twice. etcd keeps more than this
+	// number while it needs them: it takes a snapshot every 10,000 entries.
+	maxLogFiles = 2
+
 	// memberURL is the URL of the member in its member list. Nothing listens there.
 	memberURL = "unix://borough:0"
 )
@@ -208,6 +212,7 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
 	c.UnsafeNoFsync = cfg.Ephemeral
+	c.MaxWalFiles = maxLogFiles
 
 	c.TickMs = tickMs
 	if cfg.Ephemeral {
