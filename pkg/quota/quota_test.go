@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,6 +97,13 @@ func TestOf(t *testing.T) {
 			pods, with(small, func(p *tenancy.Pod) { p.Spec.Overhead = list("cpu=100m") }),
 			"count/pods=1,pods=1,cpu=1100m,requests.cpu=1100m",
 		},
+		"overhead, and the Pod's own resources, of which one was written as a fraction": {
+			pods, with(small, func(p *tenancy.Pod) {
+				p.Spec.Overhead = list("memory=1Gi")
+				p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("memory=6.0Mi"), Limits: list("memory=7.0Mi")}
+			}),
+			"count/pods=1,pods=1,cpu=1,requests.cpu=1,memory=1030Mi,requests.memory=1030Mi,limits.memory=1031Mi",
+		},
 		"what a node has allocated": {
 			pods, with(small, func(p *tenancy.Pod) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", AllocatedResources: list("cpu=2"), Resources: &corev1.ResourceRequirements{Requests: list("cpu=3")}}}
@@ -113,8 +121,12 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			before := test.object.DeepCopyObject()
 			if got := Of(test.resource, test.object).resources; !quotav1.Equals(got, list(test.want)) {
 				t.Errorf("got %s, want %s", listText(got), listText(list(test.want)))
+			}
+			if diff := cmp.Diff(before, test.object); diff != "" {
+				t.Errorf("the object has changed (-before +after):\n%s", diff)
 			}
 		})
 	}

@@ -69,6 +69,13 @@ func addPod(usage corev1.ResourceList, pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return
 	}
+	// The library adds the overhead in place to the Pod's own quantities, if they are not
+	// stored as integers.
+	if pod.Spec.Overhead != nil && pod.Spec.Resources != nil {
+		copied := *pod
+		copied.Spec.Resources = pod.Spec.Resources.DeepCopy()
+		pod = &copied
+	}
 	// The larger one of what the Pod requests and what its node has allocated counts.
 	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
 	addCompute(usage, resourcehelper.PodRequests(pod, options), resourcehelper.PodLimits(pod, options))

@@ -42,7 +42,7 @@ var goTypes = regexp.MustCompile(`\b(?:core|tenancy|rbac|v1)\.([A-Z][A-Za-z]*)`)
 
 // groupInKeys matches the group in a key of etcd, which in Kubernetes is only in those
 // of custom resources.
-var groupInKeys = regexp.MustCompile(`/registry/(tenancy\.borough\.io|rbac\.authorization\.k8s\.io)/`)
+var groupInKeys = regexp.MustCompile(`Key: (/registry)?/(?:tenancy\.borough\.io|rbac\.authorization\.k8s\.io)/`)
 
 // foldMetadataAlone replaces the version of managed fields where a response has only the
 // metadata of objects.

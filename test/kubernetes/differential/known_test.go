@@ -86,7 +86,7 @@ var knownDifferences = []*difference{
 		return goTypes.ReplaceAllString(message, "$1")
 	})},
 	{id: "keys-in-messages", fold: foldMessages(func(message string) string {
-		return groupInKeys.ReplaceAllString(message, "/registry/")
+		return groupInKeys.ReplaceAllString(message, "Key: $1/")
 	})},
 	{id: "managed-fields-alone", fold: foldMetadataAlone},
 	{id: "errors-of-clients", fold: foldClientErrors},
