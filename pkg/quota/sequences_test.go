@@ -116,6 +116,10 @@ func randomPod(r *rand.Rand) *tenancy.Pod {
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container(fmt.Sprint(i), requests, limits))
 	}
+	if r.IntN(4) == 0 { // 1 byte, not stored as an integer
+		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: list("memory=0.0009765625Ki")}
+		pod.Spec.Overhead = list("memory=1")
+	}
 	if r.IntN(3) == 0 {
 		pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
 	}
