@@ -15,4 +15,4 @@ race=() BOROUGH_BIN=$PWD/bin
 hack/build.sh "${race[@]}" -o "$BOROUGH_BIN/"
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
 export BOROUGH_KUBERNETES_BIN BOROUGH_BIN
-exec go -C test/kubernetes test -count 1 -timeout 3h -v "${race[@]}" ./storm -args -rounds 200 "$@"
+exec go -C test/kubernetes test -count 1 -timeout 12h -v "${race[@]}" ./storm -args -rounds 200 "$@"
