@@ -35,11 +35,7 @@ func stopped(t *testing.T, values int) string {
 	dir := t.TempDir()
 	// Without syncs it ends before etcd removes files of the log, which it does at the
 	// start and every 30 seconds.
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, Ephemeral: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	server := startConfig(t, embedded.Config{Dir: dir, Ephemeral: true})
 	client := server.Client()
 	for i := range values {
 		put(t, client, fmt.Sprintf("key%d", i), strings.Repeat("value", 100))
@@ -196,7 +192,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestOldLogFilesAreRemoved checks that a start does not read the log of a long life.
+// TestOldLogFilesAreRemoved checks that files of the log that a start does not need are
+// removed.
 func TestOldLogFilesAreRemoved(t *testing.T) {
 	dir := stopped(t, snapshotEvery+1500)
 	if before := segments(t, dir); len(before) < 6 {

@@ -32,7 +32,12 @@ func TestMain(m *testing.M) {
 
 func start(t *testing.T, dir string) *embedded.Server {
 	t.Helper()
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir})
+	return startConfig(t, embedded.Config{Dir: dir})
+}
+
+func startConfig(t *testing.T, config embedded.Config) *embedded.Server {
+	t.Helper()
+	server, err := embedded.Start(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +81,7 @@ func TestRestart(t *testing.T) {
 func TestEphemeralRestart(t *testing.T) {
 	config := embedded.Config{Dir: t.TempDir(), Ephemeral: true}
 	for want := range 3 {
-		server, err := embedded.Start(t.Context(), config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		server := startConfig(t, config)
 		client := server.Client()
 		got, err := client.Get(t.Context(), "key/", clientv3.WithPrefix())
 		if err != nil || got.Count != int64(want) {

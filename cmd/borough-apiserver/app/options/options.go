@@ -95,9 +95,9 @@ func New() *Options {
 	codecs := serializer.NewCodecFactory(scheme)
 	newNamespaces := clusterplugins.NewNewNamespaces()
 
+	setFeatureDefaults()
 	// The feature gates of the library follow the version of Kubernetes of the
 	// library, not the version of Borough.
-	setFeatureDefaults()
 	globals := compatibility.NewComponentGlobalsRegistry()
 	utilruntime.Must(globals.Register(compatibility.DefaultKubeComponent,
 		compatibility.NewEffectiveVersionFromString(version.DefaultKubeBinaryVersion, "", ""), utilfeature.DefaultMutableFeatureGate))
