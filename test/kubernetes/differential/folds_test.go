@@ -137,6 +137,7 @@ func foldUnchangedByResize(x *exchange) {
 
 var (
 	quantityInViolation = regexp.MustCompile(` (?:is|limit is|request is) (-?[0-9][0-9.a-zA-Z]*)`)
+	checksNumber        = regexp.MustCompile(`is greater than max/min|must be an integer|is not positive integer multiple of`)
 	fractionalWarning   = regexp.MustCompile(`fractional byte value \\?"([^"\\]+)\\?" is invalid`)
 )
 
@@ -159,7 +160,7 @@ func foldLargeQuantities(x *exchange) {
 	}
 	for _, a := range []*answer{x.kube, x.borough} {
 		message := fmt.Sprint(a.field("message"))
-		if a.Code == 422 && (strings.Contains(message, "is greater than max/min") || strings.Contains(message, "must be an integer")) && hasLargeQuantity(x.step.Body) && !reflect.DeepEqual(x.kube, x.borough) {
+		if a.Code == 422 && checksNumber.MatchString(message) && hasLargeQuantity(x.step.Body) && !reflect.DeepEqual(x.kube, x.borough) {
 			*x.kube, x.end = *x.borough, true
 			return
 		}

@@ -68,6 +68,7 @@ var knownDifferences = []*difference{
 	{id: "quota-numbers", fold: foldQuotaNumbers},
 	{id: "quota-holders", fold: foldQuotaHolders},
 	{id: "quota-sums", fold: foldSums},
+	{id: "quota-notation", fold: foldNotation},
 	{id: "finalizers-first", fold: foldFinalizersFirst},
 	{id: "collections-go-on", fold: foldCollection},
 	{id: "unchanged-by-resize", fold: foldUnchangedByResize},

@@ -191,6 +191,22 @@ func foldSums(x *exchange) {
 	}
 }
 
+// foldNotation accepts that status.hard of Kubernetes has another notation of the same
+// quantities than spec.hard.
+func foldNotation(x *exchange) {
+	for _, quota := range quotasIn(x.kube) {
+		spec, _ := quota["spec"].(object)
+		status, _ := quota["status"].(object)
+		hard, _ := spec["hard"].(object)
+		written, _ := status["hard"].(object)
+		for name, quantity := range written {
+			if limit, limited := hard[name]; limited && plain(fmt.Sprint(limit)) == plain(fmt.Sprint(quantity)) {
+				written[name] = limit
+			}
+		}
+	}
+}
+
 // plain formats a quantity as a decimal number.
 func plain(s string) string {
 	quantity, err := resource.ParseQuantity(s)
