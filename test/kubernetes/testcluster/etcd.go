@@ -51,9 +51,10 @@ type Etcd struct {
 // EtcdMember is a member of an Etcd.
 type EtcdMember struct {
 	Process *harness.Process
-	// Endpoint is the URL for clients.
+	// Endpoint is the URL for clients. As in the manifest, it serves only gRPC.
 	Endpoint string
 
+	http        string // the URL for health checks
 	etcd        *Etcd
 	name        string
 	environment []string
@@ -73,17 +74,18 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 
 	var cluster, peers []string
 	for i := range max(options.Members, 1) {
-		ports, err := freePorts(2)
+		ports, err := freePorts(3)
 		if err != nil {
 			return nil, err
 		}
-		client, peer := localURL(ports[0]), localURL(ports[1])
-		member := &EtcdMember{Endpoint: client, etcd: e, name: fmt.Sprintf("etcd-%d", i), environment: options.Environment}
+		client, peer, http := localURL(ports[0]), localURL(ports[1]), localURL(ports[2])
+		member := &EtcdMember{Endpoint: client, http: http, etcd: e, name: fmt.Sprintf("etcd-%d", i), environment: options.Environment}
 		cluster, peers = append(cluster, member.name+"="+peer), append(peers, peer)
 		member.args = []string{
 			"--name=" + member.name,
 			"--data-dir=" + filepath.Join(dir, member.name),
 			"--listen-client-urls=" + client,
+			"--listen-client-http-urls=" + http,
 			"--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer,
 			"--initial-advertise-peer-urls=" + peer,
@@ -130,7 +132,7 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 
 // Start starts or restarts a member and returns once it serves requests.
 func (m *EtcdMember) Start(ctx context.Context) error {
-	config := &rest.Config{Host: m.Endpoint, TLSClientConfig: rest.TLSClientConfig{
+	config := &rest.Config{Host: m.http, TLSClientConfig: rest.TLSClientConfig{
 		CAFile:   m.etcd.CAFile(),
 		CertFile: m.etcd.CertFile(),
 		KeyFile:  m.etcd.KeyFile(),
