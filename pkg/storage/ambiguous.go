@@ -85,15 +85,15 @@ func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []b
 	return response, err
 }
 
-// OptimisticDelete deletes a key, with retries. If a retry finds no key, an earlier
-// try or another client has deleted it, which are treated alike. The returned
-// revision may then be later than that of the deletion.
+// OptimisticDelete deletes a key, with retries. If a retry finds no key, or one that was
+// created later, an earlier try or another client has deleted it, which are treated
+// alike. The returned revision may then be later than that of the deletion.
 func (r ambiguousWriteRetrier) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	opts.GetOnFailure = true
 	response, unanswered, err := retryUnanswered(ctx, key, func(bool) (kubernetes.DeleteResponse, error) {
 		return r.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	})
-	if err == nil && unanswered != nil && response.KV == nil {
+	if err == nil && unanswered != nil && (response.KV == nil || response.KV.CreateRevision > expectedRevision) {
 		response.Succeeded = true
 	}
 	return response, err

@@ -90,6 +90,11 @@ func TestAmbiguousWrites(t *testing.T) {
 	cutOff := status.Error(codes.Unavailable, "keepalive ping failed to receive ACK within timeout")
 	byAnother := func(f *flaky) { f.put("another") }
 	gone := func(f *flaky) { f.revision, f.kv = f.revision+1, nil }
+	createdAgain := func(f *flaky) {
+		gone(f)
+		f.put("another")
+		f.kv.CreateRevision = f.revision
+	}
 	type result struct {
 		succeeded bool
 		revision  int64
@@ -108,6 +113,7 @@ func TestAmbiguousWrites(t *testing.T) {
 		"changed by another":            {[]outage{{err: timedOut, beforeRetry: byAnother}}, result{false, 0, timedOut, 2}, result{false, 8, nil, 2}},
 		"carried out, and then changed": {[]outage{{err: timedOut, carriedOut: true, beforeRetry: byAnother}}, result{false, 0, timedOut, 2}, result{false, 9, nil, 2}},
 		"deleted by another":            {[]outage{{err: timedOut, beforeRetry: gone}}, result{false, 0, timedOut, 2}, result{true, 8, nil, 2}},
+		"created again by another":      {[]outage{{err: timedOut, carriedOut: true, beforeRetry: createdAgain}}, result{false, 0, timedOut, 2}, result{true, 10, nil, 2}},
 		"an error that is an answer":    {[]outage{{err: errAborted}}, result{false, 0, errAborted, 1}, result{false, 0, errAborted, 1}},
 		"no room, which is an answer": {[]outage{{err: rpctypes.Error(rpctypes.ErrGRPCNoSpace)}},
 			result{false, 0, rpctypes.ErrNoSpace, 1}, result{false, 0, rpctypes.ErrNoSpace, 1}},
