@@ -79,10 +79,10 @@ func (g *restOptionsGetter) newStore(
 		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Kubernetes = transaction.NewClient(ambiguousWriteRetrier{
+	client.Kubernetes = transaction.NewClient(g.fence.Counting(ambiguousWriteRetrier{
 		Interface: g.fence.Wrap(config.GroupResource, client),
 		creates:   fenceResolver{g.fence, client.Client, compactor},
-	})
+	}, client.KV))
 	if g.awaitWrite != nil {
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, g.awaitWrite}}
 	}

@@ -83,9 +83,6 @@ func (c *Charger) Begin(ctx context.Context, kv clientv3.KV, namespace, key stri
 		single: c.Quotas(change.Resource)}
 }
 
-// LeavesUncounted reports whether the usage of a quota may not be known after the write.
-func (c *Charge) LeavesUncounted() bool { return c != nil && c.change.Unknown }
-
 // End lets the next write charge the quotas of the Namespace.
 func (c *Charge) End() {
 	if c != nil && c.turn && !c.borrowed {

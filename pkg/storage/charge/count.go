@@ -15,6 +15,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 // countPage is the number of Pods that are read at once to count them.
@@ -130,6 +131,9 @@ func (r *Resource) each(ctx context.Context, kv clientv3.KV, namespace string, r
 		}
 		for _, kv := range response.Kvs {
 			obj, err := r.decode(ctx, kv)
+			if unreadable.IsOutage(err) {
+				return err
+			}
 			if err != nil {
 				// When it is deleted, the quotas are counted again.
 				klog.FromContext(ctx).Error(err, "An object that cannot be read is counted for a resource quota only as one object")

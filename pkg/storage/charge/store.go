@@ -23,6 +23,13 @@ func changeOf(ctx context.Context) *quota.Change {
 	return change
 }
 
+// LeavesUncounted reports whether the usage of a quota may not be known after the write with
+// the context.
+func LeavesUncounted(ctx context.Context) bool {
+	change := changeOf(ctx)
+	return change != nil && change.Unknown
+}
+
 // Exempt returns a context for deletes that are not charged: of objects in a Namespace
 // that is being deleted, whose quotas no longer matter.
 func Exempt(ctx context.Context) context.Context {

@@ -25,7 +25,6 @@ type content struct {
 	kv       clientv3.KV
 	fence    *Fence
 	resource Resource
-	quotas   bool // the resource is that of the quotas
 }
 
 // OptimisticPut writes the object only if the preconditions of the attempt in the
@@ -58,9 +57,6 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 		c.fence.observe(response.Revision)
 	}
 	charged.End()
-	if err == nil && response.Succeeded && c.quotas {
-		c.fence.config.Charger.Count(ctx, c.kv, namespace)
-	}
 	return response, err
 }
 
@@ -78,9 +74,6 @@ func (c *content) OptimisticDelete(ctx context.Context, key string, expectedRevi
 	charged.End()
 	if err != nil {
 		return kubernetes.DeleteResponse{}, err
-	}
-	if response.Succeeded && charged.LeavesUncounted() {
-		c.fence.config.Charger.Count(ctx, c.kv, namespace)
 	}
 	deleted := kubernetes.DeleteResponse{Succeeded: response.Succeeded, Revision: response.Header.Revision}
 	if !deleted.Succeeded && opts.GetOnFailure {

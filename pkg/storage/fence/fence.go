@@ -136,7 +136,7 @@ func (f *Fence) Wrap(resource schema.GroupResource, client *kubernetes.Client) k
 			kv := client.KV
 			f.kv.Store(&kv)
 			if off == "" {
-				return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: r, quotas: f.config.Charger.Quotas(r.GroupResource)}
+				return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: r}
 			}
 		}
 	}

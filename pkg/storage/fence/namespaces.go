@@ -6,7 +6,6 @@ package fence
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -40,8 +39,7 @@ func (n *namespaces) OptimisticPut(ctx context.Context, key string, value []byte
 
 // create writes a Namespace that does not exist, with the addition in the context.
 func (n *namespaces) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	added := transaction.AdditionOf(ctx)
-	addition := newAddition(added)
+	addition := newAddition(transaction.AdditionOf(ctx))
 	read := append([]clientv3.Op{clientv3.OpGet(key), n.fence.generation.read()}, addition.read...)
 	for {
 		response, err := n.kv.Txn(ctx).If(append([]clientv3.Cmp{
@@ -53,7 +51,6 @@ func (n *namespaces) create(ctx context.Context, key string, value []byte, opts 
 		}
 		n.fence.observe(response.Header.Revision)
 		if response.Succeeded {
-			n.count(ctx, n.name(key), added)
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
 		if existing := rangeResult(response, 0); existing != nil {
@@ -63,19 +60,6 @@ func (n *namespaces) create(ctx context.Context, key string, value []byte, opts 
 			return kubernetes.PutResponse{}, err
 		}
 		n.fence.generation.update(rangeResult(response, 1))
-	}
-}
-
-// count counts the quotas that were created with a Namespace.
-func (n *namespaces) count(ctx context.Context, name string, added *transaction.Addition) {
-	if added == nil {
-		return
-	}
-	for _, r := range n.fence.config.Namespaced {
-		isQuota := func(object transaction.Object) bool { return strings.HasPrefix(object.Key, r.Prefix) }
-		if n.fence.config.Charger.Quotas(r.GroupResource) && slices.ContainsFunc(added.Objects, isQuota) {
-			n.fence.config.Charger.Count(ctx, n.kv, name)
-		}
 	}
 }
 

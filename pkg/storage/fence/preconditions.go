@@ -11,13 +11,15 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 )
 
 // maxPreconditions is the maximum number of comparisons for preconditions in a
-// transaction. etcd allows 128 in total, and reads a key for each. Preconditions
-// that need more are checked before the transaction.
-const maxPreconditions = 100
+// transaction. etcd allows 128 in total (--max-txn-ops): the write needs up to 3, its
+// charge one for each quota and one for all. Preconditions that need more are checked
+// before the transaction.
+const maxPreconditions = 128 - 3 - (charge.MaxQuotas + 1)
 
 var _ precondition.Checker = &Fence{}
 

@@ -1,0 +1,124 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package charge_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage/charge"
+	"github.com/borough-io/borough/pkg/storage/precondition"
+)
+
+// TestCountAfterUnanswered creates a quota whose create etcd carries out and does not
+// answer.
+func TestCountAfterUnanswered(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.create(0, "p")
+	gate := f.gate("q")
+	go func() { gate.open <- carryOut.loseAnswer }()
+	f.createQuota("q")
+	f.wantUsed(1)
+}
+
+// keyService is a transformer whose key service answers for all keys but one.
+type keyService struct {
+	value.Transformer
+	unavailable string // the end of the key
+}
+
+func (s *keyService) TransformFromStorage(ctx context.Context, data []byte, key value.Context) ([]byte, bool, error) {
+	if s.unavailable != "" && strings.HasSuffix(string(key.AuthenticatedData()), s.unavailable) {
+		return nil, false, fmt.Errorf("decrypt the key: %w", status.Error(codes.Unavailable, "the key service does not answer"))
+	}
+	return s.Transformer.TransformFromStorage(ctx, data, key)
+}
+
+// TestCountDuringOutage counts a quota while an object cannot be decrypted, and again when
+// it can.
+func TestCountDuringOutage(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.create(0, "one")
+	f.create(0, "two")
+	service := &keyService{identity.NewEncryptCheckTransformer(), "/pods/a/two"}
+	codecs := newHistory(t, f.servers[0]).codecs
+	resources := make([]charge.Resource, 0, len(codecs))
+	for name, codec := range codecs {
+		resources = append(resources, charge.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/", Codec: codec, Transformer: service})
+	}
+	charger, err := charge.New(tenancy.Resource("resourcequotas"), resources, func(context.Context, string) []runtime.Object { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	hard := corev1.ResourceList{"pods": resource.MustParse("2")}
+	data, err := runtime.Encode(codecs["resourcequotas"], &tenancy.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "a", UID: "u"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.client.Put(f.ctx, "/registry/tenancy.borough.io/resourcequotas/a/q", string(data)); err != nil {
+		t.Fatal(err)
+	}
+	charger.Count(f.ctx, clientv3.NewKV(f.client), "a")
+	obj, err := f.servers[0].ResourceQuotas.Get(f.ctx, "q", &metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := obj.(*tenancy.ResourceQuota).Status.Used; len(used) > 0 {
+		t.Errorf("during the outage %v is counted", used)
+	}
+	service.unavailable = ""
+	charger.Count(f.ctx, clientv3.NewKV(f.client), "a")
+	f.wantUsed(2)
+}
+
+// TestManyOperations creates a Pod in a Namespace with so many LimitRanges and quotas that
+// etcd could not compare all in a transaction.
+func TestManyOperations(t *testing.T) {
+	f := newPipelineFixture(t)
+	for i := range charge.MaxQuotas {
+		f.createQuota(fmt.Sprintf("q%02d", i))
+	}
+	for i := range 90 {
+		limits := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("l%02d", i), Namespace: "a"}}
+		if err := create(f.ctx, f.servers[0].LimitRanges, limits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := f.servers[0].LimitRanges.List(f.ctx, &internalversion.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := precondition.Objects{Resource: tenancy.Resource("limitranges"), Namespace: "a"}
+	for _, limits := range list.(*tenancy.LimitRangeList).Items {
+		revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(&limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		required.Versions = append(required.Versions, precondition.Version{Name: limits.Name, Revision: int64(revision)})
+	}
+	ctx, attempt := precondition.NewAttempt(f.ctx, f.servers[0].Config.RESTOptionsGetter.(precondition.Checker), 0)
+	attempt.Require(required)
+	if err := create(ctx, f.servers[0].Pods, newPod("p")); err != nil {
+		t.Error(err)
+	}
+}
