@@ -4,13 +4,16 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // patchPod sends a strategic merge patch of a Pod, and returns the error.
@@ -61,6 +64,28 @@ func TestQuotaOfTerminatingPods(t *testing.T) {
 	}
 	must(t, borough.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 	createPod(t, borough, ns, newPod("q"))
+}
+
+// TestQuotaOfTerminatingNamespace checks that a quota refuses nothing in a Terminating
+// Namespace, in which Pods still shut down.
+func TestQuotaOfTerminatingNamespace(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createQuota(t, borough, ns, newQuota("q", "requests.cpu=2"))
+	createPod(t, borough, ns, newPod("on-node", func(p *v1.Pod) { p.Spec.NodeName = "n" }, withResources(quantities("cpu=1"), nil)))
+	createPod(t, borough, ns, newPod("p", withResources(quantities("cpu=1"), nil)))
+	client := borough.Client(t).TenancyV1()
+	must(t, client.Namespaces().Delete(t.Context(), ns, metav1.DeleteOptions{}))
+	poll.Eventually(t, func() string {
+		if _, err := client.Pods(ns).Get(t.Context(), "p", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the Pod that does not run: %v", err)
+		}
+		return ""
+	})
+	_, err := client.ResourceQuotas(ns).Get(t.Context(), "q", metav1.GetOptions{})
+	wantCode(t, err, 404)
+	must(t, patchPod(t, ns, "on-node", `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"3"}}}]}}`, "resize"))
+	deletePod(t, borough, ns, "on-node")
 }
 
 // TestQuotaScopes checks which Pods the quotas with a scope count, and that a Pod that

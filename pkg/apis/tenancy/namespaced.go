@@ -18,8 +18,8 @@ type NamespacedKind struct {
 
 // The stages of a purge.
 const (
-	// PurgeContainers deletes what runs. Containers run until their Pod is deleted, and
-	// may need the other content to shut down.
+	// PurgeContainers deletes what runs, and quotas. Containers run until their Pod is
+	// deleted, and may need the other content to shut down.
 	PurgeContainers = iota
 	// PurgeContent deletes all other content, except rights.
 	PurgeContent
@@ -40,9 +40,10 @@ func (k NamespacedKind) GroupResource() schema.GroupResource {
 // too.
 func NamespacedKinds() []NamespacedKind {
 	return []NamespacedKind{
+		// First, so that nothing that is still written in a Terminating Namespace is counted.
+		{Group: GroupName, Kind: "ResourceQuota", Resource: "resourcequotas", PurgeStage: PurgeContainers},
 		{Group: GroupName, Kind: "Pod", Resource: "pods", PurgeStage: PurgeContainers},
 		{Group: GroupName, Kind: "LimitRange", Resource: "limitranges", PurgeStage: PurgeContent},
-		{Group: GroupName, Kind: "ResourceQuota", Resource: "resourcequotas", PurgeStage: PurgeContent},
 	}
 }
 
