@@ -39,7 +39,7 @@ func (d *difference) apply(step string, kube, borough *output) {
 // knownDifferences are the intentional differences of all groups.
 var knownDifferences = []*difference{
 	{
-		text:  "an additional column of `kubectl get namespaces`",
+		text:  "an additional column of `kubectl get namespaces.tenancy.borough.io`",
 		steps: regexp.MustCompile(`kubectl get "?(ns|namespaces)`),
 		fold:  foldOwnColumns,
 	},
