@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// borough-apiserver serves Namespaces, LimitRanges and Pods in the group
-// tenancy.borough.io, behind a cluster's kube-apiserver or standalone.
+// borough-apiserver serves Namespaces, LimitRanges, ResourceQuotas, NamespaceTemplates and
+// Pods in the group tenancy.borough.io, behind a cluster's kube-apiserver or standalone.
 package main
 
 import (

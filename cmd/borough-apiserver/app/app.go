@@ -25,9 +25,9 @@ func NewCommand(run func(context.Context, *options.Options) error) *cobra.Comman
 	o := options.New()
 	cmd := &cobra.Command{
 		Use:   "borough-apiserver",
-		Short: "Serve Namespaces, LimitRanges and Pods in the group tenancy.borough.io",
-		Long: `borough-apiserver serves Namespaces, LimitRanges and Pods in the API group
-tenancy.borough.io.
+		Short: "Serve Namespaces, LimitRanges, ResourceQuotas, NamespaceTemplates and Pods in the group tenancy.borough.io",
+		Long: `borough-apiserver serves Namespaces, LimitRanges, ResourceQuotas,
+NamespaceTemplates and Pods in the API group tenancy.borough.io.
 
 With --standalone it needs no cluster: it runs an embedded etcd, creates its
 certificates, and writes kubeconfigs into --data-dir; "borough-apiserver
