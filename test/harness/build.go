@@ -36,7 +36,8 @@ var makeScratch = sync.OnceValue(func() (err error) {
 	return err
 })
 
-// Binary returns the path of borough-apiserver or borough-controller-manager.
+// Binary returns the path of borough-apiserver, borough-controller-manager or
+// borough-source.
 func Binary(name string) (string, error) {
 	if err := readSources(); err != nil {
 		return "", fmt.Errorf("read the sources of %s: %w", name, err)

@@ -1,7 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory returns memory that an idle process does not need.
+// Package memory sets how far the heap of a process grows between two garbage
+// collections, and returns memory that an idle process does not need.
 package memory
 
 import (

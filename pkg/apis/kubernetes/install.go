@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubernetes puts the API groups of Kubernetes that a standalone server
-// serves into a scheme, with the types of k8s.io/api: RBAC and the reviews of
-// authentication and authorization. In a cluster, kube-apiserver serves them.
+// serves into a scheme, with the types of k8s.io/api: RBAC, the reviews of
+// authentication and authorization, Leases and Events. In a cluster, kube-apiserver
+// serves them.
 package kubernetes
 
 import (
@@ -22,8 +23,8 @@ import (
 )
 
 // Install registers the groups with their defaults. The types of v1 are the internal
-// types, too: each group has one version, so nothing has to be converted. It panics
-// when the scheme already holds something else under these names.
+// types, too: only Events of events.k8s.io are converted, to those of the core group. It
+// panics when the scheme already holds something else under these names.
 func Install(scheme *runtime.Scheme) {
 	for _, group := range []struct {
 		version schema.GroupVersion

@@ -12,7 +12,7 @@
 //	func TestX(t *testing.T) {
 //		scheme := registrytest.NewScheme()
 //		opts := registrytest.RESTOptions(t, scheme, tenancy.Resource("pods"))
-//		storage, err := NewStorage(scheme, opts, false)
+//		storage, err := NewStorage(scheme, opts)
 //		...
 //		t.Cleanup(storage.Pod.Destroy)
 //	}
