@@ -152,7 +152,11 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		}
 		g.caches.add(config.GroupResource, watchCache{c, resourcePrefix, newListFunc})
 		delegator := cacher.NewCacheDelegator(c, uncached)
-		return removingStore{g.withHooks(interpretedStore{delegator}, config.GroupResource), remover}, sync.OnceFunc(func() {
+		var served storage.Interface = delegator
+		if writesSeveral(config.GroupResource) {
+			served = atomicStore{uncached, delegator}
+		}
+		return removingStore{g.withHooks(interpretedStore{served}, config.GroupResource), remover}, sync.OnceFunc(func() {
 			delegator.Stop()
 			c.Stop()
 			destroy()

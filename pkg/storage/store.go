@@ -79,6 +79,9 @@ func (g *restOptionsGetter) newStore(
 		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
+	if writesSeveral(config.GroupResource) {
+		client.Watcher = atomicWatcher{client.Watcher}
+	}
 	client.Kubernetes = transaction.NewClient(g.fence.Counting(ambiguousWriteRetrier{
 		Interface: g.fence.Wrap(config.GroupResource, client),
 		creates:   fenceResolver{g.fence, client.Client, compactor},

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestWatchedQuotas compares the quotas of a watch with those in etcd, on the server that
@@ -66,18 +67,31 @@ func TestWatchedQuotas(t *testing.T) {
 func TestCachedQuotas(t *testing.T) {
 	f := newPipelineFixture(t)
 	f.createQuota("q")
-	hard := func(server int) uintptr {
-		list, err := f.servers[server].ResourceQuotas.List(f.ctx, &internalversion.ListOptions{ResourceVersion: f.revision()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reflect.ValueOf(list.(*tenancy.ResourceQuotaList).Items[0].Spec.Hard).Pointer()
+	// A list at any revision is from the watch cache.
+	hard := func(server int, pods int64) (at uintptr) {
+		poll.Eventually(t, func() string {
+			list, err := f.servers[server].ResourceQuotas.List(f.ctx, &internalversion.ListOptions{ResourceVersion: "0"})
+			if err != nil {
+				return err.Error()
+			}
+			items := list.(*tenancy.ResourceQuotaList).Items
+			if len(items) == 0 {
+				return "the cache has no quota"
+			}
+			quota := items[0]
+			if used := quota.Status.Used["pods"]; used.Value() != pods {
+				return fmt.Sprintf("the usage is %v, want %d", used.Value(), pods)
+			}
+			at = reflect.ValueOf(quota.Spec.Hard).Pointer()
+			return ""
+		})
+		return at
 	}
 	f.create(0, "first") // counts the quota
-	before := [2]uintptr{hard(0), hard(1)}
+	before := [2]uintptr{hard(0, 1), hard(1, 1)}
 	f.create(0, "second")
 	for server, at := range before {
-		if shares, want := hard(server) == at, server == 0; shares != want {
+		if shares, want := hard(server, 2) == at, server == 0; shares != want {
 			t.Errorf("on server %d two versions share memory: %t, want %t", server, shares, want)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 // the previous state in the event, so for them the library must decode that too, as
 // it does for every watch with a selector.
 func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	if !s.config.Cached {
+	if !s.config.Cached || isWithoutCache(ctx) {
 		opts.Predicate = s.readable(opts.Predicate)
 	}
 	inner, err := s.Interface.Watch(context.WithValue(ctx, readerKey{}, watching{}), key, opts)
@@ -44,6 +44,18 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	s.mu.Unlock()
 	go w.run()
 	return w, nil
+}
+
+// WithoutCache returns a context for a watch that is not that of the watch cache.
+func WithoutCache(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withoutCacheKey{}, true)
+}
+
+type withoutCacheKey struct{}
+
+func isWithoutCache(ctx context.Context) bool {
+	without, _ := ctx.Value(withoutCacheKey{}).(bool)
+	return without
 }
 
 // readable returns a predicate that no placeholder matches, and that is not empty,

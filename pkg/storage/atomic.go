@@ -1,0 +1,93 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
+)
+
+// writesSeveral reports whether one transaction can write several objects of the resource:
+// all quotas that count an object, or the RoleBindings of a template and of the user who
+// has requested the Namespace.
+//
+// The library assumes that it cannot. Its watch cache has reached a revision with the first
+// event of it, so a list can have only some of the objects that the last transaction wrote,
+// and a watch that continues there does not get the others.
+func writesSeveral(resource schema.GroupResource) bool {
+	return resource == tenancy.Resource("resourcequotas") || resource == rbacv1.Resource("rolebindings")
+}
+
+// atomicStore is a store whose lists and watches have all or nothing of a transaction. It
+// reads from etcd. From the watch cache it takes only lists whose client accepts any
+// revision.
+type atomicStore struct {
+	storage.Interface
+	cached storage.Interface
+}
+
+// GetList lists objects.
+func (s atomicStore) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
+	if opts.ResourceVersionMatch != metav1.ResourceVersionMatchExact {
+		switch opts.ResourceVersion {
+		case "0", "1":
+			return s.cached.GetList(ctx, key, opts, list)
+		}
+	}
+	return s.Interface.GetList(ctx, key, opts, list)
+}
+
+// Watch watches objects. Bookmarks are etcd's progress notifications.
+func (s atomicStore) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	opts.ProgressNotify = opts.Predicate.AllowWatchBookmarks
+	return s.Interface.Watch(unreadable.WithoutCache(ctx), key, opts)
+}
+
+// ReadinessCheck returns an error until the watch cache is ready.
+func (s atomicStore) ReadinessCheck() error { return s.cached.ReadinessCheck() }
+
+// atomicWatcher watches etcd for an atomicStore. A watch that continues from a revision gets
+// all events of that revision again if it has several, because the client may have got only
+// some of them.
+type atomicWatcher struct{ clientv3.Watcher }
+
+// Watch watches keys from a revision.
+func (w atomicWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	last := clientv3.OpGet(key, opts...).Rev() - 1 // that the client has
+	if last <= 0 {
+		return w.Watcher.Watch(ctx, key, opts...)
+	}
+	inner := w.Watcher.Watch(ctx, key, append(slices.Clip(opts), clientv3.WithRev(last))...)
+	responses := make(chan clientv3.WatchResponse)
+	go func() {
+		defer close(responses)
+		for response := range inner {
+			// etcd sends the events of a revision in one response.
+			if events := response.Events; len(events) > 0 && events[0].Kv.ModRevision == last &&
+				(len(events) == 1 || events[1].Kv.ModRevision != last) {
+				if response.Events = events[1:]; len(events) == 1 {
+					continue // without events, it would be a progress notification
+				}
+			}
+			select {
+			case responses <- response:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return responses
+}
