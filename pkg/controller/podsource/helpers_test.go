@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/transport"
 	componentconfig "k8s.io/component-base/config"
 	"k8s.io/component-base/metrics"
 	"sigs.k8s.io/yaml"
@@ -44,6 +45,8 @@ type fixture struct {
 	kubernetes kubernetes.Interface
 	registry   metrics.KubeRegistry
 	metrics    *Metrics
+	// wrap, if not nil, wraps the transport of the controllers.
+	wrap transport.WrapperFunc
 }
 
 const group = "sources"
@@ -101,7 +104,9 @@ var steadyLeaderElection = componentconfig.LeaderElectionConfiguration{
 // new returns a controller with the rights of a user who may only request Namespaces.
 func (f *fixture) new(config Config) *Controller {
 	f.Helper()
-	c, err := New(f.server.As(f.TB, "source-"+f.identity.ID(), group), config, f.metrics)
+	client := f.server.As(f.TB, "source-"+f.identity.ID(), group)
+	client.Wrap(f.wrap)
+	c, err := New(client, config, f.metrics)
 	f.must(err)
 	return c
 }

@@ -46,8 +46,8 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 			last = reason
 		}
 		delay := backoff.Step()
-		if namespace != nil {
-			// The Namespace waits until it is confirmed that its Pods have ended.
+		if err == nil {
+			// The Namespace is not gone until it is confirmed that its Pods have ended.
 			if next, err := c.deletePods(ctx); err == nil && !next.IsZero() {
 				delay = min(delay, time.Until(next))
 			}
@@ -76,6 +76,7 @@ func (c *Controller) awaitChange(ctx context.Context, namespace *v1.Namespace, d
 	}
 }
 
+// getOrCreateNamespace returns the Namespace, which may be being deleted, or an error.
 func (c *Controller) getOrCreateNamespace(ctx context.Context) (*v1.Namespace, error) {
 	client := c.tenancy.TenancyV1()
 	namespace, err := client.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
@@ -86,9 +87,11 @@ func (c *Controller) getOrCreateNamespace(ctx context.Context) (*v1.Namespace, e
 		return nil, err
 	}
 	if user := namespace.Annotations[v1.RequesterAnnotation]; user != "" && namespace.DeletionTimestamp == nil {
-		err = c.bindRole(ctx, user)
+		if err := c.bindRole(ctx, user); err != nil {
+			return nil, err
+		}
 	}
-	return namespace, err
+	return namespace, nil
 }
 
 func (c *Controller) createNamespace(ctx context.Context) (*v1.Namespace, error) {
