@@ -39,7 +39,8 @@ type Config struct {
 	// whose name depends on the source. If ResourceNamespace is empty, the Lease is in the
 	// Namespace.
 	LeaderElection componentconfig.LeaderElectionConfiguration
-	// Prune deletes the Namespace at the end, if the controller has created it.
+	// Prune deletes the Namespace at the end, if the controller has created it. It does not if
+	// the context has ended with a cause, which is an error, such as that of another source.
 	Prune bool
 }
 
@@ -115,7 +116,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		})
 		switch {
 		// Without the Lease, the Namespace is that of another process.
-		case ctx.Err() != nil && led && c.config.Prune && namespace.Labels[source.Label] == c.source.ID():
+		case context.Cause(ctx) == context.Canceled && led && c.config.Prune && namespace.Labels[source.Label] == c.source.ID():
 			return c.prune(context.WithoutCancel(ctx), namespace)
 		case ctx.Err() != nil:
 			return nil
