@@ -100,7 +100,7 @@ func (r *reader) read(path string) source.Manifest {
 	if err == nil {
 		r.bytes -= len(data)
 		var m source.Manifest
-		if m.Pods, err = manifest.Parse(data, r.pods); err == nil {
+		if m.Pods, _, err = manifest.Parse(data, r.pods); err == nil {
 			r.pods -= len(m.Pods)
 			return m
 		}

@@ -89,6 +89,8 @@ func TestFailures(t *testing.T) {
 		"blank":                 {handler: answer("\r\n\n  \n"), want: "the response is empty"},
 		"null":                  {handler: answer("null"), want: "the response is empty"},
 		"a comment":             {handler: answer("# error 500\n---\n"), want: "the response is empty"},
+		"a comment on a List":   {handler: answer("# PodList for node-1 could not be rendered\n"), want: "the response is empty"},
+		"null after List":       {handler: answer("# List\nnull\n"), want: "the response is empty"},
 		"half a document":       {handler: answer(pods("a")[:60]), want: "parse the response"},
 		"the same Pod twice":    {handler: answer(pods("a", "a")), want: "parse the response"},
 		"shorter than promised": {handler: raw(t, "HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n"+document), want: "the response is cut off"},

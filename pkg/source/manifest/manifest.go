@@ -30,11 +30,12 @@ var ErrEmpty = errors.New("is empty; to have no Pods, remove it, or write a PodL
 
 // Parse returns the Pods of a file: documents in YAML or JSON, each of which is a Pod, a
 // PodList or a List of Pods, of the core group or of tenancy.borough.io/v1. It returns them
-// as the latter, with the fields that a user sets. Names are required, and must differ. It
-// returns an error if there are more Pods than max.
-func Parse(data []byte, max int) ([]*unstructured.Unstructured, error) {
+// as the latter, with the fields that a user sets, and whether the data is blank: it then has
+// neither a Pod nor a list, but only comments, null or white space. Names are required, and
+// must differ. It returns an error if there are more Pods than max.
+func Parse(data []byte, max int) (pods []*unstructured.Unstructured, blank bool, err error) {
 	if len(data) == 0 {
-		return nil, ErrEmpty
+		return nil, false, ErrEmpty
 	}
 	p := parser{max: max, names: map[string]bool{}}
 	next := documents(data)
@@ -42,12 +43,12 @@ func Parse(data []byte, max int) ([]*unstructured.Unstructured, error) {
 		document, err := next()
 		switch {
 		case err == io.EOF:
-			return p.pods, nil
+			return p.pods, !p.found, nil
 		case err == nil:
 			err = p.add(document)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", i, err)
+			return nil, false, fmt.Errorf("document %d: %w", i, err)
 		}
 	}
 }
@@ -95,6 +96,7 @@ type parser struct {
 	max   int
 	names map[string]bool
 	pods  []*unstructured.Unstructured
+	found bool // a Pod or a list, which can be empty
 }
 
 func (p *parser) add(document []byte) error {
@@ -109,6 +111,7 @@ func (p *parser) add(document []byte) error {
 	if bytes.Equal(document, []byte("null")) {
 		return nil // only comments
 	}
+	p.found = true
 	if err := utiljson.Unmarshal(document, &object.Object); err != nil {
 		return errors.New("is not an object")
 	}

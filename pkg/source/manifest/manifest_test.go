@@ -18,7 +18,9 @@ func TestParse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		data string
 		want string // the names
-		err  string
+		// blank is whether there is neither a Pod nor a list.
+		blank bool
+		err   string
 	}{
 		"a Pod":             {data: fmt.Sprintf(pod, "a"), want: "a"},
 		"documents":         {data: "# comment\n---\n" + fmt.Sprintf(pod, "a") + "---\n---\n" + fmt.Sprintf(pod, "b"), want: "a b"},
@@ -30,7 +32,9 @@ func TestParse(t *testing.T) {
 		"a List":            {data: "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {}}\n", want: "a"},
 		"no items":          {data: `{"apiVersion":"v1","kind":"PodList","items":[]}`},
 		"null items":        {data: `{"apiVersion":"v1","kind":"PodList","items":null}`},
-		"only a comment":    {data: "# none\n"},
+		"only a comment":    {data: "# PodList\n", blank: true},
+		"null":              {data: "# List\nnull\n", blank: true},
+		"null and a list":   {data: "null\n---\napiVersion: v1\nkind: PodList\n"},
 		"anchors":           {data: "apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: &l {x: z}, annotations: *l}\nspec: {}\n", want: "a"},
 		"empty":             {err: "is empty"},
 		"no YAML":           {data: "a: [", err: "document 1: yaml"},
@@ -55,12 +59,12 @@ func TestParse(t *testing.T) {
 		"a YAML bomb":       {data: bomb(), err: "must have at most"},
 		"deep":              {data: "a: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), err: "document 1"},
 		"many documents":    {data: strings.Repeat("---\n# x\n", 10000) + strings.Repeat("---\na: b\n", 10000), err: "document"},
-		"many empty ones":   {data: strings.Repeat("---\n", 10000)},
+		"many empty ones":   {data: strings.Repeat("---\n", 10000), blank: true},
 		"many Pods":         {data: list(source.MaxPods + 1), err: fmt.Sprintf("there are more than %d Pods", source.MaxPods)},
 		"enough Pods":       {data: list(source.MaxPods), want: names(source.MaxPods)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods, err := Parse([]byte(tc.data), source.MaxPods)
+			pods, blank, err := Parse([]byte(tc.data), source.MaxPods)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || pods != nil {
 					t.Fatalf("got %d Pods and the error %v, want %q", len(pods), err, tc.err)
@@ -74,19 +78,19 @@ func TestParse(t *testing.T) {
 			for _, pod := range pods {
 				got = append(got, pod.GetName())
 			}
-			if strings.Join(got, " ") != tc.want {
-				t.Errorf("got %v, want %s", got, tc.want)
+			if strings.Join(got, " ") != tc.want || blank != tc.blank {
+				t.Errorf("got %v, blank %t, want %s, %t", got, blank, tc.want, tc.blank)
 			}
 		})
 	}
-	if _, err := Parse(nil, 1); !errors.Is(err, ErrEmpty) {
+	if _, _, err := Parse(nil, 1); !errors.Is(err, ErrEmpty) {
 		t.Errorf("got %v, want ErrEmpty", err)
 	}
 }
 
 // TestParseKeeps checks which fields of a Pod are kept, and that numbers stay what they are.
 func TestParseKeeps(t *testing.T) {
-	pods, err := Parse([]byte(`
+	pods, _, err := Parse([]byte(`
 apiVersion: v1
 kind: Pod
 metadata:
@@ -146,9 +150,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a":"b"}},"spec":{}}]}`))
 	identity := source.Identity{Kind: source.File, Location: "/p", Node: "n"}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		pods, err := Parse(data, 10)
-		if err != nil && pods != nil {
-			t.Fatal("an error and Pods")
+		pods, blank, err := Parse(data, 10)
+		if (err != nil || blank) && pods != nil {
+			t.Fatal("Pods, and an error or nothing")
 		}
 		if len(pods) > 10 {
 			t.Fatalf("%d Pods", len(pods))
