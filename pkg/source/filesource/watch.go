@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -68,7 +70,8 @@ func (s *Source) runUntilChange(ctx context.Context, handle func(source.Content,
 			if !ok {
 				return nil
 			}
-			if !watched.has(event.Name) {
+			// The names of files in / begin with two slashes.
+			if !watched.has(filepath.Clean(event.Name)) {
 				continue
 			}
 			if settled == nil {
@@ -119,13 +122,20 @@ func (s *Source) watch(watcher *fsnotify.Watcher) (*watched, error) {
 		dirs.Insert(w.dir)
 	}
 	for dir := range dirs {
-		// One that cannot be read, or does not exist, is that of a path of which an
-		// element before it changes first.
-		if err := watcher.Add(dir); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
+		// One that is not there is that of a path of which an element before it changes
+		// first.
+		if err := watcher.Add(dir); err != nil && !isMissing(err) {
 			return nil, fmt.Errorf("watch %s: %w", dir, err)
 		}
 	}
 	return w, nil
+}
+
+// isMissing reports whether a path does not exist, cannot exist or cannot be reached.
+func isMissing(err error) bool {
+	return slices.ContainsFunc([]error{
+		os.ErrNotExist, os.ErrPermission, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP,
+	}, func(target error) bool { return errors.Is(err, target) })
 }
 
 // add adds the elements of an absolute path, without symbolic links before the last, and

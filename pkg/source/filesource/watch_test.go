@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/borough-io/borough/pkg/source"
@@ -120,4 +121,52 @@ func TestWatchLinks(t *testing.T) {
 	must(t, os.Remove(top+"/v2/b.yaml"))
 	must(t, os.Symlink("b.yaml", top+"/v2/b.yaml"))
 	expect("b.yaml=error: too many levels of symbolic links")
+}
+
+// TestWatchUnreachable watches paths that cannot exist, until what is in the way is gone.
+func TestWatchUnreachable(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for name, tc := range map[string]struct {
+		link string // what a file of the directory leads to
+		want string
+	}{
+		"through a file": {"a.yaml/x/y", "not a directory"},
+		"a long name":    {long + "/x", "file name too long"},
+		"through a loop": {"loop/x/y", "too many levels of symbolic links"},
+		"nothing":        {"x/y/z", "no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir+"/a.yaml", fmt.Sprintf(pod, "a"))
+			must(t, os.Symlink("loop", dir+"/loop"))
+			must(t, os.Symlink(tc.link, dir+"/b.yaml"))
+			expect := run(t, dir)
+			expect("a.yaml=a, b.yaml=error: " + tc.want)
+			must(t, os.Remove(dir+"/b.yaml"))
+			expect("a.yaml=a,")
+		})
+	}
+
+	top := t.TempDir()
+	write(t, top+"/mnt", "")
+	dir := top + "/mnt/a/pods"
+	expect := run(t, dir)
+	expect("error: read the source: stat " + dir + ": not a directory")
+	must(t, os.Remove(top+"/mnt"))
+	must(t, os.MkdirAll(dir, 0o755))
+	expect("")
+}
+
+// TestWatchRoot watches a file in the root directory.
+func TestWatchRoot(t *testing.T) {
+	f, err := os.CreateTemp("/", "borough-filesource-*")
+	if err != nil {
+		t.Skipf("cannot write into /: %v", err)
+	}
+	defer os.Remove(f.Name())
+	must(t, f.Close())
+	expect := run(t, f.Name())
+	expect("=error: is empty; to have no Pods, remove it, or write a PodList without items")
+	write(t, f.Name(), fmt.Sprintf(pod, "a"))
+	expect("=a,")
 }
