@@ -168,6 +168,12 @@ func TestOthers(t *testing.T) {
 	f.write("b.yaml", newPod("b", image("image:2")))
 	f.expectProblems("b.yaml/b: there is a Pod b-node-1 that is not from this source")
 	f.expect("a-node-1=image:1", "other=image:1", "b-node-1=image:1")
+	if err := f.new(f.config()).Converge(t.Context()); err == nil || !strings.Contains(err.Error(), "not from this source") {
+		t.Errorf("Converge returns %v", err)
+	}
+	f.must(client.Delete(t.Context(), "b-node-1", metav1.DeleteOptions{}))
+	f.expect("a-node-1=image:1", "other=image:1", "b-node-1=image:2")
+	f.expectProblems()
 
 	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{}))
 	f.expectCreatedAgain(before["a-node-1"])

@@ -50,7 +50,8 @@ func (s *session) sync(ctx context.Context, name string) error {
 		}
 		return s.remove(ctx, live)
 	}
-	refused := s.problems.isRefused(name, pod.hash())
+	refusal := s.problems.refusal(name, pod.hash())
+	refused := refusal != nil && !isNotOwned(refusal)
 	if live == nil && !refused {
 		live, err = s.getOwn(ctx, name)
 	}
@@ -74,8 +75,11 @@ func (s *session) sync(ctx context.Context, name string) error {
 	case !refused:
 		return err
 	}
-	s.problems.refuse(name, pod, message(err))
-	if time.Since(s.limitsChanged.Load().(time.Time)) < limitsDelay {
+	s.problems.refuse(name, pod, err)
+	switch {
+	case isNotOwned(err):
+		return err // no event says that the other Pod is gone
+	case time.Since(s.limitsChanged.Load().(time.Time)) < limitsDelay:
 		s.problems.retryPod(name)
 		s.queue.AddAfter(name, limitsDelay/10)
 	}
@@ -165,6 +169,11 @@ func (e errNotOwned) Error() string {
 	return fmt.Sprintf("there is a Pod %s that is not from this source", e.name)
 }
 
+func isNotOwned(err error) bool {
+	_, ok := err.(errNotOwned)
+	return ok
+}
+
 // getOwn returns a Pod that is not in the cache, or nil if there is none. It returns an error
 // if the Pod is not from this source: an apply would change it.
 func (c *Controller) getOwn(ctx context.Context, name string) (*unstructured.Unstructured, error) {
@@ -209,10 +218,9 @@ func (s *session) remove(ctx context.Context, live *unstructured.Unstructured) e
 // isRefusal reports whether a write was refused because of the Pod or of what limits its
 // Namespace, so that the same write is refused again until that changes.
 func (s *session) isRefusal(ctx context.Context, err error) (bool, error) {
-	if _, ok := err.(errNotOwned); ok {
-		return true, nil
-	}
 	switch {
+	case isNotOwned(err):
+		return true, nil
 	case apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
 		return false, nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
@@ -249,7 +257,7 @@ func (s *session) isPending(name string) bool {
 		return false
 	case pod == nil:
 		return live != nil
-	case s.problems.isRefused(name, pod.hash()):
+	case s.problems.refusal(name, pod.hash()) != nil:
 		return false
 	case live == nil || live.GetDeletionTimestamp() != nil:
 		return true

@@ -48,6 +48,7 @@ type problems struct {
 type refusal struct {
 	// hash is that of the Pod. It is empty when the write is to be tried again.
 	hash    string
+	err     error
 	problem source.Problem
 }
 
@@ -71,16 +72,21 @@ func (p *problems) setContent(problems []source.Problem) {
 	p.changed()
 }
 
-func (p *problems) isRefused(name, hash string) bool {
+// refusal returns why the write of a Pod was refused, or nil if it was not or is to be tried
+// again.
+func (p *problems) refusal(name, hash string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.refused[name].hash == hash
+	if r := p.refused[name]; r.hash == hash {
+		return r.err
+	}
+	return nil
 }
 
-func (p *problems) refuse(name string, pod *desiredPod, message string) {
+func (p *problems) refuse(name string, pod *desiredPod, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refused[name] = refusal{hash: pod.hash(), problem: source.Problem{File: pod.file, Pod: pod.name, Message: message}}
+	p.refused[name] = refusal{hash: pod.hash(), err: err, problem: source.Problem{File: pod.file, Pod: pod.name, Message: message(err)}}
 	p.changed()
 }
 

@@ -238,7 +238,7 @@ func (s *session) work(ctx context.Context) bool {
 		s.queue.Forget(key)
 		return true
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !isNotOwned(err) { // that is in the log as a problem
 		klog.FromContext(ctx).Info("A write failed, will retry", "pod", key, "attempt", s.queue.NumRequeues(key)+1, "err", err)
 	}
 	s.queue.AddRateLimited(key)
