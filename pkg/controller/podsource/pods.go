@@ -34,6 +34,7 @@ func fingerprint(pod *unstructured.Unstructured) (string, error) {
 
 // sync makes a Pod in the API what it is in the source. An error is tried again.
 func (s *session) sync(ctx context.Context, name string) error {
+	began := time.Now()
 	live, err := s.live(name)
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (s *session) sync(ctx context.Context, name string) error {
 	switch {
 	case isNotOwned(err):
 		return err // no event says that the other Pod is gone
-	case time.Since(s.limitsChanged.Load().(time.Time)) < limitsDelay:
+	case s.limitsChanged.Load().(time.Time).After(began.Add(-limitsDelay)):
 		s.problems.retryPod(name)
 		s.queue.AddAfter(name, limitsDelay/10)
 	}

@@ -6,10 +6,13 @@ package podsource
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -116,6 +119,39 @@ borough_source_refused_pods{source=%q} 4
 	if invalid != 1 {
 		t.Errorf("%d Events about the invalid Pod: %v", invalid, count)
 	}
+}
+
+// TestQuotaChangesDuringWrite changes the quota that has refused a Pod, before it is known that
+// the write was a refusal. That takes longer than limitsDelay.
+func TestQuotaChangesDuringWrite(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	setQuota := func(pods string) error {
+		_, err := f.admin.TenancyV1().ResourceQuotas(f.namespace).Patch(t.Context(), "quota", types.ApplyPatchType,
+			[]byte(`{"apiVersion":"tenancy.borough.io/v1","kind":"ResourceQuota","metadata":{"name":"quota"},"spec":{"hard":{"pods":"`+pods+`"}}}`),
+			metav1.PatchOptions{FieldManager: "test"})
+		return err
+	}
+	var once sync.Once
+	f.wrap = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/selfsubjectaccessreviews") {
+				once.Do(func() {
+					if err := setQuota("1"); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(2 * limitsDelay)
+				})
+			}
+			return next.RoundTrip(req)
+		})
+	}
+	c, _ := f.start(f.config())
+	f.expectReady(c)
+	f.must(setQuota("0"))
+	f.write("a.yaml", newPod("a"))
+	f.expect("a-node-1=image:1")
+	f.expectProblems()
 }
 
 // TestReplacementIsRefused checks that a Pod stays if what is to replace it is refused.

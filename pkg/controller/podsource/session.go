@@ -36,7 +36,7 @@ const (
 	retryBaseDelay = 100 * time.Millisecond
 	retryMaxDelay  = 30 * time.Second
 	// limitsDelay is how long after the event of a change of limits a server may still
-	// refuse by the limits from before. Until then, refused writes are tried again.
+	// refuse by the limits from before. Refused writes that began until then are tried again.
 	limitsDelay = time.Second
 	// statusKey is in the queue when the status is to be published. It is not the name of
 	// a Pod.
