@@ -144,6 +144,24 @@ func TestKeeps(t *testing.T) {
 	f.expectProblems()
 }
 
+// TestTerminatingWhileUnread deletes Pods before and after a restart with a source that cannot
+// be read. It is confirmed that they have ended.
+func TestTerminatingWhileUnread(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"), newPod("b"), newPod("c"))
+	_, stop := f.start(f.config())
+	f.expect("a-node-1=image:1", "b-node-1=image:1", "c-node-1=image:1")
+	stop()
+	client := f.admin.TenancyV1().Pods(f.namespace)
+	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{}))
+	f.writeText("a.yaml", "kind: [")
+	f.start(f.config())
+	f.expectProblems("a.yaml/: document 1: yaml")
+	f.must(client.Delete(t.Context(), "b-node-1", metav1.DeleteOptions{}))
+	f.expect("c-node-1=image:1")
+}
+
 // TestOthers checks that changes of others are undone, and that what is not from the source
 // stays.
 func TestOthers(t *testing.T) {

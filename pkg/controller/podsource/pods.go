@@ -41,6 +41,8 @@ func (s *session) sync(ctx context.Context, name string) error {
 	}
 	pod, known := s.desired.get(name, live)
 	switch {
+	case !known && live != nil && live.GetDeletionTimestamp() != nil:
+		return s.remove(ctx, live) // it ends, regardless of what the source has
 	case !known:
 		return nil
 	case pod == nil:
