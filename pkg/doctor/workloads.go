@@ -78,7 +78,7 @@ func (x *examination) noController(ctx context.Context, problem string) Finding 
 		return fault(problem+"; "+fmt.Sprintf("no Deployment in the namespace %s runs as the service account %s", x.Namespace, x.ControllerServiceAccount),
 			deploy+", or pass the --controller-service-account that the controller runs as")
 	}
-	if _, problems, cures := x.podsOf(ctx, x.controller.selector); len(problems) > 0 {
+	if problems, cures := x.controllerProblems(ctx); len(problems) > 0 {
 		return fault(problem+"; "+strings.Join(problems, "; "), strings.Join(cures, "; "))
 	}
 	return fault(problem, fmt.Sprintf("check kubectl logs deployment/%s --namespace=%s, and the check controller rights; if it has no Pods, scale it", x.controller.name, x.Namespace))
@@ -89,7 +89,7 @@ func (x *examination) checkControllerPods(ctx context.Context, works string) Fin
 	if x.controller == nil {
 		return ok("%s", works)
 	}
-	if _, problems, cures := x.podsOf(ctx, x.controller.selector); len(problems) > 0 {
+	if problems, cures := x.controllerProblems(ctx); len(problems) > 0 {
 		return fault(works+", but another controller is not ready: "+strings.Join(problems, "; "), strings.Join(cures, "; "))
 	}
 	return ok("%s", works)
@@ -105,13 +105,18 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 		return skipped("cannot read the StatefulSet %s: %s", etcdName, oneLine(err.Error()))
 	}
 	want := int(ptr.Deref(set.Spec.Replicas, 1))
-	found, problems, cures := x.podsOf(ctx, set.Spec.Selector)
-	switch {
-	case want == 0:
+	if want == 0 {
 		return fault(fmt.Sprintf("the StatefulSet %s has 0 replicas", etcdName), fmt.Sprintf("kubectl scale statefulset %s --replicas=3 --namespace=%s", etcdName, x.Namespace))
+	}
+	pods, err := x.listPods(ctx, set.Spec.Selector)
+	if err != nil {
+		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
+	}
+	problems, cures := x.podProblems(ctx, pods, notReady)
+	switch {
 	case len(problems) > 0:
-	case found < want:
-		problems = []string{fmt.Sprintf("%d of %d members exist", found, want)}
+	case len(pods) < want:
+		problems = []string{fmt.Sprintf("%d of %d members exist", len(pods), want)}
 		cures = []string{fmt.Sprintf("check kubectl describe statefulset %s --namespace=%s", etcdName, x.Namespace)}
 	default:
 		return ok("all %d members are ready", want)
@@ -119,15 +124,14 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 	return fault(fmt.Sprintf("%s; without %d members etcd accepts no writes", strings.Join(problems, "; "), want/2+1), strings.Join(cures, "; "))
 }
 
-// podsOf returns how many Pods a selector matches, and what is wrong with them. It
-// returns no problems if they cannot be listed: another check reports that.
-func (x *examination) podsOf(ctx context.Context, s *metav1.LabelSelector) (found int, problems, cures []string) {
-	pods, err := x.listPods(ctx, s)
+// controllerProblems returns what is wrong with the Pods of the controller. It returns
+// no problems if they cannot be listed: another check reports that.
+func (x *examination) controllerProblems(ctx context.Context) (problems, cures []string) {
+	pods, err := x.listPods(ctx, x.controller.selector)
 	if err != nil {
-		return 0, nil, nil
+		return nil, nil
 	}
-	problems, cures = x.podProblems(ctx, pods, notReady)
-	return len(pods), problems, cures
+	return x.podProblems(ctx, pods, notReady)
 }
 
 // podProblems returns what is wrong with Pods according to their status and their

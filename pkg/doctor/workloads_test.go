@@ -1,0 +1,29 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// TestPodsForbidden checks that a user who cannot list Pods gets no faults.
+func TestPodsForbidden(t *testing.T) {
+	c := newFakeCluster(t)
+	c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{}}}}
+	c.answers[podsPath] = failure(403, "pods is forbidden")
+	for check, f := range c.examine(t) {
+		want := OK
+		if check == "etcd members" || check == "pods" {
+			want = Skipped
+		}
+		if f.Status != want || want == Skipped && !strings.Contains(f.Message, "cannot list Pods in borough-system: pods is forbidden") {
+			t.Errorf("got %+v, want the status %s", f, want)
+		}
+	}
+}
