@@ -119,7 +119,7 @@ func oneLine(text string) string {
 	const most = 400
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > most {
-		text = text[:most] + "..."
+		text = strings.ToValidUTF8(text[:most], "") + "..." // the cut can be in a rune
 	}
 	return text
 }
