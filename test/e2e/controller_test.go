@@ -108,14 +108,14 @@ func TestPurgeMany(t *testing.T) {
 	if gone(t, borough, stuck)() == "" {
 		t.Error("the Namespace that has a Pod with a finalizer was removed")
 	}
-	removeFinalizers(t, stuck, "p")
+	removeFinalizers(t, borough, stuck, "p")
 	poll.Eventually(t, gone(t, borough, stuck))
 }
 
 // removeFinalizers removes the finalizers of a Pod.
-func removeFinalizers(t *testing.T, ns, name string) {
+func removeFinalizers(t *testing.T, b *harness.Borough, ns, name string) {
 	t.Helper()
-	if _, err := borough.Client(t).TenancyV1().Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := b.Client(t).TenancyV1().Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("remove the finalizers of Pod %s: %v", name, err)
 	}
 }
@@ -137,12 +137,12 @@ func TestContentWithFinalizers(t *testing.T) {
 		v1.NamespaceDeletionContentFailure:   {"False", ""},
 		v1.NamespaceDeletionGVParsingFailure: {"False", ""},
 	}))
-	removeFinalizers(t, ns, "a")
+	removeFinalizers(t, borough, ns, "a")
 	poll.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
 		v1.NamespaceContentRemaining:    {"True", "Some resources are remaining: pods.tenancy.borough.io has 1 resource instances"},
 		v1.NamespaceFinalizersRemaining: {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"},
 	}))
-	removeFinalizers(t, ns, "b")
+	removeFinalizers(t, borough, ns, "b")
 	poll.Eventually(t, gone(t, borough, ns))
 	wantNoContent(t, borough, ns)
 }
@@ -160,7 +160,7 @@ func TestFinalizeWithContent(t *testing.T) {
 	if reason := gone(t, borough, ns)(); reason == "" {
 		t.Fatal("the Namespace was removed before its content")
 	}
-	removeFinalizers(t, ns, "p")
+	removeFinalizers(t, borough, ns, "p")
 	poll.Eventually(t, gone(t, borough, ns))
 	wantNoContent(t, borough, ns)
 }

@@ -5,13 +5,16 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,7 +78,7 @@ func TestWaitsForFinalizer(t *testing.T) {
 		},
 		yaml: []string{`remaining: - count: 1 group: tenancy.borough.io objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: web resource: pods - count: 1 group: tenancy.borough.io objects: - name: l resource: limitranges specFinalizers: - kubernetes`},
 	})
-	removeFinalizers(t, ns, "web")
+	removeFinalizers(t, borough, ns, "web")
 	poll.Eventually(t, gone(t, borough, ns))
 }
 
@@ -190,6 +193,60 @@ func TestWaitsForServers(t *testing.T) {
 	})
 }
 
+// TestUndiscoveredContent deletes a Namespace with a Pod that leaves later, and with
+// objects of the kinds that the server purges although the controller does not discover
+// them. The purge that follows the Pod ends the termination: the controller sends no
+// finalize or DELETE, which the server would refuse because of the other objects.
+func TestUndiscoveredContent(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	faults := newFaultProxy(t, b)
+	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	kubernetes := coreClient(t, b, "")
+	for kind, create := range map[string]func(ns string) error{
+		"Event": func(ns string) error {
+			event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}, InvolvedObject: corev1.ObjectReference{Namespace: ns}}
+			_, err := kubernetes.CoreV1().Events(ns).Create(t.Context(), event, metav1.CreateOptions{})
+			return err
+		},
+		"Lease": func(ns string) error {
+			_, err := kubernetes.CoordinationV1().Leases(ns).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.CreateOptions{})
+			return err
+		},
+		"Role": func(ns string) error {
+			_, err := kubernetes.RbacV1().Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "r"}}, metav1.CreateOptions{})
+			return err
+		},
+		"RoleBinding": func(ns string) error {
+			_, err := kubernetes.RbacV1().RoleBindings(ns).Create(t.Context(), newRoleBinding("r", "ClusterRole", "view", "alice"), metav1.CreateOptions{})
+			return err
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			ns := newNamespace(t, b)
+			if err := create(ns); err != nil {
+				t.Fatal(err)
+			}
+			createPod(t, b, ns, newPod("web", func(p *v1.Pod) { p.Finalizers = []string{"example.com/backup"} }))
+			for _, request := range []string{"DELETE " + api + "/namespaces/" + ns, "PUT " + api + "/namespaces/" + ns + "/finalize"} {
+				faults.set(request, func(w http.ResponseWriter, r *http.Request) {
+					t.Errorf("the controller sent %s", request)
+					faults.served.ServeHTTP(w, r)
+				})
+			}
+			deleteNamespace(t, b, ns)
+			wantReason(t, b, ns, waitReason{get: []string{`pods/web \(finalizer example.com/backup\)$`}})
+			removeFinalizers(t, b, ns, "web")
+			poll.Eventually(t, gone(t, b, ns))
+		})
+	}
+}
+
 // TestStatusWrites counts the writes of the status during a termination: none if
 // the Namespace is deleted without delay, a few if it drains slowly.
 func TestStatusWrites(t *testing.T) {
@@ -236,7 +293,7 @@ func TestStatusWrites(t *testing.T) {
 	poll.Eventually(t, gone(t, borough, clean))
 	wantReason(t, borough, drains, waitReason{get: []string{`40 pods \(finalizer example.com/\d+, example.com/\d+, 3 more\)$`}})
 	for i := range slow {
-		removeFinalizers(t, drains, fmt.Sprintf("p%d", i))
+		removeFinalizers(t, borough, drains, fmt.Sprintf("p%d", i))
 	}
 	poll.Eventually(t, gone(t, borough, drains))
 	ended := func(statuses *atomic.Int32) func() string {

@@ -149,14 +149,10 @@ func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.
 	// All content has to be known, and gone.
 	finalize = finalize && allGone(foreign) && found.Failure == nil && found.ParseFailure == nil
 	ownPods, ownOthers := split(own)
-	if skipList || haveWork(ownPods) {
-		if err := d.purge(ctx, in, found, ownPods, ownOthers, finalize); err != nil {
-			return nil, err
-		}
-	}
-	// Also if the last Pod was removed between the purge and the list.
-	if allGone(ownPods) && haveWork(ownOthers) {
-		if err := d.purge(ctx, in, found, ownPods, ownOthers, finalize); err != nil {
+	// While all Pods that are left are marked for deletion, a purge changes nothing.
+	for again := skipList || haveWork(ownPods) || allGone(ownPods); again; {
+		var err error
+		if again, err = d.purge(ctx, in, found, ownPods, ownOthers, finalize); err != nil {
 			return nil, err
 		}
 	}

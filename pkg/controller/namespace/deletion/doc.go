@@ -16,7 +16,9 @@
 //
 // The first pass over a Namespace does not list our resources before it purges
 // them, since usually nothing is left afterwards. A later pass lists them, and
-// skips the purge if all objects are marked for deletion already.
+// skips the purge while Pods remain that are all marked for deletion already. When no
+// Pod remains it always purges, because the server may have content that is not
+// discovered: a standalone server has rights, Events and Leases.
 //
 // When nothing is left, the finalizer "kubernetes" is removed from the Namespace: by
 // the NamespacePurge, if nothing else holds the Namespace, or else by a request to

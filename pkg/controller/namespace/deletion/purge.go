@@ -36,31 +36,35 @@ const (
 // purge deletes the content of our own group with a NamespacePurge. With finalize,
 // the purge also removes the Namespace if nothing else holds it. It returns errGone
 // if the incarnation is gone then; other errors become those of the resources that
-// are to be deleted now, which are Pods as long as there are any.
-func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, pods, others []*resourceState, finalize bool) error {
+// are to be deleted now, which are Pods as long as there are any. It reports whether
+// another purge is needed: this one stopped at Pods, and they are gone now.
+func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, pods, others []*resourceState, finalize bool) (again bool, err error) {
 	status, err := d.createPurge(ctx, in, finalize)
 	switch {
 	case errors.Is(err, errGone):
-		return err
+		return false, err
 	case err == nil:
 		d.countPurged(slices.Concat(pods, others), status)
 		if status.Finalized {
-			return errGone
+			return false, errGone
 		}
 		apply := func(r *resourceState) { d.applyPurge(ctx, in, r, status) }
 		forEach(pods, apply)
 		forEach(others, apply)
 		d.addHeld(ctx, in, found, status)
-		return nil
+		held := func(r *resourceState) bool {
+			return slices.ContainsFunc(status.Purged, func(p v1.PurgedResource) bool { return r.is(p.Group, p.Resource) && p.Held > 0 })
+		}
+		return slices.ContainsFunc(pods, held) && allGone(pods), nil
 	case isRefused(err):
 		// The server, or its admission, refuses the purge or the deletion of an
 		// object. One by one, the other objects are still deleted, and the error
 		// names those that are not.
 		klog.FromContext(ctx).V(2).Info("The namespace cannot be purged at once, deleting its objects one by one", "reason", err)
 		if err := d.deleteResources(ctx, in, pods); err != nil || !allGone(pods) {
-			return err
+			return false, err
 		}
-		return d.deleteResources(ctx, in, others)
+		return false, d.deleteResources(ctx, in, others)
 	}
 	fail := func(r *resourceState) {
 		r.err = err
@@ -71,7 +75,7 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, po
 	if forEach(pods, fail); allGone(pods) {
 		forEach(others, fail)
 	}
-	return nil
+	return false, nil
 }
 
 // createPurge creates a NamespacePurge and returns its status. It returns errGone

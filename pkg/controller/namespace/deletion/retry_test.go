@@ -46,6 +46,95 @@ func TestFinalizersLeave(t *testing.T) {
 	}
 }
 
+// TestUndiscovered makes two passes over a Namespace with an Event, which the server
+// purges although discovery does not show it. No request is refused.
+func TestUndiscovered(t *testing.T) {
+	held := finalizers("example.com/f")
+	podsLeave := func(s *server) { s.content[pods] = nil }
+	for name, tc := range map[string]struct {
+		server   func(*server)
+		between  func(*server) // is called between the passes
+		requests [][]string    // of each pass, sorted
+		// remaining is what the status reports in the end; nil if the Namespace is gone.
+		remaining []string
+	}{
+		"the Pods leave between the passes": {
+			server:  func(s *server) { s.add(pods, object("a", held)) },
+			between: podsLeave,
+			requests: [][]string{
+				{"create namespacepurges", "list limitranges", "list pods", "update namespaces/status"},
+				{"create namespacepurges", "list limitranges", "list pods"},
+			},
+		},
+		"the Pods leave right after a purge": {
+			server: func(s *server) {
+				s.add(pods, object("a", held))
+				s.before = func(verb, resource, _ string) error {
+					if verb == "list" && resource == "pods" {
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						podsLeave(s)
+					}
+					return nil
+				}
+			},
+			requests: [][]string{{"create namespacepurges", "create namespacepurges", "list limitranges", "list pods"}},
+		},
+		"the Pods leave before a LimitRange": {
+			server: func(s *server) {
+				s.add(pods, object("a", held))
+				s.add(limitRanges, object("l", held, deleted))
+			},
+			between: podsLeave,
+			requests: [][]string{
+				{"create namespacepurges", "list limitranges", "list pods", "update namespaces/status"},
+				{"create namespacepurges", "list limitranges", "list limitranges", "list pods", "update namespaces/status"},
+			},
+			remaining: []string{"limitranges"},
+		},
+		"the Event stays with a LimitRange": {
+			server: func(s *server) {
+				s.content[events][0].Finalizers = []string{"example.com/f"}
+				s.add(limitRanges, object("l", held))
+			},
+			requests: [][]string{
+				{"create namespacepurges", "list events", "list limitranges", "update namespaces/status"},
+				{"create namespacepurges", "list events", "list limitranges", "list limitranges", "list pods"},
+			},
+			remaining: []string{"limitranges", "events"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.terminating()
+			s.add(events, object("e"))
+			tc.server(s)
+			d, progress := s.deleter(), &Progress{}
+			for i, want := range tc.requests {
+				if i > 0 && tc.between != nil {
+					tc.between(s)
+				}
+				s.clock.SetTime(testTime.Add(time.Duration(i) * time.Hour)) // a write of the status is due
+				s.requests = nil
+				_ = d.Delete(t.Context(), s.get("ns"), time.Time{}, progress) // fails while content remains
+				slices.Sort(s.requests)
+				if diff := cmp.Diff(want, s.requests); diff != "" {
+					t.Errorf("requests of pass %d (-want +got):\n%s", i+1, diff)
+				}
+			}
+			var remaining []string
+			if ns := s.get("ns"); ns != nil {
+				for _, r := range ns.Status.Termination.Remaining {
+					remaining = append(remaining, r.Resource)
+				}
+			}
+			if diff := cmp.Diff(tc.remaining, remaining); diff != "" {
+				t.Errorf("remaining (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestConflicts has someone else write to the Namespace before each write.
 func TestConflicts(t *testing.T) {
 	for _, conflicts := range []int{1, maxConflicts - 1, maxConflicts} {

@@ -28,9 +28,11 @@ import (
 var (
 	pods        = v1.SchemeGroupVersion.WithResource("pods")
 	limitRanges = v1.SchemeGroupVersion.WithResource("limitranges")
-	corePods    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	things      = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
-	testTime    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	// events are purged together with limitRanges, but not discovered.
+	events   = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	corePods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	things   = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}
+	testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 )
 
 type partial = metav1.PartialObjectMetadata
@@ -229,7 +231,7 @@ func (c *purgeClient) Create(_ context.Context, purge *v1.NamespacePurge, opts m
 		return nil, apierrors.NewConflict(v1.Resource("namespaces"), "ns", fmt.Errorf("not the namespace %s", purge.Spec.NamespaceUID))
 	}
 	purge = purge.DeepCopy()
-	for _, gvr := range []schema.GroupVersionResource{pods, limitRanges} {
+	for _, gvr := range []schema.GroupVersionResource{pods, limitRanges, events} {
 		before := len(c.s.content[gvr])
 		for _, o := range slices.Clone(c.s.content[gvr]) {
 			c.s.mark(gvr, o)
