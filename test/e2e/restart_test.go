@@ -69,6 +69,35 @@ func TestRestart(t *testing.T) {
 	poll.Eventually(t, gone(t, b, ns))
 }
 
+// TestRestartWithoutData removes etcd/ while the server is stopped. The resourceVersions
+// of the new server are lower than those that the controller has seen, but it continues
+// to purge.
+func TestRestartWithoutData(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ns := newNamespace(t, b)
+	for i := range 100 {
+		createPod(t, b, ns, newPod(strconv.Itoa(i)))
+	}
+	deleteNamespace(t, b, ns)
+	poll.Eventually(t, gone(t, b, ns))
+	if err := b.Server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(b.Dir, "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ns = newNamespace(t, b)
+	deleteNamespace(t, b, ns)
+	poll.Eventually(t, gone(t, b, ns))
+}
+
 // TestDefaultNamespace checks that the Namespace default exists from the first
 // start on.
 func TestDefaultNamespace(t *testing.T) {

@@ -80,7 +80,8 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	return newController(client, deletionClient, content, deletion.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
+	informerClient := versioned.New(sendOnce{client.TenancyV1().RESTClient()})
+	return newController(informerClient, deletionClient, content, deletion.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
 }
 
 func newController(client versioned.Interface, deletionClient deletion.Client, content metadata.Interface, discover deletion.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -53,6 +54,13 @@ func newInformer(client versioned.Interface) tenancyinformers.NamespaceIndexInfo
 		}, client), &v1.Namespace{}, 0, nil))
 }
 
+// sendOnce is a client for the informer, which retries by itself. With Retry-After, the
+// client of the library would send a request up to eleven times first. With a
+// resourceVersion that is too large, that takes 40 seconds.
+type sendOnce struct{ rest.Interface }
+
+func (c sendOnce) Get() *rest.Request { return c.Interface.Get().MaxRetries(0) }
+
 // untilAvailable sends a request until the API responds, or the context ends.
 func untilAvailable[T any](ctx context.Context, send func() (T, error)) (T, error) {
 	logged := time.Time{}
@@ -74,11 +82,15 @@ func untilAvailable[T any](ctx context.Context, send func() (T, error)) (T, erro
 }
 
 // isUnavailable reports whether the request can succeed when it is sent again: there
-// was no response, or the server or the API was not there.
+// was no response, or the server or the API was not there. A resourceVersion that is too
+// large stays so if the data was replaced by older data; the informer then lists again.
 func isUnavailable(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return true
+	}
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		return false
 	}
 	code := status.Status().Code
 	return code == http.StatusNotFound || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError

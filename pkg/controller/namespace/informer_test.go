@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
@@ -65,13 +66,23 @@ func TestInformerRetries(t *testing.T) {
 // TestInformerReportsErrors checks that an error that a retry does not change reaches
 // the informer, which handles it.
 func TestInformerReportsErrors(t *testing.T) {
+	tooLarge := apierrors.NewTimeoutError("Too large resource version: 2, current: 1", 1)
+	tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
 	for _, err := range []error{
+		tooLarge,
 		apierrors.NewForbidden(v1.Resource("namespaces"), "", nil),
 		apierrors.NewResourceExpired("too old"),
 		apierrors.NewBadRequest("no"),
 	} {
-		if _, got := untilAvailable(t.Context(), func() (int, error) { return 0, err }); got != err {
-			t.Errorf("got %v, want %v", got, err)
+		calls := 0
+		_, got := untilAvailable(t.Context(), func() (int, error) {
+			if calls++; calls > 1 {
+				return 0, nil
+			}
+			return 0, err
+		})
+		if got != err {
+			t.Errorf("got %v after %d calls, want %v", got, calls, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
