@@ -1,7 +1,14 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leader does work only while the process holds a lock.
+// Package leader does work only while the process holds a lock, which is a Lease.
+//
+// Two processes do not work at once. The elector of the library does not ensure that: when
+// it cannot renew the Lease, it tries to release it before it ends the work. So the lock
+// ends the work itself, RenewDeadline after it sent the last request that renewed the
+// Lease, and releases the Lease only when the work has returned. Other processes take over
+// no earlier than LeaseDuration after that request. The work must return within the
+// difference.
 package leader
 
 import (
@@ -21,7 +28,7 @@ import (
 // ErrLost is returned when another process may hold the lock now.
 var ErrLost = errors.New("lost the leader election lease")
 
-// Config is how a process gets the lock, which is a Lease.
+// Config is how a process gets the lock.
 type Config struct {
 	// LeaderElectionConfiguration has the times, and the namespace and name of the Lease.
 	componentconfig.LeaderElectionConfiguration
@@ -43,13 +50,20 @@ func Run(ctx context.Context, config Config, work func(context.Context)) error {
 		return fmt.Errorf("get the identity for the leader election: %w", err)
 	}
 	identity := host + "_" + string(uuid.NewUUID())
-	elected := make(chan context.Context, 1)
+	leading, stop := context.WithCancel(ctx)
+	defer stop()
+	elected, returned := make(chan struct{}), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: config.ResourceName,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: config.ResourceNamespace, Name: config.ResourceName},
-			Client:     config.Leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		Lock: &lock{
+			Interface: &resourcelock.LeaseLock{
+				LeaseMeta:  metav1.ObjectMeta{Namespace: config.ResourceNamespace, Name: config.ResourceName},
+				Client:     config.Leases,
+				LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+			},
+			renewDeadline: config.RenewDeadline.Duration,
+			stop:          stop,
+			returned:      returned,
 		},
 		LeaseDuration:   config.LeaseDuration.Duration,
 		RenewDeadline:   config.RenewDeadline.Duration,
@@ -57,7 +71,7 @@ func Run(ctx context.Context, config Config, work func(context.Context)) error {
 		WatchDog:        config.WatchDog,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) { elected <- leading },
+			OnStartedLeading: func(context.Context) { close(elected) },
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(holder string) {
 				if holder != identity && config.Waiting != nil {
@@ -80,13 +94,11 @@ func Run(ctx context.Context, config Config, work func(context.Context)) error {
 		elector.Run(leaseCtx)
 	}()
 	select {
-	case leading := <-elected:
-		leading, stop := context.WithCancel(leading)
-		defer stop()
-		defer context.AfterFunc(ctx, stop)()
+	case <-elected:
 		work(leading)
 	case <-ctx.Done():
 	}
+	close(returned)
 	release()
 	<-ended
 	if ctx.Err() == nil {

@@ -118,7 +118,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.DurationVar(&o.LeaderElection.LeaseDuration.Duration, "leader-elect-lease-duration", o.LeaderElection.LeaseDuration.Duration, ""+
 		"Time after which another process takes over a Lease that is not renewed.")
 	fs.DurationVar(&o.LeaderElection.RenewDeadline.Duration, "leader-elect-renew-deadline", o.LeaderElection.RenewDeadline.Duration, ""+
-		"Time for which the process tries to renew a Lease before it stops writing.")
+		"Time without a renewal of the Lease after which the process stops writing.")
 	fs.DurationVar(&o.LeaderElection.RetryPeriod.Duration, "leader-elect-retry-period", o.LeaderElection.RetryPeriod.Duration, ""+
 		"Time between two attempts to acquire or renew a Lease.")
 	fs.StringVar(&o.LeaderElection.ResourceNamespace, "leader-elect-resource-namespace", o.LeaderElection.ResourceNamespace, ""+
