@@ -188,6 +188,7 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{kubeconfig, "--leader-elect-retry-period=0"}, "--leader-elect-retry-period"},
 		{[]string{kubeconfig, "--leader-elect-renew-deadline=2s"}, "--leader-elect-renew-deadline"},
 		{[]string{kubeconfig, "--leader-elect-lease-duration=10s"}, "--leader-elect-lease-duration"},
+		{[]string{kubeconfig, "--leader-elect-lease-duration=10900ms"}, "--leader-elect-lease-duration"},
 		{[]string{kubeconfig, "--logging-format=nonsense"}, "nonsense"},
 		{[]string{kubeconfig, "--etcd-ca-secret=ca"}, `--etcd-ca-secret must be NAMESPACE/NAME, not "ca"`},
 		{[]string{kubeconfig, "--etcd-ca-secret=n/ca"}, `--etcd-cert-secret must be NAMESPACE/NAME, not ""`},

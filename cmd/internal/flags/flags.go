@@ -45,8 +45,9 @@ func CheckLeaderElection(le componentconfig.LeaderElectionConfiguration) (errs [
 	if le.RenewDeadline.Duration <= le.RetryPeriod.Duration+le.RetryPeriod.Duration/5 {
 		errs = append(errs, fmt.Errorf("--leader-elect-renew-deadline: must be more than 1.2 times --leader-elect-retry-period, not %s", le.RenewDeadline.Duration))
 	}
-	if le.LeaseDuration.Duration <= le.RenewDeadline.Duration {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration: must be more than --leader-elect-renew-deadline, not %s", le.LeaseDuration.Duration))
+	// A Lease has whole seconds.
+	if le.LeaseDuration.Duration.Truncate(time.Second) <= le.RenewDeadline.Duration {
+		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration: must be more than --leader-elect-renew-deadline in whole seconds, not %s", le.LeaseDuration.Duration))
 	}
 	return errs
 }
