@@ -63,6 +63,10 @@ func haveVersion(fields []metav1.ManagedFieldsEntry, version string) bool {
 var ownFields = fieldpath.MakePrefixMatcherOrDie("spec", "deletionProtection").
 	Merge(fieldpath.MakePrefixMatcherOrDie("status", "termination"))
 
+// sharedFields contain ownFields and others. A manager of one of them, alone, does not
+// manage what it contains.
+var sharedFields = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("status"))
+
 // KeepManagers returns the managed fields of an object after an update in the core
 // group: those of the update, with the managers that the fields which core/v1 does not
 // have had before. If only times differ, and with them the order, nothing was
@@ -70,7 +74,7 @@ var ownFields = fieldpath.MakePrefixMatcherOrDie("spec", "deletionProtection").
 func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	updated = slices.Clone(updated)
 	for _, old := range before {
-		kept := parse(old.FieldsV1).FilterIncludeMatches(ownFields)
+		kept := parse(old.FieldsV1).FilterIncludeMatches(ownFields).Difference(sharedFields)
 		if kept.Empty() {
 			continue
 		}
