@@ -27,6 +27,6 @@ func NewAuthorizer(openPaths []string, policy authorizer.Authorizer) (authorizer
 		union.NamedAuthorizer{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
 		union.NamedAuthorizer{AuthorizerName: "open-paths", Authorizer: open},
 		union.NamedAuthorizer{AuthorizerName: "rbac", Authorizer: policy},
-		union.NamedAuthorizer{AuthorizerName: "visibility", Authorizer: visibility.Authorizer{}},
+		union.NamedAuthorizer{AuthorizerName: "visibility", Authorizer: authorizer.AuthorizerFunc(visibility.Authorize)},
 	)
 }

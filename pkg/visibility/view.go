@@ -246,30 +246,13 @@ func (p place) encode() (string, error) {
 	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", viewPrefix, p.rest, p.name), keyPrefix, p.revision)
 }
 
-// Authorizer allows users to list and watch Namespaces, of which they see those that
-// they may get. It has no opinion on anything else, and on users that are not
-// authenticated.
-type Authorizer struct{}
-
-var _ authorizer.Authorizer = Authorizer{}
-
-// Authorize implements authorizer.Authorizer.
-func (Authorizer) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+// Authorize allows users to list and watch Namespaces, of which they see those that they
+// may get. It has no opinion on anything else, and on users that are not authenticated.
+func Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	if a.IsResourceRequest() && (a.GetVerb() == "list" || a.GetVerb() == "watch") &&
 		coregroup.OwnGroup(a.GetAPIGroup(), a.GetResource()) == tenancy.GroupName && a.GetResource() == "namespaces" && a.GetSubresource() == "" &&
 		a.GetUser() != nil && slices.Contains(a.GetUser().GetGroups(), user.AllAuthenticated) {
 		return authorizer.DecisionAllow, "lists and watches have the Namespaces that the user may get", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
-}
-
-// ConditionsAwareAuthorize implements authorizer.Authorizer: decisions have no
-// conditions.
-func (z Authorizer) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
-	return authorizer.ConditionsAwareDecisionFromParts(z.Authorize(ctx, a))
-}
-
-// EvaluateConditions implements authorizer.Authorizer: decisions have no conditions.
-func (Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
-	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }

@@ -20,6 +20,8 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	tenancyinformers "github.com/borough-io/borough/pkg/generated/informers/externalversions/tenancy/v1"
@@ -32,25 +34,15 @@ func WithNamespaces(cluster kubernetes.Interface, clusterInformers informers.Sha
 	return &clientset{cluster, client, newNamespaces}, &factory{clusterInformers, namespaces}
 }
 
-func asCore(ns *v1.Namespace) *corev1.Namespace {
-	core := &corev1.Namespace{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: ns.ObjectMeta,
-		Status:     corev1.NamespaceStatus{Phase: corev1.NamespacePhase(ns.Status.Phase)},
+func asCore(ns *v1.Namespace) (*corev1.Namespace, error) {
+	var own tenancy.Namespace
+	if err := v1.Convert_v1_Namespace_To_tenancy_Namespace(ns, &own, nil); err != nil {
+		return nil, fmt.Errorf("convert namespace %q: %w", ns.Name, err)
 	}
-	for _, finalizer := range ns.Spec.Finalizers {
-		core.Spec.Finalizers = append(core.Spec.Finalizers, corev1.FinalizerName(finalizer))
-	}
-	for _, c := range ns.Status.Conditions {
-		core.Status.Conditions = append(core.Status.Conditions, corev1.NamespaceCondition{
-			Type:               corev1.NamespaceConditionType(c.Type),
-			Status:             c.Status,
-			LastTransitionTime: c.LastTransitionTime,
-			Reason:             c.Reason,
-			Message:            c.Message,
-		})
-	}
-	return core
+	core := &corev1.Namespace{}
+	coregroup.NamespaceFromOwn(&own, core)
+	core.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}
+	return core, nil
 }
 
 type clientset struct {
@@ -89,7 +81,7 @@ func (c *namespaceClient) Get(ctx context.Context, name string, options metav1.G
 	if err != nil {
 		return nil, err
 	}
-	return asCore(ns), nil
+	return asCore(ns)
 }
 
 type factory struct {
@@ -152,7 +144,7 @@ func (l *namespaceLister) Get(name string) (*corev1.Namespace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asCore(ns), nil
+	return asCore(ns)
 }
 
 func (l *namespaceLister) List(selector labels.Selector) ([]*corev1.Namespace, error) {
@@ -162,7 +154,11 @@ func (l *namespaceLister) List(selector labels.Selector) ([]*corev1.Namespace, e
 	}
 	core := make([]*corev1.Namespace, 0, len(list))
 	for _, ns := range list {
-		core = append(core, asCore(ns))
+		converted, err := asCore(ns)
+		if err != nil {
+			return nil, err
+		}
+		core = append(core, converted)
 	}
 	return core, nil
 }

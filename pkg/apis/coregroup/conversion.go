@@ -20,7 +20,7 @@ func addConversions(scheme *runtime.Scheme) error {
 	// Go converts types that differ only in tags.
 	return cmp.Or(
 		kind[corev1.Namespace, tenancy.Namespace, corev1.NamespaceList, tenancy.NamespaceList]{
-			toOwn: namespaceToOwn, fromOwn: namespaceFromOwn,
+			toOwn: namespaceToOwn, fromOwn: NamespaceFromOwn,
 			list:    func(l *corev1.NamespaceList) (*metav1.ListMeta, *[]corev1.Namespace) { return &l.ListMeta, &l.Items },
 			ownList: func(l *tenancy.NamespaceList) (*metav1.ListMeta, *[]tenancy.Namespace) { return &l.ListMeta, &l.Items },
 		}.add(scheme),
@@ -128,8 +128,8 @@ func namespaceToOwn(in *corev1.Namespace, out *tenancy.Namespace) {
 	}
 }
 
-// namespaceFromOwn leaves out what core/v1 does not have.
-func namespaceFromOwn(in *tenancy.Namespace, out *corev1.Namespace) {
+// NamespaceFromOwn converts a Namespace, and leaves out what core/v1 does not have.
+func NamespaceFromOwn(in *tenancy.Namespace, out *corev1.Namespace) {
 	*out = corev1.Namespace{
 		ObjectMeta: in.ObjectMeta,
 		Spec: corev1.NamespaceSpec{

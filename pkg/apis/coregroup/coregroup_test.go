@@ -227,7 +227,7 @@ func TestKeepManagers(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{entry("a", `{`+labels+`,`+termination+`}`)}, nil,
 			[]metav1.ManagedFieldsEntry{entry("a", `{`+termination+`}`)},
 		},
-		"a manager of other fields": {[]metav1.ManagedFieldsEntry{entry("a", `{`+labels+`}`)}, nil, nil},
+		"a manager of other fields":                  {[]metav1.ManagedFieldsEntry{entry("a", `{`+labels+`}`)}, nil, nil},
 		"a manager of the spec and the status alone": {[]metav1.ManagedFieldsEntry{entry("a", `{"f:spec":{},"f:status":{}}`)}, nil, nil},
 		"fields that cannot be read": {
 			[]metav1.ManagedFieldsEntry{entry("a", `{`)}, []metav1.ManagedFieldsEntry{entry("b", `{`)}, []metav1.ManagedFieldsEntry{entry("b", `{`)},

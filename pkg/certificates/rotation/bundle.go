@@ -4,7 +4,6 @@
 package rotation
 
 import (
-	"bytes"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -140,12 +139,8 @@ func (b bundle) data(trusted []*x509.Certificate) map[string][]byte {
 
 // encode returns certificates as PEM.
 func encode(cas []*x509.Certificate) []byte {
-	var text bytes.Buffer
-	for _, ca := range cas {
-		encoded, _ := certutil.EncodeCertificates(ca) // writing to memory does not fail
-		text.Write(encoded)
-	}
-	return text.Bytes()
+	text, _ := certutil.EncodeCertificates(cas...) // writing to memory does not fail
+	return text
 }
 
 // earliest returns the earliest of the times that are not zero.

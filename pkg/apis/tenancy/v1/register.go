@@ -26,11 +26,6 @@ var (
 	AddToScheme = localSchemeBuilder.AddToScheme
 )
 
-// Kind returns the GroupKind of a kind in this group.
-func Kind(kind string) schema.GroupKind {
-	return SchemeGroupVersion.WithKind(kind).GroupKind()
-}
-
 // Resource returns the GroupResource of a resource in this group.
 func Resource(resource string) schema.GroupResource {
 	return SchemeGroupVersion.WithResource(resource).GroupResource()

@@ -147,7 +147,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 			return nil, err
 		}
 		wanted.Name, wanted.CreationTimestamp = created.Name, created.CreationTimestamp
-		wanted.Status = tenancy.NamespaceRequestStatus{NamespaceUID: created.UID, RoleBinding: roleBindingName}
+		wanted.Status = tenancy.NamespaceRequestStatus{NamespaceUID: created.UID, RoleBinding: validation.RequestedRoleBinding}
 		return wanted, nil
 	}
 }
