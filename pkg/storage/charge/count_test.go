@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
@@ -120,5 +121,21 @@ func TestManyOperations(t *testing.T) {
 	attempt.Require(required)
 	if err := create(ctx, f.servers[0].Pods, newPod("p")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEventsAreNotCharged checks that the writes of a resource that no quota counts are not
+// charged.
+func TestEventsAreNotCharged(t *testing.T) {
+	resources := []charge.Resource{{GroupResource: tenancy.Resource("resourcequotas")}}
+	charger, err := charge.New(resources[0].GroupResource, resources, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inner storage.Interface = &struct{ storage.Interface }{}
+	for resource, want := range map[schema.GroupResource]bool{corev1.Resource("events"): false, tenancy.Resource("pods"): true} {
+		if charged := charger.NewStore(inner, resource) != inner; charged != want {
+			t.Errorf("%s are charged: %t", resource, charged)
+		}
 	}
 }

@@ -45,8 +45,11 @@ type store struct {
 	resource schema.GroupResource
 }
 
-// NewStore returns a store whose writes are charged.
+// NewStore returns a store whose writes are charged, if quotas can count the resource.
 func (c *Charger) NewStore(s storage.Interface, resource schema.GroupResource) storage.Interface {
+	if len(quota.Count(resource)) == 0 {
+		return s
+	}
 	if resource == c.quotas.GroupResource {
 		s = quotaStore{s, c}
 	}
