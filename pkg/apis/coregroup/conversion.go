@@ -68,11 +68,10 @@ type kind[Core, Own, CoreList, OwnList any] struct {
 }
 
 func (k kind[Core, Own, CoreList, OwnList]) add(scheme *runtime.Scheme) error {
-	toOwn := func(in *Core, out *Own) {
-		k.toOwn(in, out)
-		object := any(out).(metav1.Object)
-		object.SetManagedFields(OwnManagedFields(object.GetManagedFields()))
-	}
+	// The managed fields stay in the version of core/v1: in a patch, the library compares
+	// the object that it has converted with the current one. What is written has those of
+	// [UpdatedObjectInfo] or, if it is new, of admission.
+	toOwn := k.toOwn
 	fromOwn := func(in *Own, out *Core) {
 		k.fromOwn(in, out)
 		object := any(out).(metav1.Object)
