@@ -63,6 +63,9 @@ type history struct {
 	// their Namespace was removed, or are in another incarnation of the Namespace
 	// than the one they were created in.
 	orphans []string
+	// miscounts are quotas whose usage is not the sum over the objects, or has grown
+	// beyond the limit.
+	miscounts []string
 	// violations are all other errors: objects that were created in a terminating
 	// Namespace, deleted from one that was not terminating, or created by a
 	// request that cannot create; objects that were created twice; and

@@ -88,14 +88,14 @@ func (h *history) compareQuota(key string, quota *v1.ResourceQuota, u *usage) {
 	for name, used := range quota.Status.Used {
 		want := sum[name]
 		if used.Cmp(want) != 0 {
-			h.violations = append(h.violations, fmt.Sprintf("%d: %s has %s of %s in use, but the objects use %s", h.revision, key, used.String(), name, want.String()))
+			h.miscounts = append(h.miscounts, fmt.Sprintf("%d: %s has %s of %s in use, but the objects use %s", h.revision, key, used.String(), name, want.String()))
 		}
 		if old == nil || len(old.Status.Used) == 0 {
 			continue
 		}
 		hard, was := quota.Spec.Hard[name], old.Status.Used[name]
 		if used.Cmp(hard) > 0 && used.Cmp(was) > 0 {
-			h.violations = append(h.violations, fmt.Sprintf("%d: %s grows to %s of %s, beyond %s", h.revision, key, used.String(), name, hard.String()))
+			h.miscounts = append(h.miscounts, fmt.Sprintf("%d: %s grows to %s of %s, beyond %s", h.revision, key, used.String(), name, hard.String()))
 		}
 	}
 	h.compared++

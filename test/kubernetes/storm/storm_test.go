@@ -11,8 +11,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -25,7 +23,6 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/site"
 )
 
@@ -45,9 +42,6 @@ const (
 	// writesDuringFault is the number of writes to wait for before a fault ends, if
 	// the servers can still acknowledge writes.
 	writesDuringFault = 20
-	// unfencedRounds bounds the search for an orphan without the fence. Usually
-	// the first round has some.
-	unfencedRounds = 25
 	// reportEvery is the number of rounds between reports.
 	reportEvery = 25
 )
@@ -87,21 +81,6 @@ func TestStorm(t *testing.T) {
 		}
 		s.verify(t)
 	})
-}
-
-// TestStormWithoutFence checks that the same storm finds orphans if the server
-// checks Namespaces only in its cache.
-func TestStormWithoutFence(t *testing.T) {
-	useUnfenced(t)
-	s := newStorm(t)
-	s.run(t, func() bool {
-		s.round(t, nil)
-		return len(s.history.orphans) == 0 && s.rounds < unfencedRounds
-	})
-	if len(s.history.orphans) == 0 {
-		t.Fatal("no orphan without the fence: the storm can't detect a failure of the fence")
-	}
-	t.Logf("the first orphan: %s", s.history.orphans[0])
 }
 
 // storm is a set of clients of two servers.
@@ -278,16 +257,16 @@ func (s *storm) examine(ctx context.Context, t *testing.T) {
 // report logs the counts.
 func (s *storm) report(t *testing.T) {
 	t.Helper()
-	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d other violations, %d quotas compared, %d Namespaces with a template and %d without, %s\n%s",
+	t.Logf("%d rounds: %d created, %d denied (%d terminating, %d without a Namespace), %d acknowledged writes found, %d objects created once each, %d keys, %d orphans, %d wrong usages, %d other violations, %d quotas compared, %d Namespaces with a template and %d without, %s\n%s",
 		s.rounds, s.total(created), s.total(terminating)+s.total(noNamespace), s.total(terminating), s.total(noNamespace),
-		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.violations), s.history.compared, s.history.templates.with, s.history.templates.without, s.describeRights(), s.tally)
+		s.proven, len(s.history.created), s.keys, len(s.history.orphans), len(s.history.miscounts), len(s.history.violations), s.history.compared, s.history.templates.with, s.history.templates.without, s.describeRights(), s.tally)
 }
 
 // verify fails the test if there are orphans or violations, or if the storm did
 // not cover all paths and outcomes.
 func (s *storm) verify(t *testing.T) {
 	t.Helper()
-	if found := slices.Concat(s.history.orphans, s.history.violations); len(found) > 0 {
+	if found := slices.Concat(s.history.orphans, s.history.miscounts, s.history.violations); len(found) > 0 {
 		t.Errorf("%d findings:\n%s", len(found), strings.Join(found[:min(len(found), 50)], "\n"))
 	}
 	if s.history.compared == 0 {
@@ -339,16 +318,4 @@ func (s *storm) compareServers(t *testing.T) {
 			t.Errorf("server %d lists different objects (-etcd +server):\n%s", i, diff)
 		}
 	}
-}
-
-// useUnfenced makes the test start servers without the fence.
-func useUnfenced(t *testing.T) {
-	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(harness.Root, "hack", "build.sh"), "-o", dir+"/")
-	cmd.Env = append(cmd.Environ(), "LDFLAGS=-X github.com/borough-io/borough/pkg/storage/fence.off=true")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build a server without the fence: %v\n%s", err, out)
-	}
-	t.Setenv("BOROUGH_BIN", dir)
 }
