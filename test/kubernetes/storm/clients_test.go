@@ -40,13 +40,16 @@ func (s *storm) write(ctx context.Context, over <-chan struct{}, client rest.Int
 		if ctx.Err() != nil {
 			return nil // the test has ended
 		}
+		if o == updated && p.effect == deletes {
+			o, err = s.acknowledgedDelete(p.resource, result)
+		}
 		s.count(p.name, o)
 		switch {
 		case err != nil && !s.toleratesError(err):
 			return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
 		case err != nil:
 			_ = poll.Sleep(ctx, backoff) // returns early when the test ends
-		case o == created && p.creates, o == updated:
+		case o == created && p.effect == creates, o == updated:
 			if err := s.acknowledged(p.resource, result); err != nil {
 				return fmt.Errorf("%s %s in %s: %w", p.name, at.name, at.namespace, err)
 			}
@@ -175,6 +178,35 @@ func (s *storm) acknowledged(resource schema.GroupResource, result rest.Result) 
 	}
 	s.acknowledge(write{key, revision})
 	return nil
+}
+
+// acknowledgedDelete records what was deleted according to a successful response, unless
+// this is only a Status. Its resourceVersion may be later than that of the delete.
+func (s *storm) acknowledgedDelete(resource schema.GroupResource, result rest.Result) (outcome, error) {
+	body, err := result.Raw()
+	if err != nil {
+		return failed, err
+	}
+	var answer struct {
+		metav1.PartialObjectMetadata
+		Items []metav1.PartialObjectMetadata // of a collection
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return failed, fmt.Errorf("decode the answer: %w", err)
+	}
+	objects := answer.Items
+	switch {
+	case answer.Kind == "Status":
+		return deleted, nil
+	case objects == nil:
+		objects = append(objects, answer.PartialObjectMetadata)
+	case len(objects) == 0:
+		return noObject, nil
+	}
+	for _, object := range objects {
+		s.acknowledgeDelete(incarnation{keyOf(resource, object), object.UID})
+	}
+	return deleted, nil
 }
 
 // keyOf returns the key of an object in etcd.

@@ -33,8 +33,8 @@ type write struct {
 	revision int64
 }
 
-// creation is the creation of an object, which must happen once.
-type creation struct {
+// incarnation is an object, which must be created once.
+type incarnation struct {
 	key string
 	uid types.UID
 }
@@ -46,7 +46,8 @@ type history struct {
 	unread []*clientv3.Event
 
 	writes     map[write]struct{}       // all that were seen
-	created    map[creation]int64       // the revision of each
+	created    map[incarnation]int64    // the revision of each
+	existing   map[string]types.UID     // by key
 	namespaces map[string]liveNamespace // those that exist
 	// usage is what the objects use of the quotas, by Namespace.
 	usage map[string]*usage
@@ -67,9 +68,10 @@ type history struct {
 	// beyond the limit.
 	miscounts []string
 	// violations are all other errors: objects that were created in a terminating
-	// Namespace, deleted from one that was not terminating, or created by a
-	// request that cannot create; objects that were created twice; and
-	// acknowledged writes that are not in the history.
+	// Namespace, deleted from one that was not terminating and not by a client, or
+	// created by a request that cannot create; objects that were created twice;
+	// acknowledged writes that are not in the history; and objects that exist after
+	// an acknowledged delete.
 	violations []string
 }
 
@@ -85,7 +87,8 @@ func newHistory(ctx context.Context, client *clientv3.Client) *history {
 		client:     client,
 		events:     client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(1)),
 		writes:     map[write]struct{}{},
-		created:    map[creation]int64{},
+		created:    map[incarnation]int64{},
+		existing:   map[string]types.UID{},
 		namespaces: map[string]liveNamespace{},
 		content:    map[string]map[string]types.UID{},
 		usage:      map[string]*usage{},
@@ -95,9 +98,9 @@ func newHistory(ctx context.Context, client *clientv3.Client) *history {
 }
 
 // examine reads the history up to the present, compares it with all existing
-// keys, and checks that it has the acknowledged writes. It returns the number
-// of keys in Namespaces.
-func (h *history) examine(ctx context.Context, acknowledged []write) (keys int, err error) {
+// keys, and checks that it has the acknowledged writes and deletes. It returns the
+// number of keys in Namespaces.
+func (h *history) examine(ctx context.Context, acknowledged []write, deleted []incarnation) (keys int, err error) {
 	mark, err := h.client.Put(ctx, markKey, "")
 	if err != nil {
 		return 0, fmt.Errorf("mark the present in etcd: %w", err)
@@ -108,6 +111,11 @@ func (h *history) examine(ctx context.Context, acknowledged []write) (keys int, 
 	for _, w := range acknowledged {
 		if _, ok := h.writes[w]; !ok {
 			h.violations = append(h.violations, fmt.Sprintf("the write to %s at %d was acknowledged, and is not in the history", w.key, w.revision))
+		}
+	}
+	for _, object := range deleted {
+		if h.existing[object.key] == object.uid {
+			h.violations = append(h.violations, fmt.Sprintf("the delete of %s with the UID %s was acknowledged, and it exists", object.key, object.uid))
 		}
 	}
 	return h.compare(ctx, mark.Header.Revision)
@@ -155,6 +163,9 @@ func (h *history) apply(event *clientv3.Event) error {
 		return fmt.Errorf("%s at %d: %w", key, revision, err)
 	}
 	deleted := event.Type == clientv3.EventTypeDelete
+	if deleted {
+		delete(h.existing, key)
+	}
 	if event.IsCreate() {
 		if err := h.create(event); err != nil {
 			return err
@@ -190,7 +201,7 @@ func (h *history) apply(event *clientv3.Event) error {
 	ns, exists := h.namespaces[namespace]
 	switch {
 	case deleted:
-		if exists && !ns.deleting && content[key] == ns.uid && !strings.HasPrefix(name, rightPrefix) {
+		if exists && !ns.deleting && content[key] == ns.uid && !deletable(name) {
 			h.violations = append(h.violations, fmt.Sprintf("%d: %s is deleted, but its Namespace is not terminating", revision, key))
 		}
 		delete(content, key)
@@ -223,11 +234,12 @@ func (h *history) create(event *clientv3.Event) error {
 	if err != nil {
 		return fmt.Errorf("%s at %d: %w", event.Kv.Key, event.Kv.ModRevision, err)
 	}
-	c := creation{string(event.Kv.Key), object.GetUID()}
+	c := incarnation{string(event.Kv.Key), object.GetUID()}
 	if before, twice := h.created[c]; twice {
 		h.violations = append(h.violations, fmt.Sprintf("%d: %s is created with the UID %s, as before at %d", event.Kv.ModRevision, c.key, c.uid, before))
 	}
 	h.created[c] = event.Kv.ModRevision
+	h.existing[c.key] = c.uid
 	return nil
 }
 

@@ -36,14 +36,35 @@ var (
 	roleBindings      = rbacv1.Resource("rolebindings")
 )
 
-// absent is a name that is never created.
-const absent = "absent"
+const (
+	// absent is a name that is never created.
+	absent = "absent"
+	// sharedPrefix is the prefix of the names that the clients share.
+	sharedPrefix = "shared-"
+	// quotaPrefix is the prefix of the names of quotas.
+	quotaPrefix = "quota-"
+)
+
+// deletable reports whether clients delete objects with a name. No other may disappear
+// from a Namespace that is not being deleted.
+func deletable(name string) bool {
+	return slices.ContainsFunc([]string{sharedPrefix, quotaPrefix, rightPrefix}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// effect is what a request does if it succeeds.
+type effect int
+
+const (
+	creates effect = iota // or changes
+	changes
+	deletes
+)
 
 // path is a way to write.
 type path struct {
 	name     string
 	resource schema.GroupResource
-	creates  bool
+	effect   effect
 	request  func(client rest.Interface, at target) *rest.Request
 }
 
@@ -53,99 +74,119 @@ type target struct {
 	label           string // a label value, so that a write changes something
 }
 
-// paths are the ways to write content, and to relabel a Namespace.
+// paths are the ways to write and to delete content, and to relabel a Namespace.
 var paths = []path{
-	{"POST Pod", pods, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST Pod", pods, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, pods, pod(at, "name"))
 	}},
-	{"POST Pod, generateName", pods, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST Pod, generateName", pods, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, pods, pod(at, "generateName"))
 	}},
-	{"apply Pod", pods, true, func(client rest.Interface, at target) *rest.Request {
+	{"apply Pod", pods, creates, func(client rest.Interface, at target) *rest.Request {
 		return apply(client, at, pods, pod(at, "name"))
 	}},
-	{"POST Pod in the core group", pods, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST Pod in the core group", pods, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, corePods, strings.Replace(pod(at, "name"), tenancy.GroupName+"/v1", "v1", 1))
 	}},
-	{"apply Pod in the core group", pods, true, func(client rest.Interface, at target) *rest.Request {
+	{"apply Pod in the core group", pods, creates, func(client rest.Interface, at target) *rest.Request {
 		return apply(client, at, corePods, strings.Replace(pod(at, "name"), tenancy.GroupName+"/v1", "v1", 1))
 	}},
-	{"POST Event", events, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST Event", events, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, events, fmt.Sprintf(`{"metadata": {"name": %q, "labels": {"storm": %q}}, "involvedObject": {"namespace": %q}}`, at.name, at.label, at.namespace))
 	}},
-	{"POST Lease", leases, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST Lease", leases, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, leases, manifestOf(leases.Group, "Lease", "name", at, `"spec": {}`))
 	}},
-	{"POST LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
+	{"apply Lease", leases, creates, func(client rest.Interface, at target) *rest.Request {
+		return apply(client, at, leases, manifestOf(leases.Group, "Lease", "name", at, `"spec": {}`))
+	}},
+	{"POST LimitRange", limitRanges, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, limitRanges, limitRange(at))
 	}},
-	{"PUT LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
+	{"PUT LimitRange", limitRanges, creates, func(client rest.Interface, at target) *rest.Request {
 		return put(client, at, limitRanges, limitRange(at))
 	}},
-	{"apply LimitRange", limitRanges, true, func(client rest.Interface, at target) *rest.Request {
+	{"apply LimitRange", limitRanges, creates, func(client rest.Interface, at target) *rest.Request {
 		return apply(client, at, limitRanges, limitRange(at))
 	}},
-	{"POST ResourceQuota", quotas, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST ResourceQuota", quotas, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, quotas, quota(at))
 	}},
-	{"apply ResourceQuota", quotas, true, func(client rest.Interface, at target) *rest.Request {
+	{"apply ResourceQuota", quotas, creates, func(client rest.Interface, at target) *rest.Request {
 		return apply(client, quotaTarget(at), quotas, quota(at))
 	}},
-	{"POST Role", roles, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST Role", roles, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, roles, role(at, readContent))
 	}},
-	{"PUT Role", roles, true, func(client rest.Interface, at target) *rest.Request {
+	{"PUT Role", roles, creates, func(client rest.Interface, at target) *rest.Request {
 		return put(client, at, roles, role(at, readContent))
 	}},
-	{"POST RoleBinding", roleBindings, true, func(client rest.Interface, at target) *rest.Request {
+	{"POST RoleBinding", roleBindings, creates, func(client rest.Interface, at target) *rest.Request {
 		return post(client, at, roleBindings, roleBinding(at, "storm", "user"))
 	}},
-	{"apply RoleBinding", roleBindings, true, func(client rest.Interface, at target) *rest.Request {
+	{"apply RoleBinding", roleBindings, creates, func(client rest.Interface, at target) *rest.Request {
 		return apply(client, at, roleBindings, roleBinding(at, "storm", "user"))
 	}},
 
-	{"POST Pod binding", pods, false, func(client rest.Interface, at target) *rest.Request {
+	{"POST Pod binding", pods, changes, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Binding", "name", at, `"target": {"kind": "Node", "name": "node"}`)
 		return withJSON(of(client.Post(), pods, at.namespace).Name(at.name).SubResource("binding"), body)
 	}},
-	{"apply Pod status", pods, false, func(client rest.Interface, at target) *rest.Request {
+	{"apply Pod status", pods, changes, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Pod", "name", at, fmt.Sprintf(`"status": {"message": %q}`, at.label))
 		return apply(client, at, pods, body).SubResource("status")
 	}},
-	{"complete Pod", pods, false, func(client rest.Interface, at target) *rest.Request {
+	{"complete Pod", pods, changes, func(client rest.Interface, at target) *rest.Request {
 		return of(client.Patch(types.MergePatchType), pods, at.namespace).Name(at.name).SubResource("status").
 			Body([]byte(`{"status": {"phase": "Succeeded"}}`))
 	}},
-	{"apply Pod resize", pods, false, func(client rest.Interface, at target) *rest.Request {
-		body := manifest("Pod", "name", at, `"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1m"}}}]}`)
+	{"apply Pod resize", pods, changes, func(client rest.Interface, at target) *rest.Request {
+		body := manifest("Pod", "name", at, fmt.Sprintf(`"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "%dm"}}}]}`, 1+lastDigit(at.label)))
 		return apply(client, at, pods, body).SubResource("resize")
 	}},
-	{"apply Pod ephemeralcontainers", pods, false, func(client rest.Interface, at target) *rest.Request {
+	{"set deadline of Pod", pods, changes, func(client rest.Interface, at target) *rest.Request {
+		return of(client.Patch(types.MergePatchType), pods, at.namespace).Name(at.name).
+			Body([]byte(`{"spec": {"activeDeadlineSeconds": 1000}}`))
+	}},
+	{"apply Pod ephemeralcontainers", pods, changes, func(client rest.Interface, at target) *rest.Request {
 		body := manifest("Pod", "name", at, `"spec": {"ephemeralContainers": [{"name": "e", "image": "image"}]}`)
 		return apply(client, at, pods, body).SubResource("ephemeralcontainers")
 	}},
 
-	{"relabel Namespace", namespaceResource, false, func(client rest.Interface, at target) *rest.Request {
+	{"DELETE Pod", pods, deletes, func(client rest.Interface, at target) *rest.Request {
+		return of(client.Delete(), pods, at.namespace).Name(at.name)
+	}},
+	{"DELETE collection of Pods", pods, deletes, func(client rest.Interface, at target) *rest.Request {
+		return of(client.Delete(), pods, at.namespace).Param("labelSelector", "name="+at.name)
+	}},
+	{"DELETE Lease", leases, deletes, func(client rest.Interface, at target) *rest.Request {
+		return of(client.Delete(), leases, at.namespace).Name(at.name)
+	}},
+	{"DELETE LimitRange", limitRanges, deletes, func(client rest.Interface, at target) *rest.Request {
+		return of(client.Delete(), limitRanges, at.namespace).Name(at.name)
+	}},
+	{"DELETE ResourceQuota", quotas, deletes, func(client rest.Interface, at target) *rest.Request {
+		return of(client.Delete(), quotas, at.namespace).Name(quotaTarget(at).name)
+	}},
+
+	{"relabel Namespace", namespaceResource, changes, func(client rest.Interface, at target) *rest.Request {
 		return client.Patch(types.MergePatchType).Resource("namespaces").Name(at.namespace).
 			Body(fmt.Appendf(nil, `{"metadata": {"labels": {"storm": %q}}}`, at.label))
 	}},
 }
 
-// choose chooses a path and a target. Most of its choices create objects.
+// choose chooses a path and a target.
 func choose(r *rand.Rand, namespaces []string) (path, target) {
 	at := target{
 		namespace: namespaces[r.IntN(len(namespaces))],
-		name:      fmt.Sprintf("shared-%d", r.IntN(8)),
+		name:      fmt.Sprint(sharedPrefix, r.IntN(2)),
 		label:     fmt.Sprint(r.Uint32()),
 	}
 	p := paths[r.IntN(len(paths))]
-	for !p.creates && r.IntN(2) > 0 {
-		p = paths[r.IntN(len(paths))]
-	}
 	switch {
-	case p.creates && r.IntN(4) > 0:
+	case p.effect == creates && r.IntN(2) > 0:
 		at.name = "own-" + at.label
-	case !p.creates && r.IntN(4) == 0:
+	case p.effect != creates && r.IntN(8) == 0:
 		at.name = absent
 	}
 	return p, at
@@ -177,30 +218,42 @@ func apply(client rest.Interface, at target, resource schema.GroupResource, body
 		Param("fieldManager", "storm").Param("force", "true").Body([]byte(body))
 }
 
-// pod returns a Pod without a grace period, bound to a node or not.
+// pod returns a Pod without a grace period. Its request depends on its name, so that
+// it can be applied again.
 func pod(at target, nameField string) string {
-	return manifest("Pod", nameField, at, `"spec": {
+	return manifest("Pod", nameField, at, fmt.Sprintf(`"spec": {
 		"terminationGracePeriodSeconds": 0,
-		"containers": [{"name": "c", "image": "image", "resources": {"requests": {"cpu": "1m"}}}]
-	}`)
+		"containers": [{"name": "c", "image": "image", "resources": {"requests": {"cpu": "%dm"}}}]
+	}`, 1+lastDigit(at.name)))
 }
+
+// lastDigit returns the last digit of a name or a label.
+func lastDigit(s string) int { return int(s[len(s)-1] - '0') }
 
 func limitRange(at target) string {
 	return manifest("LimitRange", "name", at, `"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}`)
 }
 
-// quotaTarget returns one of three names of quotas in a Namespace.
+// quotaTarget returns one of the quotas in a Namespace.
 func quotaTarget(at target) target {
-	last := at.label[len(at.label)-1]
-	at.name = fmt.Sprintf("quota-%d", last%3)
+	at.name = fmt.Sprint(quotaPrefix, lastDigit(at.label)%4)
 	return at
 }
 
-// quota returns a ResourceQuota with limits that differ. Most rounds reach some.
+// quota returns a ResourceQuota with limits that differ. Most rounds reach some. Two of
+// the four have a scope.
 func quota(at target) string {
+	at = quotaTarget(at)
 	limit := 5 + 3*int(at.label[0]-'0')
-	return manifest("ResourceQuota", "name", quotaTarget(at), fmt.Sprintf(`"spec": {"hard": {"pods": "%d", "requests.cpu": "%dm", "count/pods": "%d", "count/limitranges": "%d"}}`,
-		limit, limit, 2*limit, limit))
+	ofPods := fmt.Sprintf(`"pods": "%d", "requests.cpu": "%dm"`, limit, 4*limit)
+	switch at.name {
+	case quotaPrefix + "2":
+		return manifest("ResourceQuota", "name", at, fmt.Sprintf(`"spec": {"scopes": ["Terminating"], "hard": {%s}}`, ofPods))
+	case quotaPrefix + "3":
+		return manifest("ResourceQuota", "name", at, fmt.Sprintf(`"spec": {"scopes": ["NotTerminating"], "hard": {%s}}`, ofPods))
+	}
+	return manifest("ResourceQuota", "name", at, fmt.Sprintf(`"spec": {"hard": {%s, "count/pods": "%d", "count/limitranges": "%d", "count/leases.coordination.k8s.io": "%d"}}`,
+		ofPods, 2*limit, limit, limit))
 }
 
 // readContent is a rule that allows to read LimitRanges.
@@ -226,6 +279,6 @@ func manifest(kind, nameField string, at target, rest string) string {
 }
 
 func manifestOf(group, kind, nameField string, at target, rest string) string {
-	return fmt.Sprintf(`{"apiVersion": "%s/v1", "kind": %q, "metadata": {%q: %q, "labels": {"storm": %q}}, %s}`,
+	return fmt.Sprintf(`{"apiVersion": "%s/v1", "kind": %q, "metadata": {%q: %[4]q, "labels": {"name": %[4]q, "storm": %q}}, %s}`,
 		group, kind, nameField, at.name, at.label, rest)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -16,17 +17,24 @@ import (
 
 // usage is what the objects in a Namespace use, and what its quotas say.
 type usage struct {
-	objects map[string]corev1.ResourceList // by key
-	quotas  map[string]*v1.ResourceQuota   // by key
+	objects map[string]counted           // by key
+	quotas  map[string]*v1.ResourceQuota // by key
 	// before are the quotas that the revision has changed.
 	before map[string]*v1.ResourceQuota
+}
+
+// counted is what an object uses.
+type counted struct {
+	corev1.ResourceList
+	// scope is that of a Pod, Terminating or NotTerminating.
+	scope corev1.ResourceQuotaScope
 }
 
 // count takes an event of the content of a Namespace into account.
 func (h *history) count(namespace string, event *clientv3.Event) error {
 	u := h.usage[namespace]
 	if u == nil {
-		u = &usage{objects: map[string]corev1.ResourceList{}, quotas: map[string]*v1.ResourceQuota{}, before: map[string]*v1.ResourceQuota{}}
+		u = &usage{objects: map[string]counted{}, quotas: map[string]*v1.ResourceQuota{}, before: map[string]*v1.ResourceQuota{}}
 		h.usage[namespace] = u
 	}
 	key := string(event.Kv.Key)
@@ -46,13 +54,19 @@ func (h *history) count(namespace string, event *clientv3.Event) error {
 		u.before[key] = u.quotas[key]
 		u.quotas[key] = obj
 	case *v1.LimitRange:
-		u.objects[key] = corev1.ResourceList{"count/limitranges": one}
+		u.objects[key] = counted{ResourceList: corev1.ResourceList{"count/limitranges": one}}
+	case *coordinationv1.Lease:
+		u.objects[key] = counted{ResourceList: corev1.ResourceList{"count/leases.coordination.k8s.io": one}}
 	case *v1.Pod:
-		u.objects[key] = corev1.ResourceList{"count/pods": one}
-		if obj.Status.Phase != corev1.PodSucceeded && obj.Status.Phase != corev1.PodFailed {
-			u.objects[key]["pods"] = one
-			u.objects[key]["requests.cpu"] = *obj.Spec.Containers[0].Resources.Requests.Cpu()
+		pod := counted{corev1.ResourceList{"count/pods": one}, corev1.ResourceQuotaScopeNotTerminating}
+		if obj.Spec.ActiveDeadlineSeconds != nil {
+			pod.scope = corev1.ResourceQuotaScopeTerminating
 		}
+		if obj.Status.Phase != corev1.PodSucceeded && obj.Status.Phase != corev1.PodFailed {
+			pod.ResourceList["pods"] = one
+			pod.ResourceList["requests.cpu"] = *obj.Spec.Containers[0].Resources.Requests.Cpu()
+		}
+		u.objects[key] = pod
 	}
 	return nil
 }
@@ -78,7 +92,10 @@ func (h *history) compareQuota(key string, quota *v1.ResourceQuota, u *usage) {
 	}
 	sum := corev1.ResourceList{}
 	for _, object := range u.objects {
-		for name, quantity := range object {
+		if scopes := quota.Spec.Scopes; len(scopes) > 0 && scopes[0] != object.scope {
+			continue
+		}
+		for name, quantity := range object.ResourceList {
 			total := sum[name]
 			total.Add(quantity)
 			sum[name] = total

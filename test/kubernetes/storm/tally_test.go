@@ -25,16 +25,18 @@ type outcome string
 const (
 	created     outcome = "created"
 	updated     outcome = "updated"
+	deleted     outcome = "deleted"
 	exists      outcome = "exists"       // AlreadyExists
 	conflict    outcome = "conflict"     // with another write
 	terminating outcome = "terminating"  // denied
 	noNamespace outcome = "no namespace" // denied
 	noObject    outcome = "no object"
-	denied      outcome = "denied" // by a quota
-	failed      outcome = "failed" // error or no response
+	denied      outcome = "denied"  // by a quota
+	resized     outcome = "resized" // a Pod, so it has other requests than are applied
+	failed      outcome = "failed"  // error or no response
 )
 
-var outcomes = []outcome{created, updated, exists, conflict, terminating, noNamespace, noObject, denied, failed}
+var outcomes = []outcome{created, updated, deleted, exists, conflict, terminating, noNamespace, noObject, denied, resized, failed}
 
 // send sends a request. It returns an error only for the outcome failed.
 func send(ctx context.Context, request *rest.Request) (outcome, rest.Result, error) {
@@ -60,6 +62,8 @@ func send(ctx context.Context, request *rest.Request) (outcome, rest.Result, err
 		return exists, result, nil
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return denied, result, nil
+	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), "pod updates may not change fields"):
+		return resized, result, nil
 	case apierrors.IsConflict(err):
 		return conflict, result, nil
 	default:
@@ -72,6 +76,7 @@ type tally struct {
 	mu       sync.Mutex
 	counts   map[string]map[outcome]int // by path
 	unproven []write
+	deleted  []incarnation // unproven
 	proven   int
 }
 
@@ -93,15 +98,22 @@ func (t *tally) acknowledge(w write) {
 	t.unproven = append(t.unproven, w)
 }
 
-// takeAcknowledged returns the writes that were acknowledged since the last
-// call.
-func (t *tally) takeAcknowledged() []write {
+// acknowledgeDelete records an acknowledged delete.
+func (t *tally) acknowledgeDelete(object incarnation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	writes := t.unproven
-	t.unproven = nil
-	t.proven += len(writes)
-	return writes
+	t.deleted = append(t.deleted, object)
+}
+
+// takeAcknowledged returns the writes and the deletes that were acknowledged since the
+// last call.
+func (t *tally) takeAcknowledged() ([]write, []incarnation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	writes, deletes := t.unproven, t.deleted
+	t.unproven, t.deleted = nil, nil
+	t.proven += len(writes) + len(deletes)
+	return writes, deletes
 }
 
 // total returns how often requests by paths that create had an outcome.
@@ -109,7 +121,7 @@ func (t *tally) total(o outcome) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, p := range paths {
-		if p.creates {
+		if p.effect == creates {
 			n += t.counts[p.name][o]
 		}
 	}
