@@ -42,6 +42,7 @@ func (s *storm) changeTemplate(ctx context.Context, over <-chan struct{}, r *ran
 		// The content has the number of the change in its name.
 		body := manifest("NamespaceTemplate", "name", target{name: templateName}, fmt.Sprintf(`"spec": {
 			"limitRange": {"metadata": {"name": "template-%d"}, "spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}}]}},
+			"resourceQuota": {"metadata": {"name": "template-%[1]d"}, "spec": {"hard": {"pods": "100", "requests.cpu": "1"}}},
 			"roleBinding": {"metadata": {"name": "template-%[1]d"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "storm"}}
 		}`, n))
 		name, request := "apply NamespaceTemplate", func(client rest.Interface) *rest.Request {
@@ -110,6 +111,7 @@ func (h *history) compareTemplates() {
 		} else {
 			t.with++
 			want[prefix+tenancy.GroupName+"/limitranges/"+namespace+"/"+t.current.Spec.LimitRange.Metadata.Name] = true
+			want[prefix+tenancy.GroupName+"/resourcequotas/"+namespace+"/"+t.current.Spec.ResourceQuota.Metadata.Name] = true
 			want[prefix+roleBindings.Group+"/rolebindings/"+namespace+"/"+t.current.Spec.RoleBinding.Metadata.Name] = true
 		}
 		for key := range want {
