@@ -17,8 +17,10 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/harness"
@@ -89,6 +91,51 @@ func TestQuotaRace(t *testing.T) {
 	wantEqual(t, "Pods created", created.Load(), int32(allowed))
 	wantUsed(t, second, ns, "q", fmt.Sprintf("pods=%d", allowed))
 	wantEqual(t, "Pods", len(rows(first.Kubectl(t, "get", "pods", "-n", ns, "--no-headers"))), allowed)
+}
+
+// TestQuotaWriters creates, resizes and deletes Pods in one Namespace through two servers,
+// one of which has delayed watches. No write may fail because of another one.
+func TestQuotaWriters(t *testing.T) {
+	t.Parallel()
+	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
+	proxy.SetDelay(200 * time.Millisecond)
+	ns := newNamespace(t, first)
+	createQuota(t, first, ns, newQuota("all", "pods=1k requests.cpu=10k"))
+	createQuota(t, second, ns, newQuota("scope", "pods=1k requests.cpu=10k", func(spec *corev1.ResourceQuotaSpec) {
+		spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotTerminating}
+	}))
+	const writers, kept = 32, 5
+	cpu := 0
+	var writing sync.WaitGroup
+	for writer := range writers {
+		one, other := first.Client(t).TenancyV1().Pods(ns), second.Client(t).TenancyV1().Pods(ns)
+		if writer%2 == 1 {
+			one, other = other, one
+		}
+		cpu += kept * (2 + writer)
+		resize := fmt.Appendf(nil, `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"%d"}}}]}}`, 2+writer)
+		writing.Go(func() {
+			for n := range 2 * kept {
+				pod := newPod(fmt.Sprintf("p-%d-%d", writer, n), withResources(quantities("cpu=1"), nil))
+				if _, err := one.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+					t.Errorf("create: %v", err)
+				}
+				if _, err := other.Patch(t.Context(), pod.Name, types.StrategicMergePatchType, resize, metav1.PatchOptions{}, "resize"); err != nil {
+					t.Errorf("resize: %v", err)
+				}
+				if n < kept {
+					continue
+				}
+				if err := one.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+					t.Errorf("delete: %v", err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	for _, quota := range []string{"all", "scope"} {
+		wantUsed(t, first, ns, quota, fmt.Sprintf("pods=%d requests.cpu=%d", writers*kept, cpu))
+	}
 }
 
 func newEtcdClient(t *testing.T, url string) *clientv3.Client {
