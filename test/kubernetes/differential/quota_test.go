@@ -202,45 +202,84 @@ func randomHard(r *rand.Rand) object {
 	return hard
 }
 
-// TestGracePeriod checks that Kubernetes no longer counts a Pod after twice its grace
-// period, and that Borough does until the Pod is removed.
-func TestGracePeriod(t *testing.T) {
+// postPod creates the Pod p, bound to a node.
+var postPod = step{Do: "POST pods", Body: object{"metadata": object{"name": "p"}, "spec": object{"nodeName": "n", "containers": []any{object{"name": "c", "image": "i"}}}}}
+
+// countPod creates on both sites the Pod p and a quota, and waits until this counts it.
+func countPod(t *testing.T, limit string) (kube, borough *visit) {
+	t.Helper()
 	namespace := both.newNamespace()
-	kube, borough := both.kube.visit(namespace), both.borough.visit(namespace)
-	used := func(v *visit) any {
-		a, err := v.do(t.Context(), step{Do: "GET resourcequotas/q"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		status, _ := a.field("status").(object)
-		used, _ := status["used"].(object)
-		return used["pods"]
-	}
-	await := func(v *visit, want string) {
-		poll.Eventually(t, func() string {
-			if got := used(v); got != want {
-				return fmt.Sprintf("the usage is %v, want %s", got, want)
-			}
-			return ""
-		})
-	}
+	kube, borough = both.kube.visit(namespace), both.borough.visit(namespace)
 	for _, v := range []*visit{kube, borough} {
 		for _, step := range []step{
 			makeNamespace,
-			{Do: "POST pods", Body: object{"metadata": object{"name": "p"}, "spec": object{"nodeName": "n", "containers": []any{object{"name": "c", "image": "i"}}}}},
-			{Do: "POST resourcequotas", Body: object{"metadata": object{"name": "q"}, "spec": object{"hard": object{"pods": "1"}}}},
+			postPod,
+			{Do: "POST resourcequotas", Body: object{"metadata": object{"name": "q"}, "spec": object{"hard": object{"pods": limit}}}},
 		} {
 			if a, err := v.do(t.Context(), step); err != nil || a.Code != 201 {
 				t.Fatalf("%s: %v: %v", step.Do, a, err)
 			}
 		}
-		await(v, "1")
+		awaitUsedPods(t, v, "1")
+	}
+	return kube, borough
+}
+
+// usedPods returns the number of Pods that the quota counts.
+func usedPods(t *testing.T, v *visit) any {
+	t.Helper()
+	a, err := v.do(t.Context(), step{Do: "GET resourcequotas/q"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _ := a.field("status").(object)
+	used, _ := status["used"].(object)
+	return used["pods"]
+}
+
+func awaitUsedPods(t *testing.T, v *visit, want string) {
+	t.Helper()
+	poll.Eventually(t, func() string {
+		if got := usedPods(t, v); got != want {
+			return fmt.Sprintf("the usage is %v, want %s", got, want)
+		}
+		return ""
+	})
+}
+
+// TestGracePeriod checks that Kubernetes no longer counts a Pod after twice its grace
+// period, and that Borough does until the Pod is removed.
+func TestGracePeriod(t *testing.T) {
+	kube, borough := countPod(t, "1")
+	for _, v := range []*visit{kube, borough} {
 		if _, err := v.do(t.Context(), step{Do: "DELETE pods/p", Body: object{"gracePeriodSeconds": 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	await(kube, "0")
-	if got := used(borough); got != "1" {
+	awaitUsedPods(t, kube, "0")
+	if got := usedPods(t, borough); got != "1" {
 		t.Errorf("Borough counts %v Pods", got)
 	}
+}
+
+// TestRefusedCreates checks that Kubernetes counts creates of a name that exists until its
+// controller counts again (kubernetes#61530), and that Borough never does.
+func TestRefusedCreates(t *testing.T) {
+	kube, borough := countPod(t, "100")
+	counted := false
+	for range 20 {
+		for _, v := range []*visit{kube, borough} {
+			if a, err := v.do(t.Context(), postPod); err != nil || a.Code != 409 {
+				t.Fatalf("%s: %v: %v", postPod.Do, a, err)
+			}
+		}
+		counted = counted || usedPods(t, kube) != "1"
+		if got := usedPods(t, borough); got != "1" {
+			t.Fatalf("Borough counts %v Pods", got)
+		}
+	}
+	if !counted {
+		t.Error("Kubernetes counts no refused create, so it is no known difference")
+	}
+	awaitUsedPods(t, kube, "1")
 }
