@@ -45,6 +45,8 @@ func TestWireCompatibleWithCore(t *testing.T) {
 		{"NamespaceList", func() message { return &NamespaceList{} }, func() message { return &corev1.NamespaceList{} }, []string{"NamespaceSpec.DeletionProtection", "NamespaceStatus.Termination"}},
 		{"LimitRange", func() message { return &LimitRange{} }, func() message { return &corev1.LimitRange{} }, nil},
 		{"LimitRangeList", func() message { return &LimitRangeList{} }, func() message { return &corev1.LimitRangeList{} }, nil},
+		{"ResourceQuota", func() message { return &ResourceQuota{} }, func() message { return &corev1.ResourceQuota{} }, nil},
+		{"ResourceQuotaList", func() message { return &ResourceQuotaList{} }, func() message { return &corev1.ResourceQuotaList{} }, nil},
 		{"Pod", func() message { return &Pod{} }, func() message { return &corev1.Pod{} }, nil},
 		{"PodList", func() message { return &PodList{} }, func() message { return &corev1.PodList{} }, nil},
 		{"Binding", func() message { return &Binding{} }, func() message { return &corev1.Binding{} }, nil},
