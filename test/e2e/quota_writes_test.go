@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,46 @@ func TestQuotaOfTerminatingNamespace(t *testing.T) {
 	wantCode(t, err, 404)
 	must(t, patchPod(t, ns, "on-node", `{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"3"}}}]}}`, "resize"))
 	deletePod(t, borough, ns, "on-node")
+}
+
+// TestQuotaOfFinalizers checks that a Pod that finalizers hold counts until the last one
+// is removed.
+func TestQuotaOfFinalizers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createQuota(t, borough, ns, newQuota("q", "pods=1 count/pods=1 requests.cpu=1"))
+	pod := func(name string) *v1.Pod { return newPod(name, withResources(quantities("cpu=1"), nil)) }
+	held := pod("held")
+	held.Finalizers = []string{"example.com/a", "example.com/b"}
+	createPod(t, borough, ns, held)
+	deletePod(t, borough, ns, "held")
+	must(t, patchPod(t, ns, "held", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.com/a"]}}`))
+	wantUsed(t, borough, ns, "q", "pods=1 count/pods=1 requests.cpu=1")
+	wantCode(t, tryPod(t, borough, ns, pod("next")), 403)
+	must(t, patchPod(t, ns, "held", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.com/b"]}}`))
+	wantUsed(t, borough, ns, "q", "pods=0 count/pods=0 requests.cpu=0")
+	createPod(t, borough, ns, pod("next"))
+}
+
+// TestQuotaOfBinding checks that a Pod counts once, bound or not, also if a quota is used
+// up.
+func TestQuotaOfBinding(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createQuota(t, borough, ns, newQuota("q", "pods=1 count/pods=1 requests.cpu=1"))
+	createPod(t, borough, ns, newPod("p", withResources(quantities("cpu=1"), nil)))
+	pods := borough.Client(t).TenancyV1().Pods(ns)
+	bind := func(node string) error {
+		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+		_, err := pods.Bind(t.Context(), "p", binding, metav1.CreateOptions{})
+		return err
+	}
+	must(t, bind("n1"))
+	wantUsed(t, borough, ns, "q", "pods=1 count/pods=1 requests.cpu=1")
+	wantCode(t, bind("n2"), 409)
+	wantUsed(t, borough, ns, "q", "pods=1 count/pods=1 requests.cpu=1")
+	must(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	wantUsed(t, borough, ns, "q", "pods=0 count/pods=0 requests.cpu=0")
 }
 
 // TestQuotaScopes checks which Pods the quotas with a scope count, and that a Pod that
@@ -204,5 +245,19 @@ func TestQuotaOfOtherCreates(t *testing.T) {
 		borough.Kubectl(t, append(create, "a")...)
 		wantContains(t, borough.KubectlFails(t, append(create, "b")...),
 			`roles.rbac.authorization.k8s.io "b" is forbidden: exceeded quota: q, requested: count/roles.rbac.authorization.k8s.io=1, used: count/roles.rbac.authorization.k8s.io=1, limited: count/roles.rbac.authorization.k8s.io=1`)
+	})
+	t.Run("leases", func(t *testing.T) {
+		ns := newNamespace(t, borough)
+		createQuota(t, borough, ns, newQuota("q", "count/leases.coordination.k8s.io=1"))
+		leases := coreClient(t, borough, "").CoordinationV1().Leases(ns)
+		create := func(name string) error {
+			_, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			return err
+		}
+		must(t, create("a"))
+		wantEqual(t, "message", wantCode(t, create("b"), 403).Message,
+			`leases.coordination.k8s.io "b" is forbidden: exceeded quota: q, requested: count/leases.coordination.k8s.io=1, used: count/leases.coordination.k8s.io=1, limited: count/leases.coordination.k8s.io=1`)
+		must(t, leases.Delete(t.Context(), "a", metav1.DeleteOptions{}))
+		must(t, create("b"))
 	})
 }
