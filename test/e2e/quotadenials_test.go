@@ -70,8 +70,34 @@ func TestQuotaHolders(t *testing.T) {
 	if err := client.Pods(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The holders are from the watch cache, which follows the write.
-	want := regexp.MustCompile(`exceeded quota: q, requested: requests.cpu=300m, used: requests.cpu=800m, limited: requests.cpu=1, of which pods/web \(Terminating for \d+m?s\) holds requests.cpu=400m$`)
+	awaitDenial(t, create, `exceeded quota: q, requested: requests.cpu=300m, used: requests.cpu=800m, limited: requests.cpu=1, of which `+holder("web", "400m")+`$`)
+}
+
+// TestSeveralQuotaHolders checks that of several holders a denial names the three whose
+// grace period ends first.
+func TestSeveralQuotaHolders(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createQuota(t, borough, ns, newQuota("q", "requests.cpu=1"))
+	for i, name := range []string{"a", "b", "c", "d", "e"} {
+		createPod(t, borough, ns, quotaPod(name, "200m", "node"))
+		grace := int64(500 - 100*i)
+		must(t, borough.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	}
+	create := func() string { return wantCode(t, tryPod(t, borough, ns, quotaPod("new", "1", "")), 403).Message }
+	awaitDenial(t, create, `, of which `+holder("e", "200m")+`, `+holder("d", "200m")+`, `+holder("c", "200m")+`, and 2 more Pods that are being deleted$`)
+}
+
+// holder returns a pattern of how a denial names a Pod.
+func holder(pod, cpu string) string {
+	return `pods/` + pod + ` \(Terminating for \d+m?s\) holds requests.cpu=` + cpu
+}
+
+// awaitDenial waits until the message of a denied create matches a pattern. The holders in
+// it are from the watch cache, which follows the write.
+func awaitDenial(t *testing.T, create func() string, pattern string) {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
 	poll.Eventually(t, func() string {
 		if text := create(); !want.MatchString(text) {
 			return text
