@@ -270,12 +270,14 @@ func TestCombinations(t *testing.T) {
 		rules []rbacv1.PolicyRule
 		want  bool
 	}{
-		"none":        {nil, true},
-		"the maximum": {[]rbacv1.PolicyRule{{Verbs: many(10), APIGroups: many(10), Resources: many(10), ResourceNames: many(10)}}, true},
-		"one more":    {[]rbacv1.PolicyRule{{Verbs: many(10), APIGroups: many(10), Resources: many(10), ResourceNames: many(10)}, rule("get core pods")}, false},
-		"many rules":  {slices.Repeat([]rbacv1.PolicyRule{rule("get core pods")}, 10_001), false},
-		"an overflow": {[]rbacv1.PolicyRule{{Verbs: many(100_000), APIGroups: many(100_000), Resources: many(100_000), ResourceNames: many(100_000)}}, false},
-		"paths":       {[]rbacv1.PolicyRule{{Verbs: many(101), NonResourceURLs: many(100)}}, false},
+		"none":         {nil, true},
+		"the maximum":  {[]rbacv1.PolicyRule{{Verbs: many(10), APIGroups: many(10), Resources: many(10), ResourceNames: many(10)}}, true},
+		"one more":     {[]rbacv1.PolicyRule{{Verbs: many(10), APIGroups: many(10), Resources: many(10), ResourceNames: many(10)}, rule("get core pods")}, false},
+		"many rules":   {slices.Repeat([]rbacv1.PolicyRule{rule("get core pods")}, 10_001), false},
+		"an overflow":  {[]rbacv1.PolicyRule{{Verbs: many(100_000), APIGroups: many(100_000), Resources: many(100_000), ResourceNames: many(100_000)}}, false},
+		"paths":        {[]rbacv1.PolicyRule{{Verbs: many(101), NonResourceURLs: many(100)}}, false},
+		"long names":   {[]rbacv1.PolicyRule{{Verbs: many(100), APIGroups: many(1), Resources: slices.Repeat([]string{strings.Repeat("x", 253)}, 100)}}, true},
+		"a longer one": {[]rbacv1.PolicyRule{{Verbs: many(100), APIGroups: many(1), Resources: append(many(99), strings.Repeat("x", 256))}}, false},
 	} {
 		if err := NewAuthorizer(x).ConfirmHeld(ctx, tc.rules); (err == nil || !strings.Contains(err.Error(), "combinations")) != tc.want {
 			t.Errorf("%s: got %v, want it to be compared: %v", name, err, tc.want)
@@ -292,10 +294,16 @@ func TestComparisons(t *testing.T) {
 	}
 	same := newClusterRole("same")
 	same.Rules = slices.Repeat([]rbacv1.PolicyRule{rule("get core pods")}, 5000)
-	x := newIndex(t, different, same, bind("", "alice", "ClusterRole", "different", "User:alice"), bind("", "bob", "ClusterRole", "same", "User:bob"))
+	long := newClusterRole("long")
+	long.Rules = slices.Repeat([]rbacv1.PolicyRule{{Verbs: slices.Repeat([]string{"get"}, 10_000)}}, 201)
+	paths := newClusterRole("paths")
+	paths.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: slices.Repeat([]string{"/x*"}, 2001)}}
+	x := newIndex(t, different, same, long, paths,
+		bind("", "alice", "ClusterRole", "different", "User:alice"), bind("", "bob", "ClusterRole", "same", "User:bob"),
+		bind("", "carol", "ClusterRole", "long", "User:carol"), bind("", "dave", "ClusterRole", "paths", "User:dave"))
 	wanted := []rbacv1.PolicyRule{rule("get core pods")}
 	wanted[0].ResourceNames = slices.Repeat([]string{"x"}, 1000)
-	for name, refused := range map[string]bool{"alice": true, "bob": false} {
+	for name, refused := range map[string]bool{"alice": true, "bob": false, "carol": true, "dave": true} {
 		err := NewAuthorizer(x).ConfirmHeld(request.WithUser(t.Context(), &user.DefaultInfo{Name: name}), wanted)
 		if got := err != nil && strings.Contains(err.Error(), "too many to compare"); got != refused {
 			t.Errorf("%s: got %v, want it to be refused: %v", name, err, refused)

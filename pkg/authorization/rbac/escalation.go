@@ -14,14 +14,24 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
 // The bounds of the cost of a comparison of rules.
 const (
 	maxCombinations = 10_000
-	maxComparisons  = 2_000_000 // about a second
+	maxComparisons  = 2_000_000 // less than a second
+	// longString is the length from which a string counts as several. Names are shorter.
+	longString = 256
 )
+
+// weight returns the number of strings, counting long ones several times.
+func weight(list []string) int {
+	n := len(list)
+	for _, s := range list {
+		n += len(s) / longString
+	}
+	return n
+}
 
 // combinations returns the number of rights that cannot be divided in the rules, or a
 // number above the maximum.
@@ -29,13 +39,23 @@ func combinations(rules []rbacv1.PolicyRule) int {
 	total := 0
 	for i := range rules {
 		r := &rules[i]
-		n := len(r.Verbs)
-		for _, factor := range []int{len(r.APIGroups), len(r.Resources) + len(r.NonResourceURLs), len(r.ResourceNames)} {
+		n := weight(r.Verbs)
+		for _, factor := range []int{weight(r.APIGroups), weight(r.Resources) + weight(r.NonResourceURLs), weight(r.ResourceNames)} {
 			n = min(n*max(factor, 1), math.MaxInt32)
 		}
 		total = min(total+n, math.MaxInt32)
 	}
 	return total
+}
+
+// sizeOf returns the number of strings in the rules, counting long ones several times.
+func sizeOf(rules []rbacv1.PolicyRule) int {
+	size := 0
+	for i := range rules {
+		r := &rules[i]
+		size += weight(r.Verbs) + weight(r.APIGroups) + weight(r.Resources) + weight(r.ResourceNames) + weight(r.NonResourceURLs)
+	}
+	return size
 }
 
 // ConfirmHeld returns nil if the user of the request holds all rights of the rules,
@@ -50,19 +70,26 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	if err != nil {
 		return err
 	}
-	// Covers compares each combination of a verb, a group, a resource and a name with
-	// each rule that is held. The numbers grow faster than the objects.
+	// Each combination of a verb, a group, a resource and a name is compared with each
+	// rule that is held. The numbers grow faster than the objects.
 	n := combinations(rules)
 	if n > maxCombinations {
 		return fmt.Errorf("the rules have %d combinations of verbs, groups, resources and names, more than the %d that can be compared with the rights of the user", n, maxCombinations)
 	}
-	held = unique(held)
-	if n*len(held) > maxComparisons {
-		return fmt.Errorf("the user holds %d rules, too many to compare them with %d combinations of verbs, groups, resources and names", len(held), n)
+	if size := sizeOf(held); size > maxComparisons {
+		return fmt.Errorf("the rules of the user have %d verbs, groups, resources, names and URLs, too many to compare", size)
 	}
-	covered, missing := validation.Covers(held, rules)
-	if covered {
-		return nil
+	comparisons := 0
+	held = unique(held)
+	for i := range held {
+		comparisons += n * max(len(held[i].NonResourceURLs), 1)
+	}
+	if comparisons > maxComparisons {
+		return fmt.Errorf("%d combinations of verbs, groups, resources and names are too many to compare with %d rules of the user", n, len(held))
+	}
+	missing, err := uncovered(ctx, held, rules)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	var lines []string
 	for _, rule := range mergeVerbs(missing) {
