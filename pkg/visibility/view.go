@@ -88,8 +88,11 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 // continues from a revision is by right only if she had the right at that revision. And
 // what a view has begun to list it continues.
 func (q *Request) ByRight(ctx context.Context) (bool, error) {
-	if q.options.Watch && q.attributes.GetName() == "" || isOfView(q.options.Continue) || !q.views.index.Allows(q.attributes) {
+	if q.options.Watch && q.attributes.GetName() == "" || isOfView(q.options.Continue) {
 		return false, nil
+	}
+	if allowed, err := q.views.index.Allows(ctx, q.attributes); !allowed {
+		return false, err
 	}
 	if from, ok := continued(q.options); ok {
 		return q.HeldAt(ctx, from)
@@ -103,8 +106,8 @@ func (q *Request) HeldAt(ctx context.Context, revision int64) (bool, error) {
 	if err := q.views.awaitRevision(ctx, revision); err != nil {
 		return false, err
 	}
-	held := q.views.index.AllowsAt(q.attributes, revision)
-	return held && revision >= q.views.index.Floor(), nil
+	held, err := q.views.index.AllowsAt(ctx, q.attributes, revision)
+	return held && revision >= q.views.index.Floor(), err
 }
 
 // continued returns the revision from which a watch continues, and false if it does

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -49,8 +50,10 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	}
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
-	by, missing := z.index.policy.allows(a, latest)
+	by, missing, err := z.index.policy.allows(ctx, a, latest)
 	switch {
+	case err != nil:
+		return authorizer.DecisionNoOpinion, "", err
 	case by != nil:
 		return authorizer.DecisionAllow, "RBAC: allowed by " + by.describe(a.GetUser()), nil
 	case len(missing) > 0:
@@ -61,8 +64,8 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 
 // allows returns the binding that allows a request at a revision, or nil and the roles
 // that bindings refer to and do not exist.
-func (p *policy) allows(a authorizer.Attributes, revision int64) (by *binding, missing missingRoles) {
-	p.visit(a.GetUser(), a.GetNamespace(), revision, func(b *binding, r *role) bool {
+func (p *policy) allows(ctx context.Context, a authorizer.Attributes, revision int64) (by *binding, missing missingRoles, err error) {
+	err = p.visit(ctx, a.GetUser(), a.GetNamespace(), revision, func(b *binding, r *role) bool {
 		if r == nil {
 			missing = append(missing, b.role)
 			return true
@@ -73,7 +76,7 @@ func (p *policy) allows(a authorizer.Attributes, revision int64) (by *binding, m
 		}
 		return true
 	})
-	return by, missing
+	return by, missing, err
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer: decisions have no
@@ -120,7 +123,7 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 	}
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
-	z.index.policy.visit(u, namespace, latest, func(b *binding, r *role) bool {
+	err = z.index.policy.visit(ctx, u, namespace, latest, func(b *binding, r *role) bool {
 		if r == nil {
 			missing = append(missing, b.role)
 		} else {
@@ -128,39 +131,52 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 		}
 		return true
 	})
-	return all, missing, nil
+	return all, missing, err
 }
 
 // visit calls the function with each binding that applies to a user at a revision, and
 // its role, which is nil if it does not exist: the bindings of the cluster and then
-// those in the namespace, each once. It ends when the function returns false. The lock
-// is held.
-func (p *policy) visit(u user.Info, namespace string, revision int64, f func(b *binding, r *role) bool) {
+// those in the namespace, each once. It ends when the function returns false, or with the
+// error of the context. The lock is held.
+func (p *policy) visit(ctx context.Context, u user.Info, namespace string, revision int64, f func(b *binding, r *role) bool) error {
+	ended := ctx.Done()
 	for i, scope := range [...]string{"", namespace} {
 		if i > 0 && scope == "" {
-			return
+			break
 		}
 		for _, b := range p.applying(u, scope) {
+			select {
+			case <-ended:
+				return context.Cause(ctx)
+			default:
+			}
 			if b.at(revision) && !f(b, p.roles[b.roleKey()].at(revision)) {
-				return
+				return nil
 			}
 		}
 	}
+	return nil
 }
 
 // applying returns all versions of the bindings of a namespace that apply to a user,
 // each once. The lock is held.
 func (p *policy) applying(u user.Info, namespace string) []*binding {
 	found := p.subjects[Subject{Name: u.GetName()}].in(namespace)
-	merged := false
+	// A SubjectAccessReview may have thousands of groups, also one repeatedly.
+	seen, merged := map[*subject]struct{}{}, false
 	for _, group := range u.GetGroups() {
-		more := p.subjects[Subject{Group: true, Name: group}].in(namespace)
+		s := p.subjects[Subject{Group: true, Name: group}]
+		if _, twice := seen[s]; twice || s == nil {
+			continue
+		}
+		seen[s] = struct{}{}
+		more := s.in(namespace)
 		switch {
 		case len(more) == 0:
 		case len(found) == 0:
 			found = more
 		default:
-			found, merged = slices.Concat(found, more), true
+			found, merged = append(found, more...), true // the first time to a copy, see in
 		}
 	}
 	if merged {
@@ -170,19 +186,18 @@ func (p *policy) applying(u user.Info, namespace string) []*binding {
 	return found
 }
 
-// in returns the bindings of a subject, which may be nil, in a namespace.
+// in returns the bindings of a subject, which may be nil, in a namespace. The slice has no
+// capacity for more.
 func (s *subject) in(namespace string) []*binding {
 	if s == nil {
 		return nil
 	}
-	compare := func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) }
-	first, found := slices.BinarySearchFunc(s.bindings, namespace, compare)
+	first, found := slices.BinarySearchFunc(s.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
 	if !found {
 		return nil
 	}
 	rest := s.bindings[first:]
-	// The next namespace in order: no byte is less than 0.
-	end, _ := slices.BinarySearchFunc(rest, namespace+"\x00", compare)
+	end := sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })
 	return rest[:end:end]
 }
 
@@ -213,9 +228,14 @@ func (b *binding) describe(u user.Info) string {
 	if b.namespace != "" {
 		kind, name = "RoleBinding", b.name+"/"+b.namespace
 	}
+	groups := map[string]struct{}{}
+	for _, group := range u.GetGroups() {
+		groups[group] = struct{}{}
+	}
 	i := slices.IndexFunc(b.subjects, func(s boundSubject) bool {
 		if s.Group {
-			return slices.Contains(u.GetGroups(), s.Name)
+			_, found := groups[s.Name]
+			return found
 		}
 		return s.Name == u.GetName()
 	})

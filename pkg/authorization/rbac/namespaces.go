@@ -4,6 +4,7 @@
 package rbac
 
 import (
+	"context"
 	"iter"
 	"slices"
 	"strings"
@@ -197,15 +198,17 @@ func (x *Index) Bound(namespace string) iter.Seq[Subject] {
 }
 
 // Allows reports whether the policy allows a request.
-func (x *Index) Allows(a authorizer.Attributes) bool { return x.AllowsAt(a, latest) }
+func (x *Index) Allows(ctx context.Context, a authorizer.Attributes) (bool, error) {
+	return x.AllowsAt(ctx, a, latest)
+}
 
 // AllowsAt reports whether the policy allowed a request at a revision, which has to be
 // in the history of the index.
-func (x *Index) AllowsAt(a authorizer.Attributes, revision int64) bool {
+func (x *Index) AllowsAt(ctx context.Context, a authorizer.Attributes, revision int64) (bool, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	by, _ := x.policy.allows(a, revision)
-	return by != nil
+	by, _, err := x.policy.allows(ctx, a, revision)
+	return by != nil, err
 }
 
 // Touch is a subject whose rights to a Namespace may have changed, or without a
