@@ -20,8 +20,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// interval is the shortest time between two decisions about the same watch, so that
-// many changes of the policy do not cost many decisions each.
+// interval is the shortest time between two decisions about the same watch, except for
+// one about each event, so that many changes of the policy do not cost many decisions
+// each.
 const interval = 100 * time.Millisecond
 
 // Policy is what decides about watches.
@@ -96,8 +97,9 @@ func (r *revocable) Stop() {
 	}
 }
 
-// run sends events until one of both sides ends the watch. No event is sent after a
-// change of the policy was seen and before it was decided upon.
+// run sends events until one of both sides ends the watch. If the policy has changed, an
+// event is sent only after a decision. It is made at once, but only once for the event:
+// events do not wait, no matter how often the policy changes.
 func (r *revocable) run(ctx context.Context) {
 	defer close(r.events)
 	defer r.inner.Stop()
@@ -106,17 +108,17 @@ func (r *revocable) run(ctx context.Context) {
 	var next time.Time // when the policy may be asked again
 	var event watch.Event
 	var out chan<- watch.Event // nil while there is no event to send
+	undecided := false         // whether there was no decision since the event was received
 	for {
 		in := r.inner.ResultChan()
 		if out != nil {
 			in = nil
 		}
-		select {
-		case <-changed:
+		wake, due := changed, (<-chan time.Time)(nil)
+		switch {
+		case !isClosed(changed):
+		case undecided || !time.Now().Before(next):
 			changed = r.policy.Changed()
-			if !r.pause(ctx, &next) {
-				return
-			}
 			if status := r.revoked(ctx); status != nil {
 				select {
 				case r.events <- watch.Event{Type: watch.Error, Object: status}:
@@ -125,41 +127,27 @@ func (r *revocable) run(ctx context.Context) {
 				}
 				return
 			}
-			continue
+			wake, undecided, next = changed, false, time.Now().Add(interval)
 		default:
+			wake, due = nil, time.After(time.Until(next))
 		}
 		var ok bool
 		select {
-		case <-changed:
+		case <-wake:
+		case <-due:
 		case event, ok = <-in:
 			if !ok {
 				return
 			}
-			out = r.events
+			out, undecided = r.events, true
 		case out <- event:
-			out = nil
+			out, undecided = nil, false
 		case <-r.stopped:
 			return
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-// pause waits until the policy may be asked again, and reports whether the watch
-// continues.
-func (r *revocable) pause(ctx context.Context, next *time.Time) bool {
-	timer := time.NewTimer(time.Until(*next))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.stopped:
-		return false
-	case <-ctx.Done():
-		return false
-	}
-	*next = time.Now().Add(interval)
-	return true
 }
 
 // revoked returns the status of a request that the policy does not allow, or nil. A
@@ -171,6 +159,15 @@ func (r *revocable) revoked(ctx context.Context) *metav1.Status {
 	}
 	status := responsewriters.ForbiddenStatusError(r.attributes, reason).Status()
 	return &status
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 var closed = func() chan struct{} {

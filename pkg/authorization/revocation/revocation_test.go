@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -30,6 +32,8 @@ type policy struct {
 	decision authorizer.Decision
 	err      error
 	asked    []authorizer.Attributes
+	// restless is for how many decisions the policy changes with each.
+	restless int
 }
 
 func newPolicy() *policy {
@@ -40,6 +44,10 @@ func (p *policy) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, a)
+	if len(p.asked) <= p.restless {
+		close(p.changed)
+		p.changed = make(chan struct{})
+	}
 	return p.decision, "", p.err
 }
 
@@ -112,6 +120,62 @@ func TestNothingAfterRevocation(t *testing.T) {
 		if event.Type != watch.Error {
 			t.Errorf("got %v", event)
 		}
+	}
+}
+
+// TestChangesDoNotDelayEvents checks that events are sent while the policy changes all
+// the time, with one decision for each.
+func TestChangesDoNotDelayEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 50
+		p := newPolicy()
+		p.restless = 10 * events
+		outer, inner := start(t.Context(), p, alice, pods)
+		defer outer.Stop()
+		begin := time.Now() // of the bubble, where only timers take time
+		for i := range events {
+			go inner.Add(&metav1.Status{Code: int32(i)})
+			if event := <-outer.ResultChan(); event.Object.(*metav1.Status).Code != int32(i) {
+				t.Fatalf("got %v, want event %d", event, i)
+			}
+		}
+		if waited := time.Since(begin); waited > 0 {
+			t.Errorf("the events have waited for %v", waited)
+		}
+		synctest.Wait()
+		if n := len(p.asked); n > events+1 {
+			t.Errorf("%d decisions for %d events", n, events)
+		}
+	})
+}
+
+// TestDecisionsWithoutEvents checks that many changes cause few decisions while there is
+// no event, or one that the client does not receive.
+func TestDecisionsWithoutEvents(t *testing.T) {
+	for name, pending := range map[string]bool{"no event": false, "an event that waits": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPolicy()
+				outer, inner := start(t.Context(), p, alice, pods)
+				defer outer.Stop()
+				if pending {
+					inner.Add(&metav1.Status{})
+				}
+				for range 1000 {
+					p.change(authorizer.DecisionAllow, nil)
+					time.Sleep(interval / 100)
+				}
+				synctest.Wait()
+				if n := len(p.asked); n < 10 || n > 12 {
+					t.Errorf("%d decisions in 10 intervals", n)
+				}
+				p.change(authorizer.DecisionNoOpinion, nil)
+				time.Sleep(interval)
+				if event := <-outer.ResultChan(); event.Type != watch.Error {
+					t.Errorf("after the revocation: %v", event)
+				}
+			})
+		})
 	}
 }
 
