@@ -32,7 +32,7 @@ func (x *Index) Reset(revision int64, objects iter.Seq[Change]) {
 		fresh.set(0, &change)
 	}
 	fresh.aggregate(0)
-	fresh.trim(0)
+	fresh.trim(0, 0)
 	fresh.floor = revision
 	x.mu.Lock()
 	x.policy = fresh
@@ -56,7 +56,7 @@ func (x *Index) Apply(revision int64, changes []Change) []Touch {
 		}
 	}
 	list := touched.list(&x.policy, revision)
-	x.policy.trim(maxEnded)
+	x.policy.trim(maxEnded, maxEndedBytes)
 	x.notify()
 	x.mu.Unlock()
 	x.revision.Reach(revision)
@@ -72,8 +72,12 @@ func (x *Index) notify() {
 	x.changed = make(chan struct{})
 }
 
-// maxEnded is how many versions that have ended are kept.
-const maxEnded = 50_000
+// How much is kept of what has ended. A small change of a large object keeps another
+// large version of it.
+const (
+	maxEnded      = 50_000    // versions
+	maxEndedBytes = 128 << 20 // about
+)
 
 // Floor returns the revision at which the history begins.
 func (x *Index) Floor() int64 {
@@ -82,12 +86,14 @@ func (x *Index) Floor() int64 {
 	return x.policy.floor
 }
 
-// trim removes versions in the order in which they have ended, until no more than a number is left.
-func (p *policy) trim(keep int) {
-	for len(p.ended) > keep {
+// trim removes versions in the order in which they have ended, until no more than a
+// number and a size are left.
+func (p *policy) trim(keep, bytes int) {
+	for len(p.ended) > keep || p.endedBytes > bytes {
 		first := p.ended[0]
 		p.ended[0] = ended{}
 		p.ended = p.ended[1:]
+		p.endedBytes -= first.bytes
 		p.floor = first.at
 		if first.binding != nil {
 			p.removeBinding(first.binding)
@@ -156,7 +162,7 @@ func (p *policy) setRole(revision int64, key objectKey, r *role) {
 	}
 	if old != nil {
 		old.to = revision
-		p.ended = append(p.ended, ended{at: revision, role: key})
+		p.addEnded(ended{at: revision, role: key, bytes: old.size()})
 	}
 	delete(p.aggregating, key)
 	if r == nil {
@@ -248,8 +254,13 @@ func (p *policy) setBinding(revision int64, key objectKey, ref rbacv1.RoleRef, s
 func (p *policy) endBinding(revision int64, b *binding) {
 	if b != nil {
 		b.to = revision
-		p.ended = append(p.ended, ended{at: revision, binding: b})
+		p.addEnded(ended{at: revision, binding: b, bytes: b.size()})
 	}
+}
+
+func (p *policy) addEnded(e ended) {
+	p.ended = append(p.ended, e)
+	p.endedBytes += e.bytes
 }
 
 // removeBinding removes a version of a binding.

@@ -61,7 +61,7 @@ func changeOf(obj metav1.Object, deleted bool) Change {
 // change makes the index follow an event at a revision, and forget what was before.
 func change(x *Index, revision int, obj metav1.Object, deleted bool) []Touch {
 	touched := x.Apply(int64(revision), []Change{changeOf(obj, deleted)})
-	x.policy.trim(0)
+	x.policy.trim(0, 0)
 	return touched
 }
 

@@ -55,8 +55,9 @@ type policy struct {
 	byRole map[objectKey][]*binding
 	// aggregating has the ClusterRoles with an aggregation rule.
 	aggregating map[objectKey]struct{}
-	// ended has the versions that have ended, in that order.
-	ended []ended
+	// ended has the versions that have ended, in that order, and endedBytes their size.
+	ended      []ended
+	endedBytes int
 	// floor is the revision at which the history begins.
 	floor int64
 }
@@ -94,6 +95,7 @@ type ended struct {
 	at      int64
 	binding *binding
 	role    objectKey
+	bytes   int
 }
 
 // role is a version of a Role or a ClusterRole.
@@ -115,6 +117,32 @@ type role struct {
 	stored    []rbacv1.PolicyRule
 }
 
+// The size of the parts of a version in memory, without the bytes of strings.
+const (
+	versionSize = 500
+	ruleSize    = 150
+	stringSize  = 16
+	subjectSize = 100 // possibly of the only binding of the subject
+)
+
+// size returns about how much memory a version takes.
+func (r *role) size() int {
+	size := versionSize
+	for i := range r.rules {
+		rule := &r.rules[i]
+		size += ruleSize
+		for _, list := range [][]string{rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs} {
+			for _, s := range list {
+				size += stringSize + len(s)
+			}
+		}
+	}
+	for key, value := range r.labels {
+		size += 2*stringSize + len(key) + len(value)
+	}
+	return size
+}
+
 // at returns the version that is in force at a revision, or nil.
 func (r *role) at(revision int64) *role {
 	for ; r != nil; r = r.previous {
@@ -134,6 +162,15 @@ type binding struct {
 	objectKey
 	role     roleRef
 	subjects []boundSubject // each once
+}
+
+// size returns about how much memory a version takes.
+func (b *binding) size() int {
+	size := versionSize
+	for _, s := range b.subjects {
+		size += subjectSize + len(s.Name)
+	}
+	return size
 }
 
 // roleRef is a reference to a role.
