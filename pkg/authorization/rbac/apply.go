@@ -114,9 +114,9 @@ func (p *policy) change(revision int64, change *Change, touched *touches) (aggre
 			touched.addRole(key)
 		}
 	default:
-		touched.addBinding(p.binding(key))
+		before := p.binding(key)
 		p.set(revision, change)
-		touched.addBinding(p.binding(key))
+		touched.addBinding(before, p.binding(key))
 	}
 	return aggregate
 }

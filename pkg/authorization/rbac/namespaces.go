@@ -6,10 +6,12 @@ package rbac
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -89,9 +91,10 @@ func rightsToNamespaces(role objectKey, rules []rbacv1.PolicyRule) namespaceRigh
 // none is what a role that does not exist allows.
 var none namespaceRights
 
-// rightsOf returns what the role of a binding allows on Namespaces at a revision.
+// rightsOf returns what the role of a binding, which may be nil, allows on Namespaces at
+// a revision.
 func (p *policy) rightsOf(b *binding, revision int64) *namespaceRights {
-	if b.at(revision) {
+	if b != nil && b.at(revision) {
 		if r := p.roles[b.roleKey()].at(revision); r != nil {
 			return &r.namespaces
 		}
@@ -220,19 +223,22 @@ type Touch struct {
 
 // touches collects what the changes of a revision touch.
 type touches struct {
-	bindings []*binding
+	bindings []bindingChange
 	roles    []objectKey
 }
 
-func (t *touches) addBinding(b *binding) {
-	if b != nil {
-		t.bindings = append(t.bindings, b)
+// bindingChange is a binding before and after a change, or nil.
+type bindingChange struct{ before, after *binding }
+
+func (t *touches) addBinding(before, after *binding) {
+	if before != after {
+		t.bindings = append(t.bindings, bindingChange{before, after})
 	}
 }
 
 func (t *touches) addRole(key objectKey) { t.roles = append(t.roles, key) }
 
-// list returns the subjects that were touched, possibly more than once.
+// list returns what was touched, each once.
 func (t *touches) list(p *policy, revision int64) []Touch {
 	for _, key := range t.roles {
 		before, after := &none, &none
@@ -243,17 +249,33 @@ func (t *touches) list(p *policy, revision int64) []Touch {
 			after = &r.namespaces
 		}
 		if !before.equal(after) {
-			t.bindings = append(t.bindings, p.byRole[key]...)
+			for _, b := range p.byRole[key] {
+				t.bindings = append(t.bindings, bindingChange{b, b})
+			}
 		}
 	}
-	var list []Touch
-	for _, b := range t.bindings {
-		if p.rightsOf(b, revision-1).none() && p.rightsOf(b, revision).none() {
-			continue
+	touched := sets.New[Touch]()
+	for _, c := range t.bindings {
+		before, after := p.rightsOf(c.before, revision-1), p.rightsOf(c.after, revision)
+		switch {
+		case !before.equal(after):
+			touched.Insert(c.before.touches()...).Insert(c.after.touches()...)
+		case !before.none():
+			// Nothing has changed for the subjects of both.
+			maps.Copy(touched, sets.New(c.before.touches()...).SymmetricDifference(sets.New(c.after.touches()...)))
 		}
-		for _, s := range b.subjects {
-			list = append(list, Touch{s.Subject, b.namespace})
-		}
+	}
+	return touched.UnsortedList()
+}
+
+// touches returns the subjects of a binding, which may be nil.
+func (b *binding) touches() []Touch {
+	if b == nil {
+		return nil
+	}
+	list := make([]Touch, 0, len(b.subjects))
+	for _, s := range b.subjects {
+		list = append(list, Touch{s.Subject, b.namespace})
 	}
 	return list
 }

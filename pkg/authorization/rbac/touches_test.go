@@ -1,0 +1,64 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestTouches(t *testing.T) {
+	const getsAll, getsOne, getsNone = "get tenancy.borough.io namespaces", "get tenancy.borough.io namespaces a", "get core pods"
+	type changed struct {
+		object  metav1.Object
+		deleted bool
+	}
+	for name, tc := range map[string]struct {
+		changes []changed
+		want    string // user@namespace
+	}{
+		"a new binding":               {[]changed{{object: bind("b", "new", "ClusterRole", "get", "User:x", "User:y")}}, "x@b y@b"},
+		"a new binding, no rights":    {[]changed{{object: bind("b", "new", "ClusterRole", "none", "User:x")}}, ""},
+		"the same binding":            {[]changed{{object: bind("a", "b", "ClusterRole", "get", "User:1", "User:2", "User:3")}}, ""},
+		"another order":               {[]changed{{object: bind("a", "b", "ClusterRole", "get", "User:3", "User:2", "User:1")}}, ""},
+		"a subject more":              {[]changed{{object: bind("a", "b", "ClusterRole", "get", "User:1", "User:2", "User:3", "User:4")}}, "4@a"},
+		"a subject replaced":          {[]changed{{object: bind("a", "b", "ClusterRole", "get", "User:1", "User:2", "User:4")}}, "3@a 4@a"},
+		"another role, more rights":   {[]changed{{object: bind("a", "b", "ClusterRole", "view", "User:2", "User:4")}}, "1@a 2@a 3@a 4@a"},
+		"another role, same rights":   {[]changed{{object: bind("a", "b", "ClusterRole", "same", "User:2", "User:3")}}, "1@a"},
+		"another role, no rights":     {[]changed{{object: bind("a", "b", "ClusterRole", "none", "User:2")}}, "1@a 2@a 3@a"},
+		"a binding deleted":           {[]changed{{bind("a", "b", "", ""), true}}, "1@a 2@a 3@a"},
+		"a role with other rights":    {[]changed{{object: newClusterRole("get", getsOne)}}, "1@a 2@a 3@a"},
+		"a role with the same rights": {[]changed{{object: newClusterRole("get", getsAll, getsNone)}}, ""},
+		"both": {[]changed{
+			{object: newClusterRole("get", getsOne)},
+			{object: bind("a", "b", "ClusterRole", "get", "User:1", "User:4")},
+		}, "1@a 2@a 3@a 4@a"},
+		"two bindings of a subject": {[]changed{
+			{object: bind("a", "c", "ClusterRole", "get", "User:5")},
+			{object: bind("a", "d", "ClusterRole", "get", "User:5")},
+		}, "5@a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newIndex(t,
+				newClusterRole("get", getsAll), newClusterRole("same", getsAll), newClusterRole("view", getsAll), newClusterRole("none", getsNone),
+				bind("a", "b", "ClusterRole", "get", "User:1", "User:2", "User:3"))
+			var changes []Change
+			for _, c := range tc.changes {
+				changes = append(changes, changeOf(c.object, c.deleted))
+			}
+			var got []string
+			for _, touch := range x.Apply(2, changes) {
+				got = append(got, fmt.Sprintf("%s@%s", touch.Subject.Name, touch.Namespace))
+			}
+			slices.Sort(got)
+			if s := strings.Join(got, " "); s != tc.want {
+				t.Errorf("got %s, want %s", s, tc.want)
+			}
+		})
+	}
+}
