@@ -121,9 +121,9 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 		}
 		return first, v.awaitRevision(ctx, first.revision)
 	}
-	asked, err := storage.APIObjectVersioner{}.ParseResourceVersion(options.ResourceVersion)
+	asked, err := v.parseRevision(options.ResourceVersion)
 	if err != nil {
-		return first, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+		return first, err
 	}
 	first = place{rest: unknown}
 	switch {
@@ -132,12 +132,12 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 	case asked == 0:
 		return first, nil
 	}
-	if err := v.awaitRevision(ctx, int64(asked)); err != nil {
+	if err := v.awaitRevision(ctx, asked); err != nil {
 		return first, err
 	}
 	// Without a match, a limit means the exact revision, for compatibility.
 	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact || options.ResourceVersionMatch == "" && options.Limit > 0 {
-		first.revision = int64(asked)
+		first.revision = asked
 	}
 	return first, nil
 }

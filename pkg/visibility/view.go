@@ -94,10 +94,17 @@ func (q *Request) ByRight(ctx context.Context) (bool, error) {
 	if allowed, err := q.views.index.Allows(ctx, q.attributes); !allowed {
 		return false, err
 	}
-	if from, ok := continued(q.options); ok {
-		return q.HeldAt(ctx, from)
+	if !q.options.Watch || sendsInitialEvents(q.options) {
+		return true, nil
 	}
-	return true, nil
+	from, err := q.views.parseRevision(q.options.ResourceVersion)
+	switch {
+	case storage.IsTooLargeResourceVersion(err):
+		return false, err
+	case err != nil || from == 0: // the library refuses the first
+		return true, nil
+	}
+	return q.HeldAt(ctx, from)
 }
 
 // HeldAt reports whether the user had the right to list or watch all that the request
@@ -108,16 +115,6 @@ func (q *Request) HeldAt(ctx context.Context, revision int64) (bool, error) {
 	}
 	held, err := q.views.index.AllowsAt(ctx, q.attributes, revision)
 	return held && revision >= q.views.index.Floor(), err
-}
-
-// continued returns the revision from which a watch continues, and false if it does
-// not: it is none, begins with all objects, or has a revision that is not valid.
-func continued(options *metainternalversion.ListOptions) (int64, bool) {
-	if !options.Watch || sendsInitialEvents(options) {
-		return 0, false
-	}
-	from, err := storage.APIObjectVersioner{}.ParseResourceVersion(options.ResourceVersion)
-	return int64(from), err == nil && from > 0
 }
 
 // sendsInitialEvents reports whether a watch begins with all objects.

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -296,6 +297,20 @@ func policyChange(c *changes.Change) rbac.Change {
 		change.Object = obj
 	}
 	return change
+}
+
+// parseRevision returns the revision of a resourceVersion, which is 0 for none. As the
+// library, it returns a Timeout with the cause ResourceVersionTooLarge for one that etcd
+// never reaches.
+func (v *Views) parseRevision(resourceVersion string) (int64, error) {
+	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	if revision > math.MaxInt64 {
+		return 0, storage.NewTooLargeResourceVersionError(revision, uint64(v.feed.Revision()), retrySeconds)
+	}
+	return int64(revision), nil
 }
 
 // awaitRevision waits until a revision is reached. As the library, it returns a Timeout

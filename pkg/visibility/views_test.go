@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -192,12 +193,14 @@ func TestRevisions(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	options = atRevision(revoked + 1000)
-	if _, err := u.List(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
-		t.Errorf("a list at a revision that was not reached: %v", err)
-	}
-	if _, err := u.Watch(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
-		t.Errorf("a watch from a revision that was not reached: %v", err)
+	for _, revision := range []uint64{uint64(revoked) + 1000, math.MaxInt64, math.MaxInt64 + 1, math.MaxUint64} {
+		options := metainternalversion.ListOptions{ResourceVersion: fmt.Sprint(revision)}
+		if _, err := u.List(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
+			t.Errorf("a list at revision %d, which was not reached: %v", revision, err)
+		}
+		if _, err := u.Watch(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
+			t.Errorf("a watch from revision %d, which was not reached: %v", revision, err)
+		}
 	}
 	for _, bad := range []metainternalversion.ListOptions{{ResourceVersion: "x"}, {Continue: "x"}, {Continue: "e30"}} {
 		if _, err := u.List(t.Context(), &bad, everything()); !apierrors.IsBadRequest(err) {
@@ -259,7 +262,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestHeldAt checks at which revisions a list is by right: not before the history.
+// TestHeldAt checks at which revisions a list is by right, not before the history, and
+// from which a watch of one Namespace.
 func TestHeldAt(t *testing.T) {
 	f := newFixture(t)
 	before := f.put(t, newRole("every", []string{"list", "watch"}))
@@ -276,6 +280,20 @@ func TestHeldAt(t *testing.T) {
 	for revision, want := range map[int64]bool{before - 1: false, without: false, with: true, revoked: false} {
 		if held, err := r.HeldAt(ctx, revision); err != nil || held != want {
 			t.Errorf("at %d: %t, %v; want %t", revision, held, err, want)
+		}
+	}
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: true, Verb: "watch", APIGroup: tenancy.GroupName, Resource: "namespaces", Name: "a"})
+	every := f.put(t, bind("", "e", "every", "u"))
+	if err := f.views.Feed().Await(ctx, every); err != nil {
+		t.Fatal(err)
+	}
+	for version, refused := range map[string]bool{"": false, "0": false, "x": false, fmt.Sprint(every): false, "9223372036854775808": true} {
+		r, err := f.views.For(ctx, &metainternalversion.ListOptions{Watch: true, SendInitialEvents: new(bool), ResourceVersion: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if byRight, err := r.ByRight(ctx); byRight == refused || storage.IsTooLargeResourceVersion(err) != refused {
+			t.Errorf("a watch of one from %q: %t, %v", version, byRight, err)
 		}
 	}
 }

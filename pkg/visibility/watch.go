@@ -78,9 +78,9 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 // begin waits until the revision from which to watch is reached, and returns it, or 0
 // if it is the one that is reached.
 func (w *View) begin(ctx context.Context, resourceVersion string, initial bool) (int64, error) {
-	asked, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
+	asked, err := w.views.parseRevision(resourceVersion)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+		return 0, err
 	}
 	switch {
 	case resourceVersion == "":
@@ -88,13 +88,13 @@ func (w *View) begin(ctx context.Context, resourceVersion string, initial bool) 
 	case asked == 0:
 		return 0, nil
 	}
-	if err := w.views.awaitRevision(ctx, int64(asked)); err != nil {
+	if err := w.views.awaitRevision(ctx, asked); err != nil {
 		return 0, err
 	}
 	if initial {
 		return 0, nil // not older than that
 	}
-	return int64(asked), nil
+	return asked, nil
 }
 
 // watcher is a watch of a view.
