@@ -205,12 +205,13 @@ func compareBindings(a, b *binding) int {
 
 // Subjects returns the subjects that a user is, each once.
 func Subjects(u user.Info) []Subject {
-	subjects := make([]Subject, 0, len(u.GetGroups())+1)
+	groups := slices.Clone(u.GetGroups())
+	slices.Sort(groups)
+	groups = slices.Compact(groups)
+	subjects := make([]Subject, 0, len(groups)+1)
 	subjects = append(subjects, Subject{Name: u.GetName()})
-	for _, group := range u.GetGroups() {
-		if s := (Subject{Group: true, Name: group}); !slices.Contains(subjects, s) {
-			subjects = append(subjects, s)
-		}
+	for _, group := range groups {
+		subjects = append(subjects, Subject{Group: true, Name: group})
 	}
 	return subjects
 }

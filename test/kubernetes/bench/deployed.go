@@ -15,6 +15,7 @@ import (
 const (
 	deployed          = " through kube-apiserver"
 	deployedCreateRow = "Create Pods" + deployed + ", 32 clients"
+	deployedQuotaRow  = "Create Pods in one Namespace with a quota" + deployed + ", 32 clients"
 	deployedDeleteRow = "Delete 300 Namespaces at once" + deployed
 )
 
@@ -55,15 +56,22 @@ func (b *bench) measureDeployed(ctx context.Context, _ int) (err error) {
 	for round := range deployedRounds {
 		for i := range sides {
 			s := sides[(i+round)%len(sides)]
-			namespace, err := s.newNamespace(ctx)
-			if err != nil {
-				return err
+			for _, row := range []string{deployedCreateRow, deployedQuotaRow} {
+				namespace, err := s.newNamespace(ctx)
+				if err != nil {
+					return err
+				}
+				if row == deployedQuotaRow {
+					if err := s.createQuota(ctx, namespace); err != nil {
+						return err
+					}
+				}
+				o, err := s.fill(ctx, manyClients, b.size.create, namespace)
+				if err != nil {
+					return err
+				}
+				b.report.add(s.name, o.figures(row))
 			}
-			o, err := s.fill(ctx, manyClients, b.size.create, namespace)
-			if err != nil {
-				return err
-			}
-			b.report.add(s.name, o.figures(deployedCreateRow))
 		}
 	}
 	took, err := deleteTogether(ctx, sides[1], b.size)
