@@ -35,6 +35,20 @@ type faultProxy struct {
 	faults map[string]http.HandlerFunc
 }
 
+// startWithFaults starts a server, and a controller that reaches it through the proxy.
+func startWithFaults(t *testing.T) (*harness.Borough, *faultProxy) {
+	t.Helper()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	faults := newFaultProxy(t, b)
+	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return b, faults
+}
+
 func newFaultProxy(t *testing.T, b *harness.Borough) *faultProxy {
 	t.Helper()
 	config := b.Config(t, "controller")

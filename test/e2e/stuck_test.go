@@ -25,14 +25,7 @@ import (
 // takes with and without the stuck ones.
 func TestDeletionWithStuckNamespaces(t *testing.T) {
 	t.Parallel()
-	b := harness.New(t)
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	faults := newFaultProxy(t, b)
-	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	b, faults := startWithFaults(t)
 	namespaces := b.Client(t).TenancyV1().Namespaces()
 	const deletions = 30
 	alone := timeDeletions(t, b, deletions)

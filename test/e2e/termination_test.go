@@ -199,14 +199,7 @@ func TestWaitsForServers(t *testing.T) {
 // finalize or DELETE, which the server would refuse because of the other objects.
 func TestUndiscoveredContent(t *testing.T) {
 	t.Parallel()
-	b := harness.New(t)
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	faults := newFaultProxy(t, b)
-	if err := b.StartController(t.Context(), "--kubeconfig="+faults.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	b, faults := startWithFaults(t)
 	kubernetes := coreClient(t, b, "")
 	for kind, create := range map[string]func(ns string) error{
 		"Event": func(ns string) error {
