@@ -155,39 +155,25 @@ func TestDelayedPurge(t *testing.T) {
 				holds.Store(name, h)
 				gate := make(chan struct{})
 				gates.Store(name, gate)
+				// Also if the test fails: the proxies end when they hold no request.
+				open, release := sync.OnceFunc(func() { close(gate) }), sync.OnceFunc(func() { close(h.release) })
+				defer open()
+				defer release()
 
 				var modify []func(*v1.Pod)
 				switch test.step {
-				case "list pods", "list limitranges", "status", "finalize": // which happen only if content is held
+				case "list pods", "list limitranges", "status": // which happen only if content is held
 					modify = append(modify, func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 				}
 				old := newIncarnation(t, b, name, modify...)
 				if test.step == "finalize" {
-					// If a purge has to delete anything, it also finalizes the Namespace.
-					if err := client.LimitRanges(name).Delete(t.Context(), "l", metav1.DeleteOptions{}); err != nil {
+					// A purge does not finalize a Namespace that something else holds.
+					patch := []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`)
+					if _, err := client.Namespaces().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 						t.Fatal(err)
 					}
 				}
 				deleteNamespace(t, b, name)
-				release := func() {
-					for i := range 3 {
-						patch := []byte(`{"metadata":{"finalizers":null}}`)
-						if _, err := client.Pods(name).Patch(t.Context(), fmt.Sprintf("p%d", i), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
-				if test.step == "finalize" {
-					poll.Eventually(t, func() string { // until the purge has left the content
-						ns, err := client.Namespaces().Get(t.Context(), name, metav1.GetOptions{})
-						if err != nil || ns.Status.Termination == nil {
-							return fmt.Sprintf("termination of %+v, error %v", ns, err)
-						}
-						return ""
-					})
-					release()
-					modify = nil
-				}
 				poll.Eventually(t, func() string {
 					select {
 					case <-h.reached:
@@ -196,10 +182,18 @@ func TestDelayedPurge(t *testing.T) {
 						return "the controller has not reached this step"
 					}
 				})
-				if modify != nil {
-					release()
+				unhold := []byte(`{"metadata":{"finalizers":null}}`)
+				for i := range 3 * len(modify) {
+					if _, err := client.Pods(name).Patch(t.Context(), fmt.Sprintf("p%d", i), types.MergePatchType, unhold, metav1.PatchOptions{}); err != nil {
+						t.Fatal(err)
+					}
 				}
-				close(gate)
+				if test.step == "finalize" {
+					if _, err := client.Namespaces().Patch(t.Context(), name, types.MergePatchType, unhold, metav1.PatchOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				open()
 				poll.Eventually(t, gone(t, b, name))
 
 				in := newIncarnation(t, b, name)
@@ -207,7 +201,7 @@ func TestDelayedPurge(t *testing.T) {
 					t.Fatalf("both Namespaces have UID %s", in.uid)
 				}
 				recreated = append(recreated, in)
-				close(h.release)
+				release()
 				want := test.code
 				if !reply {
 					want = test.late
