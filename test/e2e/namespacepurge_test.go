@@ -165,13 +165,14 @@ func TestForcedPurge(t *testing.T) {
 		t.Errorf("a dry run has changed something (-before +after):\n%s", diff)
 	}
 	wantEqual(t, "status of the dry run", dryRun.Status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
+		{Group: "tenancy.borough.io", Resource: "resourcequotas"},
 		{Group: "tenancy.borough.io", Resource: "pods", Removed: 3, Held: 2, Objects: []v1.RemainingObject{
 			{Name: "held", Finalizers: []string{"example.com/backup"}}, {Name: "running"},
 		}},
 		{Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1, Held: 1, Objects: []v1.RemainingObject{
 			{Name: "limits", Finalizers: []string{"example.com/billing"}},
 		}},
-		{Group: "tenancy.borough.io", Resource: "resourcequotas"}, {Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
+		{Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
 		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, {Group: "rbac.authorization.k8s.io", Resource: "roles"},
 	}})
 
@@ -193,10 +194,10 @@ func TestForcedPurge(t *testing.T) {
 	}
 	wantContains(t, stderr, "Warning: would remove 3 objects, 3 of them held by finalizers or a grace period: what these protect may be left behind")
 	pattern := `kind: NamespacePurge metadata: name: \S+ namespace: \S+ spec: force: true namespaceUID: \S+ status: purged: ` +
+		`- group: tenancy.borough.io held: 0 removed: 0 resource: resourcequotas ` +
 		`- group: tenancy.borough.io held: 2 objects: - deletionGracePeriodSeconds: 0 deletionTimestamp: "20\S+" finalizers: - example.com/backup name: held ` +
 		`- deletionGracePeriodSeconds: 30 deletionTimestamp: "20\S+" name: running removed: 2 resource: pods ` +
 		`- group: tenancy.borough.io held: 1 objects: - finalizers: - example.com/billing name: limits removed: 1 resource: limitranges ` +
-		`- group: tenancy.borough.io held: 0 removed: 0 resource: resourcequotas ` +
 		`- held: 0 removed: 0 resource: events - group: coordination.k8s.io held: 0 removed: 0 resource: leases ` +
 		`- group: rbac.authorization.k8s.io held: 0 removed: 0 resource: rolebindings - group: rbac.authorization.k8s.io held: 0 removed: 0 resource: roles$`
 	if words := strings.Join(strings.Fields(shown), " "); !regexp.MustCompile(pattern).MatchString(words) {
@@ -242,9 +243,9 @@ func TestForcedPurge(t *testing.T) {
 		return map[string]string{"namespace-uid": string(ns.UID), "force": "true", "removed": removed, "held": held, "finalized": "false", "dry-run": dryRun}
 	}
 	wantEqual(t, "annotations in the audit log", got, []map[string]string{
-		annotations("pods=3,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "true"),
-		annotations("pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "true"),
-		annotations("pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "pods=2,limitranges=1,resourcequotas=0,events=0,leases=0,rolebindings=0,roles=0", "false"),
+		annotations("resourcequotas=0,pods=3,limitranges=1,events=0,leases=0,rolebindings=0,roles=0", "resourcequotas=0,pods=2,limitranges=1,events=0,leases=0,rolebindings=0,roles=0", "true"),
+		annotations("resourcequotas=0,pods=2,limitranges=1,events=0,leases=0,rolebindings=0,roles=0", "resourcequotas=0,pods=2,limitranges=1,events=0,leases=0,rolebindings=0,roles=0", "true"),
+		annotations("resourcequotas=0,pods=2,limitranges=1,events=0,leases=0,rolebindings=0,roles=0", "resourcequotas=0,pods=2,limitranges=1,events=0,leases=0,rolebindings=0,roles=0", "false"),
 	})
 }
 
@@ -313,6 +314,7 @@ func TestOrdinaryPurge(t *testing.T) {
 	}
 	zero := int64(0)
 	wantEqual(t, "status, with a Pod that is held", status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
+		{Group: "tenancy.borough.io", Resource: "resourcequotas"},
 		{Group: "tenancy.borough.io", Resource: "pods", Removed: 1, Held: 1, Objects: []v1.RemainingObject{
 			{Name: "held", Finalizers: []string{"example.com/hold"}, DeletionGracePeriodSeconds: &zero},
 		}},
@@ -325,8 +327,9 @@ func TestOrdinaryPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, "status, with no Pod left", status, v1.NamespacePurgeStatus{Purged: []v1.PurgedResource{
+		{Group: "tenancy.borough.io", Resource: "resourcequotas"},
 		{Group: "tenancy.borough.io", Resource: "pods"}, {Group: "tenancy.borough.io", Resource: "limitranges", Removed: 1},
-		{Group: "tenancy.borough.io", Resource: "resourcequotas"}, {Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
+		{Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
 		{Group: "rbac.authorization.k8s.io", Resource: "rolebindings"}, {Group: "rbac.authorization.k8s.io", Resource: "roles"},
 	}})
 	finalize(t, b, name)
