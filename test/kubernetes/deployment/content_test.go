@@ -98,9 +98,20 @@ func (s *site) purgeKept(t *testing.T) {
 	s.purge(t, newQuota(kept), newQuota("quota"))
 }
 
-// purgeReleased purges a Namespace with content that a finalizer blocks, and releases
-// it. The controller then finalizes the Namespace by a separate request.
-func (s *site) purgeReleased(t *testing.T) { s.release(t, s.purgeWaiting(t)) }
+// purgeBlocked purges a Namespace that has a finalizer of its own until release. The
+// controller finalizes it by a separate request.
+func (s *site) purgeBlocked(t *testing.T) {
+	t.Helper()
+	ctx, client := t.Context(), s.tenancy(t).Namespaces()
+	ns, err := client.Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "purge-", Finalizers: []string{finalizer}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.purged = append(s.purged, ns.Name)
+}
 
 // purgeWaiting purges a Namespace with content that a finalizer blocks, and returns
 // its name when the controller waits for that.
@@ -140,7 +151,7 @@ func (s *site) purgeAbandoned(t *testing.T) {
 	s.release(t, name)
 }
 
-// release removes the finalizers in Namespaces.
+// release removes the finalizers of Namespaces and in them.
 func (s *site) release(t *testing.T, namespaces ...string) {
 	t.Helper()
 	ctx, client := t.Context(), s.tenancy(t)
@@ -149,7 +160,8 @@ func (s *site) release(t *testing.T, namespaces ...string) {
 		_, podErr := client.Pods(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
 		_, limitsErr := client.LimitRanges(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
 		_, quotaErr := client.ResourceQuotas(name).Patch(ctx, "held", types.MergePatchType, patch, metav1.PatchOptions{})
-		for _, err := range []error{podErr, limitsErr, quotaErr} {
+		_, namespaceErr := client.Namespaces().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		for _, err := range []error{podErr, limitsErr, quotaErr, namespaceErr} {
 			if err != nil && !apierrors.IsNotFound(err) {
 				t.Fatal(err)
 			}

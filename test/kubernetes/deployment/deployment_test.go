@@ -96,6 +96,7 @@ func (s *site) testPurges(t *testing.T) {
 	mark := s.audit.mark(t)
 	s.purgeFull(t)
 	s.purgeHeld(t)
+	s.purgeBlocked(t)
 	used := func(verb string, resources ...string) string {
 		grants := slices.DeleteFunc(s.grantsOf(t, controllerUser, role{name: controllerName}), func(g grant) bool {
 			return g.verb != verb || !slices.Contains(resources, g.resource)

@@ -73,7 +73,7 @@ func (s *site) removals() []removal {
 		{role: "borough-view", need: func(t *testing.T) { s.tryRequests(t, viewer, slices.Concat(lookAround, lookInside)...) }},
 		{role: "borough-edit", need: func(t *testing.T) { s.tryRequests(t, editor, writePods...) }},
 
-		{role: controllerName, verbs: []string{"update"}, resources: []string{"namespaces/finalize"}, need: s.purgeReleased},
+		{role: controllerName, verbs: []string{"update"}, resources: []string{"namespaces/finalize"}, need: s.purgeBlocked},
 		{role: controllerName, verbs: []string{"update"}, resources: []string{"namespaces/status"}, need: s.purgeHeld},
 		{role: controllerName, verbs: []string{"create"}, resources: []string{"namespacepurges"}, need: s.purgeFull},
 		{role: controllerName, verbs: []string{"list"}, resources: content, need: s.purgeHeld},
