@@ -27,7 +27,8 @@ const (
 )
 
 // startRequest is a request that a client makes when it starts, or shows a Namespace. In
-// the path and the body, $ns is the Namespace of a user who may edit it.
+// the path and the body, $ns is the Namespace of a user who may edit it, and $rv its
+// resourceVersion.
 type startRequest struct {
 	client string // one that makes the request
 	method string // GET by default
@@ -75,7 +76,7 @@ var startRequests = []startRequest{
 	{client: "k9s", path: "/api/v1/namespaces?limit=500&resourceVersion=0", admin: 200, user: 200},
 	{client: "k9s", path: "/api/v1/namespaces" + watchList, admin: 200, user: 200},
 	{client: "controller-runtime", path: "/api/v1/namespaces?limit=500&resourceVersion=0", accept: asMetadata, admin: 200, user: 200},
-	{client: "Headlamp", path: "/api/v1/namespaces?watch=1&resourceVersion=1", admin: 200, user: 200},
+	{client: "Headlamp", path: "/api/v1/namespaces?watch=1&resourceVersion=$rv", admin: 200, user: 200},
 
 	// Pods of all Namespaces, and of one.
 	{client: "Headlamp", path: "/api/v1/pods", admin: 200, user: 403},
@@ -121,6 +122,11 @@ func TestClientStart(t *testing.T) {
 	ns, admin := newNamespace(t, borough), borough.HTTP(t)
 	grant(t, borough, ns, "edit", ns+"-user")
 	user := as(t, borough, ns+"-user")
+	created, err := borough.Client(t).TenancyV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := strings.NewReplacer("$ns", ns, "$rv", created.ResourceVersion)
 	for _, request := range startRequests {
 		method := request.method
 		if method == "" {
@@ -130,7 +136,7 @@ func TestClientStart(t *testing.T) {
 		if request.accept != "" {
 			headers[1] = request.accept
 		}
-		path, body := strings.ReplaceAll(request.path, "$ns", ns), strings.ReplaceAll(request.body, "$ns", ns)
+		path, body := replace.Replace(request.path), replace.Replace(request.body)
 		for _, sender := range []struct {
 			name string
 			http harness.HTTP
