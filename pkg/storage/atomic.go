@@ -43,7 +43,7 @@ type atomicStore struct {
 func (s atomicStore) GetList(ctx context.Context, key string, opts storage.ListOptions, list runtime.Object) error {
 	if opts.ResourceVersionMatch != metav1.ResourceVersionMatchExact {
 		switch opts.ResourceVersion {
-		case "0", "1":
+		case "0", "1": // a purge asks for 1, with which the cache keeps to a limit
 			return s.cached.GetList(ctx, key, opts, list)
 		}
 	}

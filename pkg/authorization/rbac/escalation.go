@@ -52,8 +52,9 @@ func combinations(rules []rbacv1.PolicyRule) int {
 func sizeOf(rules []rbacv1.PolicyRule) int {
 	size := 0
 	for i := range rules {
-		r := &rules[i]
-		size += weight(r.Verbs) + weight(r.APIGroups) + weight(r.Resources) + weight(r.ResourceNames) + weight(r.NonResourceURLs)
+		for _, list := range lists(&rules[i]) {
+			size += weight(list)
+		}
 	}
 	return size
 }

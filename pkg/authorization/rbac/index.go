@@ -129,9 +129,8 @@ const (
 func (r *role) size() int {
 	size := versionSize
 	for i := range r.rules {
-		rule := &r.rules[i]
 		size += ruleSize
-		for _, list := range [][]string{rule.Verbs, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.NonResourceURLs} {
+		for _, list := range lists(&r.rules[i]) {
 			for _, s := range list {
 				size += stringSize + len(s)
 			}

@@ -68,6 +68,11 @@ func matchesPath(url, path string) bool {
 	return strings.HasSuffix(url, "*") && strings.HasPrefix(path, strings.TrimRight(url, "*"))
 }
 
+// lists returns the lists of a rule.
+func lists(r *rbacv1.PolicyRule) [5][]string {
+	return [...][]string{r.Verbs, r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs}
+}
+
 // describeRule returns the fields of a rule that are set, as the errors of Kubernetes
 // describe them.
 func describeRule(rule rbacv1.PolicyRule) string {
