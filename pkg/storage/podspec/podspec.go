@@ -8,6 +8,7 @@ package podspec
 
 import (
 	"bytes"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -29,12 +30,16 @@ const (
 // Decoder decodes Pods.
 type Decoder struct {
 	codec runtime.Decoder
+
+	mu    sync.Mutex // of adding a spec that is not there
 	specs *lru.Cache // by their encoded form
 }
 
 // NewDecoder returns a Decoder of the Pods that the codec encodes. The codec must set
 // defaults in a spec independently of the rest of the Pod.
-func NewDecoder(codec runtime.Decoder) *Decoder { return &Decoder{codec, lru.New(maxSpecs)} }
+func NewDecoder(codec runtime.Decoder) *Decoder {
+	return &Decoder{codec: codec, specs: lru.New(maxSpecs)}
+}
 
 // Decode returns a Pod whose spec must not be modified, or nil if the Pod has to be decoded
 // by the codec: it is in another form than protobuf, its spec is large, or it is invalid.
@@ -59,9 +64,21 @@ func (d *Decoder) Decode(encoded []byte) runtime.Object {
 	if known {
 		pod.Spec = spec.(corev1.PodSpec)
 	} else {
-		d.specs.Add(key, pod.Spec)
+		pod.Spec = d.shared(key, pod.Spec)
 	}
 	return pod
+}
+
+// shared returns the spec that Pods with this encoded spec share. This is the given spec,
+// unless another Pod was decoded at the same time.
+func (d *Decoder) shared(key string, spec corev1.PodSpec) corev1.PodSpec {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if added, ok := d.specs.Get(key); ok {
+		return added.(corev1.PodSpec)
+	}
+	d.specs.Add(key, spec)
+	return spec
 }
 
 // magic is the prefix of objects in protobuf, before a runtime.Unknown.

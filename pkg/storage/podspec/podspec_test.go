@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -121,6 +122,27 @@ func TestShare(t *testing.T) {
 	}
 	if equal.Name != "b" || equal.Status.Phase != corev1.PodRunning {
 		t.Errorf("got %+v", equal)
+	}
+}
+
+// TestShareConcurrently decodes Pods with equal specs at the same time, as a watch cache may.
+func TestShareConcurrently(t *testing.T) {
+	t.Parallel()
+	codec, _, _ := newCodec(t, runtime.ContentTypeProtobuf)
+	encoded := encode(t, codec, newPod("a", "1"))
+	for range 100 {
+		d := NewDecoder(codec)
+		var specs [4]*corev1.Container
+		var decoding sync.WaitGroup
+		for i := range specs {
+			decoding.Go(func() { specs[i] = &d.Decode(encoded).(*tenancy.Pod).Spec.Containers[0] })
+		}
+		decoding.Wait()
+		for _, spec := range specs {
+			if spec != specs[0] {
+				t.Fatal("equal specs that were decoded at the same time are not shared")
+			}
+		}
 	}
 }
 
