@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/doctor"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -183,13 +184,12 @@ func TestFaults(t *testing.T) {
 			await(t, d.kubeconfig, nil)
 			tc.inject(t)
 			await(t, d.kubeconfig, tc.want)
-			t.Logf("output of doctor:\n%s", run(t, d.kubeconfig))
 		})
 	}
 	await(t, d.kubeconfig, nil)
 	all := findings(t, d.kubeconfig)
 	for _, f := range all {
-		if f.Status != "ok" {
+		if f.Status != doctor.OK {
 			t.Errorf("%+v", f)
 		}
 	}
@@ -206,7 +206,7 @@ func TestFaults(t *testing.T) {
 		}
 		for _, f := range findings(t, kubeconfig) {
 			sees := f.Check == "cluster" || f.Check == "cluster version" || f.Check == "clocks"
-			if want := map[bool]string{true: "ok", false: "skipped"}[sees]; f.Status != want {
+			if want := map[bool]doctor.Status{true: doctor.OK, false: doctor.Skipped}[sees]; f.Status != want {
 				t.Errorf("%+v, want status %s", f, want)
 			}
 		}
@@ -221,7 +221,7 @@ func TestUnlistedNamespaceController(t *testing.T) {
 	d := deploy(t, testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, AdminControllerManager: true}))
 	await(t, d.kubeconfig, nil)
 	for _, f := range findings(t, d.kubeconfig) {
-		if f.Check == "namespace controller" && (f.Status != "skipped" || !strings.Contains(f.Message, "system:kube-controller-manager")) {
+		if f.Check == "namespace controller" && (f.Status != doctor.Skipped || !strings.Contains(f.Message, "system:kube-controller-manager")) {
 			t.Errorf("%+v, want it skipped, with the expected users", f)
 		}
 	}
@@ -239,7 +239,6 @@ func TestUnlistedNamespaceController(t *testing.T) {
 		`the namespace foo of the cluster stays Terminating: the cluster's namespace controller authenticates as the user "admin", which --cluster-namespace-controllers does not name`,
 		"--use-service-account-credentials",
 	}})
-	t.Logf("output of doctor:\n%s", run(t, d.kubeconfig))
 }
 
 // TestOldCluster runs doctor in a cluster of the previous version, and follows the
@@ -280,14 +279,17 @@ func TestOldCluster(t *testing.T) {
 // a server does not respond.
 const awaitTimeout = 4 * time.Minute
 
-// await waits until doctor reports exactly these faults and warnings.
+// await waits until doctor reports exactly these faults and warnings, and logs its
+// findings.
 func await(t *testing.T, kubeconfig string, faults map[string]want) {
 	t.Helper()
+	var last []doctor.Finding
 	err := poll.Until(context.Background(), awaitTimeout, func(context.Context) error {
 		var found []string
 		var problems []error
-		for _, f := range findings(t, kubeconfig) {
-			if f.Status != "fault" && f.Status != "warning" {
+		last = findings(t, kubeconfig)
+		for _, f := range last {
+			if f.Status != doctor.Fault && f.Status != doctor.Warning {
 				continue
 			}
 			found = append(found, f.Check)
@@ -304,5 +306,12 @@ func await(t *testing.T, kubeconfig string, faults map[string]want) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(faults) > 0 {
+		var text strings.Builder
+		if err := doctor.WriteText(&text, last); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("doctor found:\n%s", &text)
 	}
 }
