@@ -6,7 +6,6 @@
 package apiserver
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ import (
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/project"
 	resourcequota "github.com/borough-io/borough/pkg/registry/tenancy/resourcequota/storage"
-	"github.com/borough-io/borough/pkg/storage/precondition"
+	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/pkg/visibility"
 )
@@ -73,12 +72,11 @@ type ExtraConfig struct {
 	// them.
 	Informers externalversions.SharedInformerFactory
 
-	// Unreadable are the stored objects that cannot be read. The storage that
-	// Generic was made with takes note of them.
+	// Storage is the RESTOptionsGetter of Generic.
+	Storage *storage.Backend
+	// Unreadable are the stored objects that cannot be read. Storage takes note of them.
 	Unreadable *unreadable.Objects
 
-	// preconditions is the storage.
-	preconditions precondition.Checker
 	// limits checks the bodies of requests.
 	limits *requestlimits.Checker
 }
@@ -108,15 +106,11 @@ func (c *Config) Complete() CompletedConfig {
 		c.Generic.EquivalentResourceRegistry = equivalentResources()
 		linkModels(c.Generic.OpenAPIV3Config.Definitions)
 	}
-	c.Extra.preconditions, _ = c.Generic.RESTOptionsGetter.(precondition.Checker)
 	return CompletedConfig{&completedConfig{c.Generic.Complete(), &c.Extra}}
 }
 
 // New returns a server that can be prepared and run.
 func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
-	if c.extra.preconditions == nil {
-		return nil, errors.New("the storage can't check preconditions of writes")
-	}
 	server, err := c.generic.New("borough-apiserver", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("make the generic API server: %w", err)
@@ -126,7 +120,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 
 	var own standaloneStorage
 	if s := c.extra.Standalone; s != nil {
-		if own, err = s.newStorage(c.extra.Scheme, c.generic.Config); err != nil {
+		if own, err = s.newStorage(c.extra.Scheme, c.extra.Storage, c.generic.Authorization.Authorizer); err != nil {
 			return nil, err
 		}
 	}
@@ -197,20 +191,19 @@ func (c *ExtraConfig) namespacedKinds() []tenancy.NamespacedKind {
 }
 
 func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standaloneStorage) (map[string]rest.Storage, error) {
-	optsGetter := generic.RESTOptionsGetter
 	var views *visibility.Views
 	if c.Standalone != nil {
 		views = c.Standalone.Views
 	}
-	limitRanges, err := limitrange.NewStorage(c.Scheme, optsGetter)
+	limitRanges, err := limitrange.NewStorage(c.Scheme, c.Storage)
 	if err != nil {
 		return nil, err
 	}
-	quotas, err := resourcequota.NewStorage(c.Scheme, optsGetter)
+	quotas, err := resourcequota.NewStorage(c.Scheme, c.Storage)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := pod.NewStorage(c.Scheme, optsGetter)
+	pods, err := pod.NewStorage(c.Scheme, c.Storage)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +216,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 		// The store, unlike its REST, does not require that the user holds the rights.
 		initial.RoleBindings = own.rights.RoleBindings.Store
 	}
-	templates, err := c.newTemplates(optsGetter, own.rights)
+	templates, err := c.newTemplates(own.rights)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +224,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	if err != nil {
 		return nil, err
 	}
-	namespaces, err := namespace.NewStorage(c.Scheme, optsGetter, views, creator)
+	namespaces, err := namespace.NewStorage(c.Scheme, c.Storage, views, creator)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +271,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	}
 	if c.Standalone != nil {
 		resources["projects"] = project.NewREST(c.Standalone.Views, c.Standalone.Policy)
-		if resources["namespacerequests"], err = c.newNamespaceRequests(generic, posters, namespaces.Namespace, own.rights.RoleBindings.Store); err != nil {
+		if resources["namespacerequests"], err = c.newNamespaceRequests(posters, namespaces.Namespace, own.rights.RoleBindings.Store); err != nil {
 			return nil, err
 		}
 	}

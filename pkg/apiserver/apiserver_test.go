@@ -19,14 +19,14 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-type storage struct{ namespaced bool }
+type restStorage struct{ namespaced bool }
 
-func (storage) New() runtime.Object     { return nil }
-func (storage) Destroy()                {}
-func (s storage) NamespaceScoped() bool { return s.namespaced }
+func (restStorage) New() runtime.Object     { return nil }
+func (restStorage) Destroy()                {}
+func (s restStorage) NamespaceScoped() bool { return s.namespaced }
 
 // stored is a storage with something in it.
-type stored struct{ storage }
+type stored struct{ restStorage }
 
 func (stored) Get(context.Context, string, *metav1.GetOptions) (runtime.Object, error) {
 	return nil, nil
@@ -38,20 +38,20 @@ func TestCheckNamespaced(t *testing.T) {
 		storage  rest.Storage
 		want     string
 	}{
-		"namespaced":         {"pods", stored{storage{true}}, ""},
-		"cluster-scoped":     {"things", stored{storage{false}}, ""},
-		"clash":              {"status", stored{storage{true}}, "subresource of that name"},
-		"other clash":        {"finalize", stored{storage{true}}, "subresource of that name"},
-		"clash without harm": {"status", stored{storage{false}}, ""},
-		"not fenced":         {"things", stored{storage{true}}, "missing in the namespaced kinds"},
-		"not stored":         {"things", storage{true}, ""},
-		"clash, not stored":  {"status", storage{true}, "subresource of that name"},
+		"namespaced":         {"pods", stored{restStorage{true}}, ""},
+		"cluster-scoped":     {"things", stored{restStorage{false}}, ""},
+		"clash":              {"status", stored{restStorage{true}}, "subresource of that name"},
+		"other clash":        {"finalize", stored{restStorage{true}}, "subresource of that name"},
+		"clash without harm": {"status", stored{restStorage{false}}, ""},
+		"not fenced":         {"things", stored{restStorage{true}}, "missing in the namespaced kinds"},
+		"not stored":         {"things", restStorage{true}, ""},
+		"clash, not stored":  {"status", restStorage{true}, "subresource of that name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&ExtraConfig{}).checkNamespaced(tenancy.GroupName, map[string]rest.Storage{
-				"namespaces":          storage{false},
-				"namespaces/status":   storage{false},
-				"namespaces/finalize": storage{false},
+				"namespaces":          restStorage{false},
+				"namespaces/status":   restStorage{false},
+				"namespaces/finalize": restStorage{false},
 				tc.resource:           tc.storage,
 			})
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

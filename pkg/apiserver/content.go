@@ -8,7 +8,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/kube-openapi/pkg/builder3"
 	"k8s.io/kube-openapi/pkg/util"
@@ -43,10 +42,11 @@ func (c *ExtraConfig) newPosterConfig(generic *genericapiserver.Config) (poster.
 }
 
 // newTemplates returns the storage of namespacetemplates.
-func (c *ExtraConfig) newTemplates(optsGetter generic.RESTOptionsGetter, rights rbac.Storage) (*templates.REST, error) {
+func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*templates.REST, error) {
 	config := templates.Config{
 		Scheme:      c.Scheme,
-		RESTOptions: optsGetter,
+		RESTOptions: c.Storage,
+		Prefixes:    c.Storage,
 		Unreadable:  func() []string { return c.Unreadable.In(tenancy.Resource("namespacetemplates"), "") },
 	}
 	if c.Standalone != nil {

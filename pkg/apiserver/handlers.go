@@ -32,7 +32,7 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 // innerHandlers returns our part of the chain.
 func (c *ExtraConfig) innerHandlers(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
 	handler := withStreamedTables(apiHandler, c.Scheme, generic.Serializer)
-	handler = withAttempts(handler, c.preconditions, generic.Serializer)
+	handler = withAttempts(handler, c.Storage, generic.Serializer)
 	handler = withRequestLimits(handler, c.limits, generic.MaxRequestBodyBytes, generic.Serializer)
 	handler = withClusterScopedNamespaces(handler)
 	handler = c.ClusterNamespaces.withFilter(handler, c.Client, generic.Serializer)

@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/klog/v2"
 
@@ -33,7 +32,6 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
-	"github.com/borough-io/borough/pkg/storage/transaction"
 	"github.com/borough-io/borough/pkg/visibility"
 )
 
@@ -70,14 +68,14 @@ type standaloneStorage struct {
 	leases *standard.REST
 }
 
-func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, generic *genericapiserver.Config) (storage standaloneStorage, err error) {
-	if storage.rights, err = rbac.NewStorage(scheme, generic.RESTOptionsGetter, generic.Authorization.Authorizer, s.Policy); err != nil {
+func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer) (storage standaloneStorage, err error) {
+	if storage.rights, err = rbac.NewStorage(scheme, optsGetter, authz, s.Policy); err != nil {
 		return storage, err
 	}
-	if storage.events, err = event.NewREST(scheme, generic.RESTOptionsGetter, s.EventTTL); err != nil {
+	if storage.events, err = event.NewREST(scheme, optsGetter, s.EventTTL); err != nil {
 		return storage, err
 	}
-	storage.leases, err = lease.NewREST(scheme, generic.RESTOptionsGetter)
+	storage.leases, err = lease.NewREST(scheme, optsGetter)
 	return storage, err
 }
 
@@ -116,17 +114,13 @@ func (s *StandaloneConfig) work() []work {
 }
 
 // newNamespaceRequests returns the storage of namespacerequests.
-func (c *ExtraConfig) newNamespaceRequests(generic *genericapiserver.Config, config poster.Config, namespaces *namespace.REST, roleBindings *genericregistry.Store) (rest.Storage, error) {
-	guards, ok := generic.RESTOptionsGetter.(transaction.Guards)
-	if !ok {
-		return nil, errors.New("the storage has no guards for transactions")
-	}
+func (c *ExtraConfig) newNamespaceRequests(config poster.Config, namespaces *namespace.REST, roleBindings *genericregistry.Store) (rest.Storage, error) {
 	return namespacerequest.NewREST(namespacerequest.Config{
 		Poster:     config,
 		Namespaces: namespaces,
 		// The store, unlike its REST, does not require that the user holds the rights.
 		RoleBindings: roleBindings,
-		Guards:       guards,
+		Guards:       c.Storage,
 		MaxPerUser:   c.Standalone.MaxNamespacesPerUser,
 	})
 }

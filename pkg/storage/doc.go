@@ -6,7 +6,7 @@
 //
 // It assembles the storage of the API server library, which has no option for a
 // custom etcd client. Options keep the library's flags. Every store that the
-// RESTOptionsGetter creates writes to etcd through the fence (package fence), which
+// Backend creates writes to etcd through the fence (package fence), which
 // keeps namespaced objects in existing Namespaces, and leaves out objects that
 // cannot be read (package unreadable).
 //
@@ -18,7 +18,7 @@
 //		member, err = embedded.Start(ctx, embedded.Config{Dir: filepath.Join(dataDir, "etcd")})
 //		defer member.Close() // after the server has stopped
 //	}
-//	err = o.ApplyTo(genericConfig, storage.Config{
+//	backend, err := o.ApplyTo(genericConfig, storage.Config{
 //		Scheme:     scheme,
 //		Embedded:   member,
 //		Namespaces: tenancy.Resource("namespaces"),

@@ -86,12 +86,12 @@ type watchWrappingStore struct {
 }
 
 // withHooks returns the store with the functions of Config.
-func (g *restOptionsGetter) withHooks(store storage.Interface, resource schema.GroupResource) storage.Interface {
-	if g.awaitWrite != nil {
-		store = awaitingStore{store, awaiter{resource, g.awaitWrite}}
+func (b *Backend) withHooks(store storage.Interface, resource schema.GroupResource) storage.Interface {
+	if b.awaitWrite != nil {
+		store = awaitingStore{store, awaiter{resource, b.awaitWrite}}
 	}
-	if g.wrapWatch != nil {
-		store = watchWrappingStore{store, g.wrapWatch}
+	if b.wrapWatch != nil {
+		store = watchWrappingStore{store, b.wrapWatch}
 	}
 	return store
 }

@@ -183,17 +183,17 @@ type Config struct {
 	WrapWatch func(ctx context.Context, watch watch.Interface) watch.Interface
 }
 
-// ApplyTo adds to the server config the RESTOptionsGetter, the health and readiness
+// ApplyTo adds to the server config the Backend that it returns, the health and readiness
 // checks of etcd, the monitor of the database size and, with
 // --encryption-provider-config, the transformers of stored values. It does not wait
 // for the etcd servers, and neither do the stores: the server starts without them,
 // and is not ready before they have answered.
-func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
+func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) (*Backend, error) {
 	if o.Embedded() != (config.Embedded != nil) {
-		return errors.New("exactly one of the embedded etcd and --etcd-servers is required")
+		return nil, errors.New("exactly one of the embedded etcd and --etcd-servers is required")
 	}
 	if config.Namespaces.Empty() {
-		return errors.New("Config.Namespaces is missing")
+		return nil, errors.New("Config.Namespaces is missing")
 	}
 	if config.Unreadable == nil {
 		config.Unreadable = unreadable.NewObjects()
@@ -211,30 +211,30 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 	}
 	factory, err := newStorageFactory(&etcd, config.Scheme)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	clusters, err := newClusters(&etcd, config.Embedded)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := applyLibrary(&etcd, factory, clusters, c); err != nil {
-		return err
+		return nil, err
 	}
 	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
 	caches := newWatchCaches(config.Namespaced)
 	fence, err := newFence(library, config, caches)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	connections := newConnections(config.Embedded)
 	if config.Feed != nil {
 		source, err := newSource(library, connections, config)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		config.Feed.SetSource(source)
 	}
-	c.RESTOptionsGetter = &restOptionsGetter{
+	backend := &Backend{
 		library:     library,
 		options:     etcd,
 		connections: connections,
@@ -245,7 +245,8 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) error {
 		awaitWrite:  config.AwaitWrite,
 		wrapWatch:   config.WrapWatch,
 	}
-	return nil
+	c.RESTOptionsGetter = backend
+	return backend, nil
 }
 
 // storageFactory is the library's storage factory, except that the prefix of a

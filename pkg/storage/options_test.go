@@ -157,7 +157,7 @@ func TestApplyToRefuses(t *testing.T) {
 			}
 			options := parse(t, test.flags)
 			options.Etcd.SkipHealthEndpoints = true
-			err := options.ApplyTo(genericapiserver.NewConfig(serializer.NewCodecFactory(config.Scheme)), config)
+			_, err := options.ApplyTo(genericapiserver.NewConfig(serializer.NewCodecFactory(config.Scheme)), config)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -180,7 +180,7 @@ func TestOverridesTogether(t *testing.T) {
 
 func TestEmbeddedHealth(t *testing.T) {
 	member := storagetest.StartEmbedded(t)
-	c := storagetest.NewServerConfig(t, storage.NewOptions(), storagetest.NewConfig(member))
+	c, _ := storagetest.NewServerConfig(t, storage.NewOptions(), storagetest.NewConfig(member))
 	for _, endpoint := range []struct {
 		name   string
 		checks []healthz.HealthChecker

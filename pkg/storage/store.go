@@ -63,17 +63,17 @@ func (c fenceResolver) ResolveCreate(ctx context.Context, key string, value []by
 
 // newStore creates the store of one resource, as the library's storage factory
 // does, but with a client that writes through the fence.
-func (g *restOptionsGetter) newStore(
+func (b *Backend) newStore(
 	config *storagebackend.ConfigForResource,
 	resourcePrefix string,
 	newFunc, newListFunc func() runtime.Object,
 	cached bool,
 ) (storage.Interface, *remover, factory.DestroyFunc, error) {
-	compactor, stopCompactor, err := g.connections.compactor(config.Transport, config.CompactionInterval)
+	compactor, stopCompactor, err := b.connections.compactor(config.Transport, config.CompactionInterval)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	client, err := g.connections.client(config.Transport)
+	client, err := b.connections.client(config.Transport)
 	if err != nil {
 		stopCompactor()
 		return nil, nil, nil, err
@@ -82,15 +82,15 @@ func (g *restOptionsGetter) newStore(
 	if writesSeveral(config.GroupResource) {
 		client.Watcher = atomicWatcher{client.Watcher}
 	}
-	client.Kubernetes = transaction.NewClient(g.fence.Counting(ambiguousWriteRetrier{
-		Interface: g.fence.Wrap(config.GroupResource, client),
-		creates:   fenceResolver{g.fence, client.Client, compactor},
+	client.Kubernetes = transaction.NewClient(b.fence.Counting(ambiguousWriteRetrier{
+		Interface: b.fence.Wrap(config.GroupResource, client),
+		creates:   fenceResolver{b.fence, client.Client, compactor},
 	}, client.KV))
-	if g.awaitWrite != nil {
-		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, g.awaitWrite}}
+	if b.awaitWrite != nil {
+		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, b.awaitWrite}}
 	}
 
-	decodeShared := g.fence.Decoded(config.GroupResource)
+	decodeShared := b.fence.Decoded(config.GroupResource)
 	if config.GroupResource == tenancy.Resource("pods") {
 		decodeShared = podspec.NewDecoder(config.Codec).Decode
 	}
@@ -106,7 +106,7 @@ func (g *restOptionsGetter) newStore(
 		DecodeShared:   decodeShared,
 		NewFunc:        newFunc,
 		Cached:         cached,
-		Objects:        g.unreadable,
+		Objects:        b.unreadable,
 	}, func(parts unreadable.Parts) (unreadable.Library, error) {
 		return etcd3.New(client, compactor, parts.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
 			config.GroupResource, parts.Transformer, config.LeaseManagerConfig, parts.Decoder, versioner)
@@ -122,5 +122,5 @@ func (g *restOptionsGetter) newStore(
 		stopCompactor()
 		_ = client.Close()
 	})
-	return g.fence.ChargedStore(store, config.GroupResource), newRemover(client.Kubernetes, config, resourcePrefix), destroy, nil
+	return b.fence.ChargedStore(store, config.GroupResource), newRemover(client.Kubernetes, config, resourcePrefix), destroy, nil
 }

@@ -26,7 +26,7 @@ func TestTransaction(t *testing.T) {
 	writeEncryption(t, file, "one")
 	encrypted := func(o *storage.Options) { o.Etcd.EncryptionProviderConfigFilepath = file }
 	onBoth(t, encrypted, func(t *testing.T, s server) {
-		guards := s.Config.RESTOptionsGetter.(transaction.Guards)
+		guards := s.Backend
 		guardOf := func(name string) *transaction.Guard {
 			t.Helper()
 			guard, err := guards.Guard(t.Context(), name)

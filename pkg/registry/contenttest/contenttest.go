@@ -54,30 +54,29 @@ var namespaces atomic.Int64
 func New(t testing.TB, member *embedded.Server, change ...func(*storage.Options)) *Registry {
 	t.Helper()
 	options := storage.NewOptions()
-	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
 	options.Etcd.DeleteCollectionWorkers = 3
 	for _, c := range change {
 		c(options)
 	}
 	config := storagetest.NewConfig(member)
-	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
+	backend := storagetest.NewBackend(t, options, config)
 
-	ns, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
+	ns, err := namespace.NewStorage(config.Scheme, backend, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(ns.Namespace.Destroy)
-	pods, err := pod.NewStorage(config.Scheme, getter)
+	pods, err := pod.NewStorage(config.Scheme, backend)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pods.Pod.Destroy)
-	limitRanges, err := limitrange.NewStorage(config.Scheme, getter)
+	limitRanges, err := limitrange.NewStorage(config.Scheme, backend)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(limitRanges.LimitRange.Destroy)
-	quotas, err := resourcequota.NewStorage(config.Scheme, getter)
+	quotas, err := resourcequota.NewStorage(config.Scheme, backend)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,15 @@ import (
 // TestExpiry waits for an Event to expire. Then its Namespace is empty.
 func TestExpiry(t *testing.T) {
 	options := storage.NewOptions()
-	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
 	options.Etcd.EnableWatchCache = false
 	config := storagetest.NewStandaloneConfig(storagetest.StartEmbedded(t))
-	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
-	namespaces, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
+	backend := storagetest.NewBackend(t, options, config)
+	namespaces, err := namespace.NewStorage(config.Scheme, backend, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(namespaces.Namespace.Destroy)
-	events, err := event.NewREST(config.Scheme, getter, time.Second)
+	events, err := event.NewREST(config.Scheme, backend, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func TestManyOperations(t *testing.T) {
 		}
 		required.Versions = append(required.Versions, precondition.Version{Name: limits.Name, Revision: int64(revision)})
 	}
-	ctx, attempt := precondition.NewAttempt(f.ctx, f.servers[0].Config.RESTOptionsGetter.(precondition.Checker), 0)
+	ctx, attempt := precondition.NewAttempt(f.ctx, f.servers[0].Backend, 0)
 	attempt.Require(required)
 	if err := create(ctx, f.servers[0].Pods, newPod("p")); err != nil {
 		t.Error(err)

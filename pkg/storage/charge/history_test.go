@@ -31,7 +31,7 @@ func newHistory(t *testing.T, server storagetest.Stores) *history {
 	t.Helper()
 	h := &history{codecs: map[string]runtime.Codec{}, objects: map[string]runtime.Object{}}
 	for _, kind := range tenancy.NamespacedKinds() {
-		options, err := server.Config.RESTOptionsGetter.GetRESTOptions(kind.GroupResource(), nil)
+		options, err := server.Backend.GetRESTOptions(kind.GroupResource(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,13 +124,28 @@ func NewStandaloneConfig(member *embedded.Server) storage.Config {
 	return config
 }
 
-// NewServerConfig returns a server config to which the options have been
-// applied.
-func NewServerConfig(t testing.TB, options *storage.Options, config storage.Config) *genericapiserver.Config {
+// NewServerConfig returns a server config to which the options have been applied, and
+// the backend.
+func NewServerConfig(t testing.TB, options *storage.Options, config storage.Config) (*genericapiserver.Config, *storage.Backend) {
 	t.Helper()
 	c := genericapiserver.NewConfig(serializer.NewCodecFactory(config.Scheme))
-	if err := options.ApplyTo(c, config); err != nil {
+	backend, err := options.ApplyTo(c, config)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return c, backend
+}
+
+// NewBackend returns a backend without a server.
+func NewBackend(t testing.TB, options *storage.Options, config storage.Config) *storage.Backend {
+	t.Helper()
+	_, backend := NewServerConfig(t, withoutHealth(options), config)
+	return backend
+}
+
+// withoutHealth returns the options without health checks, which a server would stop.
+func withoutHealth(options *storage.Options) *storage.Options {
+	etcd := *options.Etcd
+	etcd.SkipHealthEndpoints = true
+	return &storage.Options{Etcd: &etcd}
 }

@@ -29,22 +29,22 @@ type Stores struct {
 	Namespaces, LimitRanges, ResourceQuotas, Pods *genericregistry.Store
 	// Config is the config of the server with the stores.
 	Config *genericapiserver.Config
+	// Backend is the etcd of the stores.
+	Backend *storage.Backend
 }
 
 // NewStores opens the stores of one server. They are destroyed with the test.
 func NewStores(t testing.TB, options *storage.Options, config storage.Config) Stores {
 	t.Helper()
-	etcd := *options.Etcd
-	etcd.SkipHealthEndpoints = true // there is no server to stop them
-	c := NewServerConfig(t, &storage.Options{Etcd: &etcd}, config)
-	getter := c.RESTOptionsGetter
+	c, backend := NewServerConfig(t, withoutHealth(options), config)
 	return Stores{
 		Config:     c,
-		Namespaces: newStore(t, getter, config.Scheme, "namespaces", false, &tenancy.Namespace{}, &tenancy.NamespaceList{}),
-		Pods:       newStore(t, getter, config.Scheme, "pods", true, &tenancy.Pod{}, &tenancy.PodList{}),
-		LimitRanges: newStore(t, getter, config.Scheme, "limitranges", true,
+		Backend:    backend,
+		Namespaces: newStore(t, backend, config.Scheme, "namespaces", false, &tenancy.Namespace{}, &tenancy.NamespaceList{}),
+		Pods:       newStore(t, backend, config.Scheme, "pods", true, &tenancy.Pod{}, &tenancy.PodList{}),
+		LimitRanges: newStore(t, backend, config.Scheme, "limitranges", true,
 			&tenancy.LimitRange{}, &tenancy.LimitRangeList{}),
-		ResourceQuotas: newStore(t, getter, config.Scheme, "resourcequotas", true,
+		ResourceQuotas: newStore(t, backend, config.Scheme, "resourcequotas", true,
 			&tenancy.ResourceQuota{}, &tenancy.ResourceQuotaList{}),
 	}
 }

@@ -4,14 +4,12 @@
 package options
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
-	registrygeneric "k8s.io/apiserver/pkg/registry/generic"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/webhook"
@@ -28,7 +26,6 @@ import (
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/pkg/generated/openapi"
 	"github.com/borough-io/borough/pkg/loopback"
-	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
@@ -66,6 +63,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	if o.Cluster.ServeProjects {
 		projects = newClusterProjects(&storageConfig)
 	}
+	var backend *storage.Backend
 	for _, step := range []struct {
 		name  string
 		apply func() error
@@ -73,7 +71,10 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		{"server", func() error { return o.Server.ApplyTo(&generic.Config) }},
 		{"egress selector", func() error { return o.EgressSelector.ApplyTo(&generic.Config) }},
 		{"tracing", func() error { return o.Traces.ApplyTo(generic.EgressSelector, &generic.Config) }},
-		{"storage", func() error { return o.Storage.ApplyTo(&generic.Config, storageConfig) }},
+		{"storage", func() (err error) {
+			backend, err = o.Storage.ApplyTo(&generic.Config, storageConfig)
+			return err
+		}},
 		{"serving", func() error { return deps.applyServing(&generic.Config) }},
 		{"authentication and authorization", func() error {
 			if o.Standalone {
@@ -103,7 +104,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		}
 	}
 	informers := externalversions.NewSharedInformerFactory(client, 0)
-	if err := o.applyAdmission(generic, client, informers, unread); err != nil {
+	if err := o.applyAdmission(generic, backend, client, informers, unread); err != nil {
 		return nil, err
 	}
 
@@ -118,6 +119,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			Loopback:          self,
 			Client:            client,
 			Informers:         informers,
+			Storage:           backend,
 			Unreadable:        unread,
 		},
 	}, nil
@@ -135,7 +137,7 @@ func (d *Dependencies) applyServing(generic *genericapiserver.Config) error {
 // applyAdmission sets up what objects of the cluster configure: flow control and
 // the admission chain. Our own plugins in the chain read through the client and
 // the informers of this server.
-func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, client versioned.Interface, informers externalversions.SharedInformerFactory, unread *unreadable.Objects) error {
+func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, backend *storage.Backend, client versioned.Interface, informers externalversions.SharedInformerFactory, unread *unreadable.Objects) error {
 	cluster, clusterInformers := generic.ClientConfig, generic.SharedInformerFactory
 	if cluster == nil {
 		// With --standalone no plugin that reads the cluster is enabled, but the
@@ -162,16 +164,12 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, cl
 		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, cluster, generic.TracerProvider),
 		webhook.NewDefaultServiceResolver())
 	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces(), o.newNamespaces)
-	quotas, ok := generic.RESTOptionsGetter.(quota.Checker)
-	if !ok {
-		return errors.New("set up admission: the storage cannot check quotas")
-	}
-	namespaces, err := namespaceCache(generic.RESTOptionsGetter, informers)
+	namespaces, err := namespaceCache(backend, informers)
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
-		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In), admission.Quotas{Checker: quotas}, admission.Namespaces{Cache: namespaces})
+		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In), admission.Quotas{Checker: backend}, admission.Namespaces{Cache: namespaces})
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
@@ -180,16 +178,9 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, cl
 
 // namespaceCache returns the watch cache of Namespaces or, if there is none, that of an
 // informer.
-func namespaceCache(getter registrygeneric.RESTOptionsGetter, informers externalversions.SharedInformerFactory) (admission.NamespaceCache, error) {
-	storage, ok := getter.(interface {
-		CachesNamespaces() (bool, error)
-		admission.NamespaceCache
-	})
-	if !ok {
-		return nil, errors.New("the storage has no cache of namespaces")
-	}
-	if cached, err := storage.CachesNamespaces(); err != nil || cached {
-		return storage, err
+func namespaceCache(backend *storage.Backend, informers externalversions.SharedInformerFactory) (admission.NamespaceCache, error) {
+	if cached, err := backend.CachesNamespaces(); err != nil || cached {
+		return backend, err
 	}
 	return admission.NewNamespaceInformer(informers), nil
 }

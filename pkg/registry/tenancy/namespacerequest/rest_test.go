@@ -62,16 +62,14 @@ type fixture struct {
 func newFixture(t *testing.T, limit int) *fixture {
 	t.Helper()
 	member := storagetest.StartEmbedded(t)
-	options := storage.NewOptions()
-	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
 	config := storagetest.NewStandaloneConfig(member)
-	getter := storagetest.NewServerConfig(t, options, config).RESTOptionsGetter
-	namespaces, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
+	backend := storagetest.NewBackend(t, storage.NewOptions(), config)
+	namespaces, err := namespace.NewStorage(config.Scheme, backend, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(namespaces.Namespace.Destroy)
-	rights, err := rbac.NewStorage(config.Scheme, getter, nil, nil)
+	rights, err := rbac.NewStorage(config.Scheme, backend, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +87,7 @@ func newFixture(t *testing.T, limit int) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, namespaces: namespaces.Namespace, roleBindings: rights.RoleBindings, etcd: member.Client(), guards: getter.(transaction.Guards)}
+	f := &fixture{t: t, namespaces: namespaces.Namespace, roleBindings: rights.RoleBindings, etcd: member.Client(), guards: backend}
 	f.ctx = request.WithUser(request.WithNamespace(t.Context(), ""), &user.DefaultInfo{Name: "alice"})
 	f.REST, err = namespacerequest.NewREST(namespacerequest.Config{
 		Poster:     poster.Config{Scheme: config.Scheme, Admission: f, Types: types},

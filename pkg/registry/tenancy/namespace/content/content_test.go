@@ -77,10 +77,8 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := storage.NewOptions()
-	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
-	getter := storagetest.NewServerConfig(t, options, storagetest.NewConfig(member)).RESTOptionsGetter
-	namespaces, err := namespace.NewStorage(stores.Scheme, getter, nil, creator)
+	backend := storagetest.NewBackend(t, storage.NewOptions(), storagetest.NewConfig(member))
+	namespaces, err := namespace.NewStorage(stores.Scheme, backend, nil, creator)
 	if err != nil {
 		t.Fatal(err)
 	}

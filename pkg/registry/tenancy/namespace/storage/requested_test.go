@@ -28,11 +28,10 @@ func requestOf(tb testing.TB, user string) context.Context {
 func newRequested(tb testing.TB, others int, change func(*storage.Options)) *namespace.REST {
 	tb.Helper()
 	options := storage.NewOptions()
-	options.Etcd.SkipHealthEndpoints = true // there is no server that would stop them
 	change(options)
 	config := storagetest.NewConfig(storagetest.StartEmbedded(tb))
-	getter := storagetest.NewServerConfig(tb, options, config).RESTOptionsGetter
-	storage, err := namespace.NewStorage(config.Scheme, getter, nil, nil)
+	backend := storagetest.NewBackend(tb, options, config)
+	storage, err := namespace.NewStorage(config.Scheme, backend, nil, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -7,7 +7,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,9 +35,10 @@ type Rights interface {
 
 // Config is what NewStorage needs.
 type Config struct {
-	Scheme *runtime.Scheme
-	// RESTOptions must implement transaction.Prefixes.
+	Scheme      *runtime.Scheme
 	RESTOptions generic.RESTOptionsGetter
+	// Prefixes are those of the storage of RESTOptions.
+	Prefixes transaction.Prefixes
 	// Rights is nil if the server has no policy. Templates then have no RoleBindings.
 	Rights Rights
 	// Unreadable returns the names of the templates that cannot be read.
@@ -47,11 +47,7 @@ type Config struct {
 
 // NewStorage returns the storage.
 func NewStorage(config Config) (*REST, error) {
-	prefixes, ok := config.RESTOptions.(transaction.Prefixes)
-	if !ok {
-		return nil, errors.New("the storage has no prefixes for transactions")
-	}
-	prefix, err := prefixes.Prefix(resource)
+	prefix, err := config.Prefixes.Prefix(resource)
 	if err != nil {
 		return nil, err
 	}

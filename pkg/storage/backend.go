@@ -28,10 +28,9 @@ import (
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
-// restOptionsGetter returns the library's RESTOptions with a decorator that creates
-// the stores of this package. It also implements precondition.Checker, quota.Checker,
-// transaction.Guards and transaction.Prefixes.
-type restOptionsGetter struct {
+// Backend is the etcd of a server. It is the RESTOptionsGetter of its stores, and checks
+// what is stored for admission, and for the writes of several objects.
+type Backend struct {
 	library     generic.RESTOptionsGetter
 	options     options.EtcdOptions
 	connections *connections
@@ -44,62 +43,65 @@ type restOptionsGetter struct {
 }
 
 var (
-	_ precondition.Checker = &restOptionsGetter{}
-	_ quota.Checker        = &restOptionsGetter{}
-	_ transaction.Guards   = &restOptionsGetter{}
-	_ transaction.Prefixes = &restOptionsGetter{}
+	_ generic.RESTOptionsGetter = &Backend{}
+	_ precondition.Checker      = &Backend{}
+	_ quota.Checker             = &Backend{}
+	_ transaction.Guards        = &Backend{}
+	_ transaction.Prefixes      = &Backend{}
 )
 
 // Check implements precondition.Checker for the namespaced resources.
-func (g *restOptionsGetter) Check(ctx context.Context, objects precondition.Objects) (staleAt int64, err error) {
-	return g.fence.Check(ctx, objects)
+func (b *Backend) Check(ctx context.Context, objects precondition.Objects) (staleAt int64, err error) {
+	return b.fence.Check(ctx, objects)
 }
 
 // CheckQuotas implements quota.Checker.
-func (g *restOptionsGetter) CheckQuotas(ctx context.Context, namespace string, change *quota.Change) (*quota.Denial, error) {
-	return g.fence.CheckQuotas(ctx, namespace, change)
+func (b *Backend) CheckQuotas(ctx context.Context, namespace string, change *quota.Change) (*quota.Denial, error) {
+	return b.fence.CheckQuotas(ctx, namespace, change)
 }
 
 // CachesNamespaces reports whether Namespaces have a watch cache.
-func (g *restOptionsGetter) CachesNamespaces() (bool, error) {
-	return g.cached(tenancy.Resource("namespaces"))
+func (b *Backend) CachesNamespaces() (bool, error) {
+	return b.cached(tenancy.Resource("namespaces"))
 }
 
 // CachedPhase returns the phase of a Namespace, and false if it is not in the watch cache.
-func (g *restOptionsGetter) CachedPhase(ctx context.Context, name string) (tenancy.NamespacePhase, bool) {
-	return g.caches.phase(ctx, name)
+func (b *Backend) CachedPhase(ctx context.Context, name string) (tenancy.NamespacePhase, bool) {
+	return b.caches.phase(ctx, name)
 }
 
 // Guard implements transaction.Guards.
-func (g *restOptionsGetter) Guard(ctx context.Context, name string) (*transaction.Guard, error) {
-	return g.fence.Guard(ctx, name)
+func (b *Backend) Guard(ctx context.Context, name string) (*transaction.Guard, error) {
+	return b.fence.Guard(ctx, name)
 }
 
 // Prefix implements transaction.Prefixes.
-func (g *restOptionsGetter) Prefix(resource schema.GroupResource) (string, error) {
-	return g.fence.Prefix(resource)
+func (b *Backend) Prefix(resource schema.GroupResource) (string, error) {
+	return b.fence.Prefix(resource)
 }
 
-func (g *restOptionsGetter) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
-	o, err := g.library.GetRESTOptions(resource, example)
+// GetRESTOptions returns the library's options, with a decorator that creates the stores of
+// this package.
+func (b *Backend) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	o, err := b.library.GetRESTOptions(resource, example)
 	if err != nil {
 		return generic.RESTOptions{}, err
 	}
-	cached, err := g.cached(resource)
+	cached, err := b.cached(resource)
 	if err != nil {
 		return generic.RESTOptions{}, err
 	}
 	o.StorageConfig.Codec = untypedCodec{o.StorageConfig.Codec}
-	o.Decorator = g.decorator(cached)
+	o.Decorator = b.decorator(cached)
 	return o, nil
 }
 
 // cached reports whether the resource has a watch cache.
-func (g *restOptionsGetter) cached(resource schema.GroupResource) (bool, error) {
-	if !g.options.EnableWatchCache {
+func (b *Backend) cached(resource schema.GroupResource) (bool, error) {
+	if !b.options.EnableWatchCache {
 		return false, nil
 	}
-	sizes, err := options.ParseWatchCacheSizes(g.options.WatchCacheSizes)
+	sizes, err := options.ParseWatchCacheSizes(b.options.WatchCacheSizes)
 	if err != nil {
 		return false, err
 	}
@@ -109,7 +111,7 @@ func (g *restOptionsGetter) cached(resource schema.GroupResource) (bool, error) 
 
 // decorator returns the function that creates the store of a resource, with or
 // without a watch cache.
-func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
+func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 	return func(
 		config *storagebackend.ConfigForResource,
 		resourcePrefix string,
@@ -120,17 +122,17 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 		triggers storage.IndexerFuncs,
 		indexers *cache.Indexers,
 	) (storage.Interface, factory.DestroyFunc, error) {
-		store, remover, destroy, err := g.newStore(config, resourcePrefix, newFunc, newListFunc, cached)
+		store, remover, destroy, err := b.newStore(config, resourcePrefix, newFunc, newListFunc, cached)
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the storage of %s: %w", config.GroupResource, err)
 		}
 		if !cached {
-			return removingStore{g.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
+			return removingStore{b.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
 		}
 		uncached := &progressRequestingStore{Interface: store}
 		var cacheable storage.Interface = uncached
-		if g.feed != nil && config.GroupResource == tenancy.Resource("namespaces") {
-			cacheable = decodedStore{uncached, g.feed.Decoded}
+		if b.feed != nil && config.GroupResource == tenancy.Resource("namespaces") {
+			cacheable = decodedStore{uncached, b.feed.Decoded}
 		}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
 			Storage:             cacheable,
@@ -150,13 +152,13 @@ func (g *restOptionsGetter) decorator(cached bool) generic.StorageDecorator {
 			destroy()
 			return nil, nil, fmt.Errorf("creating the watch cache of %s: %w", config.GroupResource, err)
 		}
-		g.caches.add(config.GroupResource, watchCache{c, resourcePrefix, newListFunc})
+		b.caches.add(config.GroupResource, watchCache{c, resourcePrefix, newListFunc})
 		delegator := cacher.NewCacheDelegator(c, uncached)
 		var served storage.Interface = delegator
 		if writesSeveral(config.GroupResource) {
 			served = atomicStore{uncached, delegator}
 		}
-		return removingStore{g.withHooks(interpretedStore{served}, config.GroupResource), remover}, sync.OnceFunc(func() {
+		return removingStore{b.withHooks(interpretedStore{served}, config.GroupResource), remover}, sync.OnceFunc(func() {
 			delegator.Stop()
 			c.Stop()
 			destroy()

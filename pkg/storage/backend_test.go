@@ -24,8 +24,8 @@ func TestWatchCacheFlags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			options := NewOptions()
 			test.change(options)
-			getter := &restOptionsGetter{options: *options.Etcd}
-			got, err := getter.cached(tenancy.Resource("pods"))
+			backend := &Backend{options: *options.Etcd}
+			got, err := backend.cached(tenancy.Resource("pods"))
 			if err != nil || got != test.want {
 				t.Errorf("got %t, %v; want %t", got, err, test.want)
 			}
