@@ -222,13 +222,17 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) (*Backend, 
 	}
 	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
 	caches := newWatchCaches(config.Namespaced)
-	fence, err := newFence(library, config, caches)
+	resources, err := newResources(library, config.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	fence, err := newFence(resources, config, caches)
 	if err != nil {
 		return nil, err
 	}
 	connections := newConnections(config.Embedded)
 	if config.Feed != nil {
-		source, err := newSource(library, connections, config)
+		source, err := newSource(resources, connections, config)
 		if err != nil {
 			return nil, err
 		}

@@ -31,6 +31,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/storage/changes"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/pkg/visibility"
 )
 
@@ -55,8 +56,8 @@ func newFixture(t testing.TB) *fixture {
 	f.views = visibility.New(f.index)
 	source := changes.Source{Connect: func() (*clientv3.Client, func(), error) { return f.client, func() {}, nil }}
 	for _, gr := range visibility.Resources() {
-		source.Resources = append(source.Resources, changes.Resource{
-			GroupResource: gr, Prefix: prefixOf(gr), Decoder: f.codec, Transformer: identity.NewEncryptCheckTransformer(),
+		source.Resources = append(source.Resources, stored.Resource{
+			GroupResource: gr, Prefix: prefixOf(gr), Codec: f.codec, Transformer: identity.NewEncryptCheckTransformer(),
 		})
 	}
 	f.views.Feed().SetSource(source)

@@ -27,6 +27,7 @@ import (
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/storage/changes"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/pkg/visibility"
 )
 
@@ -49,8 +50,8 @@ func newMerged(f *fixture) *visibility.Merged {
 		Connect:  func() (*clientv3.Client, func(), error) { return f.client, func() {}, nil },
 	}
 	for _, gr := range visibility.MergedResources() {
-		source.Resources = append(source.Resources, changes.Resource{
-			GroupResource: gr, Prefix: prefixOf(gr), Decoder: f.codec, Transformer: identity.NewEncryptCheckTransformer(),
+		source.Resources = append(source.Resources, stored.Resource{
+			GroupResource: gr, Prefix: prefixOf(gr), Codec: f.codec, Transformer: identity.NewEncryptCheckTransformer(),
 		})
 	}
 	merged.Feed().SetSource(source)

@@ -30,6 +30,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/storage/changes"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 const (
@@ -68,7 +69,7 @@ type version struct {
 	from, to int64
 	revision int64 // of etcd
 	content  atomic.Pointer[content]
-	resource *changes.Resource
+	resource *stored.Resource
 	previous *version
 }
 
@@ -259,7 +260,7 @@ func (n *version) decode(name string) *tenancy.Namespace {
 	if content.decoded != nil {
 		return content.decoded
 	}
-	obj, err := runtime.Decode(n.resource.Decoder, content.value)
+	obj, err := runtime.Decode(n.resource.Codec, content.value)
 	if err != nil {
 		return nil
 	}
@@ -289,7 +290,7 @@ func policyChange(c *changes.Change) rbac.Change {
 	if c.Value == nil {
 		return change
 	}
-	obj, err := runtime.Decode(c.Resource.Decoder, c.Value)
+	obj, err := runtime.Decode(c.Resource.Codec, c.Value)
 	if err != nil {
 		return change
 	}

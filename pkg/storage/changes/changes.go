@@ -17,30 +17,19 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/storage/value"
-)
+	"github.com/borough-io/borough/pkg/storage/stored"
 
-// Resource is a resource and how its objects are stored.
-type Resource struct {
-	schema.GroupResource
-	// Prefix is the prefix of all keys of the resource. It ends in a slash.
-	Prefix string
-	// Decoder decodes a stored object.
-	Decoder runtime.Decoder
-	// Transformer decrypts a stored value for Decoder.
-	Transformer value.Transformer
-}
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // Change is a change of one object.
 type Change struct {
-	Resource *Resource
+	Resource *stored.Resource
 	// Namespace is empty for cluster-scoped resources.
 	Namespace, Name string
 	// Revision is the one that has changed the object.
 	Revision int64
-	// Value is what Decoder of the resource decodes. It is nil if the object was
+	// Value is what Codec of the resource decodes. It is nil if the object was
 	// deleted, or cannot be decrypted.
 	Value []byte
 }
@@ -67,7 +56,7 @@ type Source struct {
 	// that releases it.
 	Connect func() (client *clientv3.Client, release func(), err error)
 	// Resources are those to follow.
-	Resources []Resource
+	Resources []stored.Resource
 	// BeginKey is the key that Feed.BeginWithWrite writes. It is outside of the
 	// resources.
 	BeginKey string
@@ -94,7 +83,7 @@ func (s *Source) keys() (first, end string) {
 
 // split returns the resource, namespace and name of a key, and false if it is of none
 // of the resources.
-func (s *Source) split(key string) (r *Resource, namespace, name string, ok bool) {
+func (s *Source) split(key string) (r *stored.Resource, namespace, name string, ok bool) {
 	for i := range s.Resources {
 		if rest, found := strings.CutPrefix(key, s.Resources[i].Prefix); found {
 			namespace, name, namespaced := strings.Cut(rest, "/")

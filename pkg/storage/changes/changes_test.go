@@ -22,6 +22,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/storage/changes"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/test/leaktest"
 )
 
@@ -78,7 +79,7 @@ func newFeed(client *clientv3.Client) (*changes.Feed, chan string) {
 	source := changes.Source{Connect: func() (*clientv3.Client, func(), error) { return client, func() {}, nil }}
 	outages := &atomic.Int32{}
 	for _, name := range []string{"c", "a"} {
-		source.Resources = append(source.Resources, changes.Resource{
+		source.Resources = append(source.Resources, stored.Resource{
 			GroupResource: schema.GroupResource{Resource: name}, Prefix: "/r/" + name + "/", Transformer: transformer{outages},
 		})
 	}

@@ -17,7 +17,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/await"
@@ -263,7 +262,7 @@ func (f *Feed) change(ctx context.Context, kv *mvccpb.KeyValue, deleted bool) (C
 		return change, true, nil
 	}
 	for {
-		value, _, err := resource.Transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
+		value, err := resource.Decrypt(ctx, kv)
 		switch {
 		case err == nil:
 			change.Value = value

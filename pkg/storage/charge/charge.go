@@ -209,14 +209,14 @@ func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) 
 			c.put = append(c.put, clientv3.OpPut(q.key, value))
 			c.charged = append(c.charged, len(c.next.quotas))
 			c.size += len(value)
-			q = stored{ResourceQuota: &charged, key: q.key, value: value, revision: predictedRevision}
+			q = storedQuota{ResourceQuota: &charged, key: q.key, value: value, revision: predictedRevision}
 		}
 		c.next.quotas = append(c.next.quotas, q)
 	}
 	if exceeded != nil {
 		return exceeded, nil
 	}
-	noneCreated := clientv3.Compare(clientv3.CreateRevision(c.charger.prefix(c.namespace.name)), "<", c.base.revision+1).WithPrefix()
+	noneCreated := clientv3.Compare(clientv3.CreateRevision(c.charger.quotas.In(c.namespace.name)), "<", c.base.revision+1).WithPrefix()
 	c.compare = append(c.compare, noneCreated)
 	return nil, nil
 }

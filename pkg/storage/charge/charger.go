@@ -21,6 +21,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 // MaxQuotas is the maximum number of ResourceQuotas in a Namespace. All of them can be
@@ -31,20 +32,10 @@ const MaxQuotas = 50
 // write in another one costs a read, if the Namespace has quotas.
 const maxNamespaces = 1 << 11
 
-// Resource is a namespaced resource and how its objects are stored.
-type Resource struct {
-	schema.GroupResource
-	// Prefix is the prefix of all keys of the resource. It ends in a slash, and is
-	// followed by the Namespace's name, a slash and a name.
-	Prefix      string
-	Codec       runtime.Codec
-	Transformer value.Transformer
-}
-
 // Charger charges the quotas of all Namespaces.
 type Charger struct {
-	quotas  Resource
-	content []Resource
+	quotas  stored.Resource
+	content []stored.Resource // namespaced
 	pods    PodsFunc
 
 	mu         sync.Mutex
@@ -58,7 +49,7 @@ type PodsFunc func(ctx context.Context, namespace string) []runtime.Object
 
 // New returns a Charger for quotas, one of the resources in content. All resources
 // are stored in the same etcd.
-func New(quotas schema.GroupResource, content []Resource, pods PodsFunc) (*Charger, error) {
+func New(quotas schema.GroupResource, content []stored.Resource, pods PodsFunc) (*Charger, error) {
 	for _, r := range content {
 		if r.GroupResource == quotas {
 			return &Charger{quotas: r, content: content, pods: pods, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
@@ -108,11 +99,11 @@ type namespace struct {
 // known are the quotas of a Namespace at a revision of etcd.
 type known struct {
 	revision int64
-	quotas   []stored
+	quotas   []storedQuota
 }
 
 // stored is a quota as it is in etcd.
-type stored struct {
+type storedQuota struct {
 	*tenancy.ResourceQuota // nil if it cannot be read
 	key, value             string
 	// revision is the one that wrote it, or predictedRevision if it is only known what a
@@ -123,7 +114,7 @@ type stored struct {
 }
 
 // counted reports whether the usage of a quota is known, or never can be.
-func (q *stored) counted() bool { return q.unreadable != nil || quota.Counted(q.ResourceQuota) }
+func (q *storedQuota) counted() bool { return q.unreadable != nil || quota.Counted(q.ResourceQuota) }
 
 // predictedRevision stands for the revision of a transaction that is not answered yet.
 const predictedRevision = 0
@@ -131,7 +122,7 @@ const predictedRevision = 0
 // unchanged returns the comparison that the quota is as known. A predicted quota is
 // compared by its value: another server could have written another one at any revision,
 // or as any version, that can be predicted.
-func (q *stored) unchanged() clientv3.Cmp {
+func (q *storedQuota) unchanged() clientv3.Cmp {
 	if q.revision == predictedRevision {
 		return clientv3.Compare(clientv3.Value(q.key), "=", q.value)
 	}
@@ -139,7 +130,7 @@ func (q *stored) unchanged() clientv3.Cmp {
 }
 
 // holds reports whether the comparison holds of what was read.
-func (q *stored) holds(read stored) bool {
+func (q *storedQuota) holds(read storedQuota) bool {
 	if q.revision == predictedRevision {
 		return q.key == read.key && q.value == read.value
 	}
@@ -161,17 +152,17 @@ func (c *Charger) namespace(name string) *namespace {
 
 // counted reports whether the usage of all quotas is known.
 func (k *known) counted() bool {
-	return !slices.ContainsFunc(k.quotas, func(q stored) bool { return !q.counted() })
+	return !slices.ContainsFunc(k.quotas, func(q storedQuota) bool { return !q.counted() })
 }
 
 // holds reports whether what was read is what is known.
 func (k *known) holds(read *known) bool {
-	return slices.EqualFunc(k.quotas, read.quotas, func(q, read stored) bool { return q.holds(read) })
+	return slices.EqualFunc(k.quotas, read.quotas, func(q, read storedQuota) bool { return q.holds(read) })
 }
 
 // get returns the read of the quotas of a Namespace.
 func (c *Charger) get(ns *namespace) []clientv3.Op {
-	return []clientv3.Op{clientv3.OpGet(c.prefix(ns.name), clientv3.WithPrefix())}
+	return []clientv3.Op{clientv3.OpGet(c.quotas.In(ns.name), clientv3.WithPrefix())}
 }
 
 // read reads the quotas of a Namespace.
@@ -193,11 +184,9 @@ func (c *Charger) learn(ctx context.Context, ns *namespace, response *clientv3.T
 	return read
 }
 
-func (c *Charger) prefix(namespace string) string { return c.quotas.Prefix + namespace + "/" }
-
-func (c *Charger) decode(ctx context.Context, kv *mvccpb.KeyValue) stored {
-	read := stored{key: string(kv.Key), value: string(kv.Value), revision: kv.ModRevision}
-	obj, err := c.quotas.decode(ctx, kv)
+func (c *Charger) decode(ctx context.Context, kv *mvccpb.KeyValue) storedQuota {
+	read := storedQuota{key: string(kv.Key), value: string(kv.Value), revision: kv.ModRevision}
+	obj, err := c.quotas.Decode(ctx, kv)
 	if err != nil {
 		read.unreadable = err
 		return read
@@ -224,16 +213,4 @@ func (c *Charger) encode(ctx context.Context, key string, q *tenancy.ResourceQuo
 		return "", apierrors.NewInternalError(fmt.Errorf("encrypt %s: %w", key, err))
 	}
 	return string(data), nil
-}
-
-func (r *Resource) decode(ctx context.Context, kv *mvccpb.KeyValue) (runtime.Object, error) {
-	data, _, err := r.Transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
-	if err != nil {
-		return nil, fmt.Errorf("decrypt %s: %w", kv.Key, err)
-	}
-	obj, err := runtime.Decode(r.Codec, data)
-	if err != nil {
-		return nil, fmt.Errorf("decode %s: %w", kv.Key, err)
-	}
-	return obj, nil
 }

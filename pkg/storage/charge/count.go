@@ -15,6 +15,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
@@ -45,7 +46,7 @@ func (c *Charger) countAll(ctx context.Context, kv clientv3.KV, ns *namespace) (
 		if err != nil || read.counted() {
 			return read, err
 		}
-		uncounted := slices.DeleteFunc(slices.Clone(read.quotas), func(q stored) bool { return q.counted() })
+		uncounted := slices.DeleteFunc(slices.Clone(read.quotas), func(q storedQuota) bool { return q.counted() })
 		if err := c.count(ctx, kv, ns.name, uncounted); err != nil {
 			return nil, err
 		}
@@ -54,7 +55,7 @@ func (c *Charger) countAll(ctx context.Context, kv clientv3.KV, ns *namespace) (
 
 // count counts the objects of a Namespace for quotas, and writes the usage of each that
 // has not changed.
-func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, quotas []stored) error {
+func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, quotas []storedQuota) error {
 	totals, err := c.totals(ctx, kv, namespace, quotas)
 	if err != nil {
 		// If etcd did not answer, the write is tried again.
@@ -75,11 +76,11 @@ func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, q
 }
 
 // totals returns the usage of each quota. All reads are of one revision.
-func (c *Charger) totals(ctx context.Context, kv clientv3.KV, namespace string, quotas []stored) (totals, error) {
+func (c *Charger) totals(ctx context.Context, kv clientv3.KV, namespace string, quotas []storedQuota) (totals, error) {
 	pods := tenancy.Resource("pods")
 	var counts []clientv3.Op
 	for _, r := range c.content {
-		counts = append(counts, clientv3.OpGet(r.Prefix+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()))
+		counts = append(counts, clientv3.OpGet(r.In(namespace), clientv3.WithPrefix(), clientv3.WithCountOnly()))
 	}
 	response, err := kv.Txn(ctx).Then(counts...).Commit()
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *Charger) totals(ctx context.Context, kv clientv3.KV, namespace string, 
 		if n == 0 {
 			continue
 		}
-		if err := r.each(ctx, kv, namespace, response.Header.Revision, all); err != nil {
+		if err := all.addEach(ctx, kv, &r, namespace, response.Header.Revision); err != nil {
 			return nil, err
 		}
 	}
@@ -120,9 +121,9 @@ func (t totals) addCount(resource schema.GroupResource, n int64) {
 	}
 }
 
-// each adds the usage of each object at a revision to the totals.
-func (r *Resource) each(ctx context.Context, kv clientv3.KV, namespace string, revision int64, to totals) error {
-	prefix := r.Prefix + namespace + "/"
+// addEach adds the usage of each object at a revision.
+func (t totals) addEach(ctx context.Context, kv clientv3.KV, r *stored.Resource, namespace string, revision int64) error {
+	prefix := r.In(namespace)
 	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		response, err := kv.Get(ctx, key, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(countPage))
@@ -130,17 +131,17 @@ func (r *Resource) each(ctx context.Context, kv clientv3.KV, namespace string, r
 			return err
 		}
 		for _, kv := range response.Kvs {
-			obj, err := r.decode(ctx, kv)
+			obj, err := r.Decode(ctx, kv)
 			if unreadable.IsOutage(err) {
 				return err
 			}
 			if err != nil {
 				// When it is deleted, the quotas are counted again.
 				klog.FromContext(ctx).Error(err, "An object that cannot be read is counted for a resource quota only as one object")
-				to.addCount(r.GroupResource, 1)
+				t.addCount(r.GroupResource, 1)
 				continue
 			}
-			to.add(quota.Of(r.GroupResource, obj))
+			t.add(quota.Of(r.GroupResource, obj))
 		}
 		if !response.More {
 			return nil

@@ -26,6 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/precondition"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 // TestCountAfterUnanswered creates a quota whose create etcd carries out and does not
@@ -60,9 +61,9 @@ func TestCountDuringOutage(t *testing.T) {
 	f.create(0, "two")
 	service := &keyService{identity.NewEncryptCheckTransformer(), "/pods/a/two"}
 	codecs := newHistory(t, f.servers[0]).codecs
-	resources := make([]charge.Resource, 0, len(codecs))
+	resources := make([]stored.Resource, 0, len(codecs))
 	for name, codec := range codecs {
-		resources = append(resources, charge.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/", Codec: codec, Transformer: service})
+		resources = append(resources, stored.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/", Codec: codec, Transformer: service})
 	}
 	charger, err := charge.New(tenancy.Resource("resourcequotas"), resources, func(context.Context, string) []runtime.Object { return nil })
 	if err != nil {
@@ -127,7 +128,7 @@ func TestManyOperations(t *testing.T) {
 // TestEventsAreNotCharged checks that the writes of a resource that no quota counts are not
 // charged.
 func TestEventsAreNotCharged(t *testing.T) {
-	resources := []charge.Resource{{GroupResource: tenancy.Resource("resourcequotas")}}
+	resources := []stored.Resource{{GroupResource: tenancy.Resource("resourcequotas")}}
 	charger, err := charge.New(resources[0].GroupResource, resources, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ package fence
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -16,6 +15,7 @@ import (
 	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/precondition"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 // content is the interface through which the store of a namespaced resource
@@ -24,7 +24,7 @@ type content struct {
 	kubernetes.Interface
 	kv       clientv3.KV
 	fence    *Fence
-	resource Resource
+	resource stored.Resource
 }
 
 // OptimisticPut writes the object only if the preconditions of the attempt in the
@@ -189,22 +189,9 @@ func (c *content) forbidden(ctx context.Context, namespace, name string, denial 
 
 // splitKey returns the namespace and the name in a key of the resource.
 func (c *content) splitKey(key string) (namespace, name string, err error) {
-	namespace, name, ok := splitKey(c.resource.Prefix, key)
+	namespace, name, ok := c.resource.Split(key)
 	if !ok {
 		return "", "", apierrors.NewInternalError(fmt.Errorf("key %q is not of the form %sNAMESPACE/NAME", key, c.resource.Prefix))
 	}
 	return namespace, name, nil
-}
-
-// splitKey returns the namespace and the name in a key of a namespaced resource.
-func splitKey(prefix, key string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(key, prefix)
-	if !ok {
-		return "", "", false
-	}
-	namespace, name, ok = strings.Cut(rest, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", false
-	}
-	return namespace, name, true
 }

@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"github.com/borough-io/borough/pkg/storage/charge"
+	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
@@ -27,7 +28,7 @@ type counting struct {
 // Counting returns a client that counts the quotas whose usage is not known after a write.
 // The inner client may determine whether a write that etcd did not answer was carried out.
 func (f *Fence) Counting(inner kubernetes.Interface, kv clientv3.KV) kubernetes.Interface {
-	i := slices.IndexFunc(f.config.Namespaced, func(r Resource) bool { return f.config.Charger.Quotas(r.GroupResource) })
+	i := slices.IndexFunc(f.config.Namespaced, func(r stored.Resource) bool { return f.config.Charger.Quotas(r.GroupResource) })
 	if i < 0 || off != "" {
 		return inner
 	}

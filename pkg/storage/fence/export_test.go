@@ -5,9 +5,6 @@ package fence
 
 import "testing"
 
-// SplitKey is splitKey.
-var SplitKey = splitKey
-
 // TurnOff disables the fences that are created during the test.
 func TurnOff(t testing.TB) {
 	off = "true"

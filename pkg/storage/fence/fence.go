@@ -37,12 +37,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/utils/lru"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage/charge"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 // MaxNamespaced is the maximum number of namespaced resources of a fence. The
@@ -59,25 +59,16 @@ const maxCachedRevisions = 1 << 14
 // -ldflags "-X github.com/borough-io/borough/pkg/storage/fence.off=true".
 var off string
 
-// Resource is a resource and the location of its objects in etcd.
-type Resource struct {
-	schema.GroupResource
-	// Prefix is the prefix of all keys of the resource. It ends in a slash.
-	Prefix string
-}
-
 // Config configures a Fence.
 type Config struct {
-	// Namespaces is the resource of the Namespaces. Its keys are its prefix and a
-	// name.
-	Namespaces Resource
+	// Namespaces is the resource of the Namespaces.
+	Namespaces stored.Resource
 	// Namespaced are all namespaced resources, at most MaxNamespaced, and stored in
-	// the same etcd as the Namespaces. Their keys are the resource's prefix, the
-	// Namespace's name, a slash and a name.
-	Namespaced []Resource
+	// the same etcd as the Namespaces.
+	Namespaced []stored.Resource
 	// Conditional are other resources, in the same etcd, that transactions may have
 	// conditions on.
-	Conditional []Resource
+	Conditional []stored.Resource
 	// GenerationKey is a key, outside of all prefixes, that ResolveCreate writes to
 	// determine the outcome of a create that etcd did not answer.
 	GenerationKey string
@@ -88,10 +79,6 @@ type Config struct {
 	SeemsEmpty func(ctx context.Context, namespace string) bool
 	// Charger charges quotas for the writes of namespaced objects. May be nil.
 	Charger *charge.Charger
-	// Decoder decodes a stored Namespace.
-	Decoder runtime.Decoder
-	// Transformer decrypts a stored value for Decoder.
-	Transformer value.Transformer
 }
 
 // Fence is the state that the stores of Namespaces and namespaced resources
@@ -114,7 +101,7 @@ func New(config Config) (*Fence, error) {
 	if n := len(config.Namespaced); n > MaxNamespaced {
 		return nil, fmt.Errorf("%d namespaced resources are more than the %d that etcd can check in one transaction", n, MaxNamespaced)
 	}
-	for _, r := range append([]Resource{config.Namespaces}, config.Namespaced...) {
+	for _, r := range append([]stored.Resource{config.Namespaces}, config.Namespaced...) {
 		if r.Resource == "" || len(r.Prefix) < 2 || !strings.HasSuffix(r.Prefix, "/") {
 			return nil, fmt.Errorf("resource %q needs a prefix that ends in a slash, not %q", r.GroupResource, r.Prefix)
 		}
@@ -146,7 +133,7 @@ func (f *Fence) Wrap(resource schema.GroupResource, client *kubernetes.Client) k
 // ChargedStore returns the store of the resource, whose writes are charged if the
 // resource is namespaced.
 func (f *Fence) ChargedStore(s storage.Interface, resource schema.GroupResource) storage.Interface {
-	namespaced := slices.ContainsFunc(f.config.Namespaced, func(r Resource) bool { return r.GroupResource == resource })
+	namespaced := slices.ContainsFunc(f.config.Namespaced, func(r stored.Resource) bool { return r.GroupResource == resource })
 	if f.config.Charger == nil || !namespaced || off != "" {
 		return s
 	}
@@ -225,13 +212,9 @@ func (f *Fence) checkNamespace(ctx context.Context, resource schema.GroupResourc
 
 // deleting reports whether a stored Namespace is being deleted.
 func (f *Fence) deleting(ctx context.Context, kv *mvccpb.KeyValue) (bool, error) {
-	data, _, err := f.config.Transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
+	obj, err := f.config.Namespaces.Decode(ctx, kv)
 	if err != nil {
-		return false, fmt.Errorf("decrypting: %w", err)
-	}
-	obj, err := runtime.Decode(f.config.Decoder, data)
-	if err != nil {
-		return false, fmt.Errorf("decoding: %w", err)
+		return false, err
 	}
 	namespace, err := meta.Accessor(obj)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/test/leaktest"
 )
 
@@ -67,15 +68,13 @@ func (c countingKV) Txn(ctx context.Context) clientv3.Txn {
 
 func config() fence.Config {
 	return fence.Config{
-		Namespaces: fence.Resource{GroupResource: tenancy.Resource("namespaces"), Prefix: namespacesPrefix},
-		Namespaced: []fence.Resource{
+		Namespaces: stored.Resource{GroupResource: tenancy.Resource("namespaces"), Prefix: namespacesPrefix, Codec: codec, Transformer: identity.NewEncryptCheckTransformer()},
+		Namespaced: []stored.Resource{
 			{GroupResource: tenancy.Resource("limitranges"), Prefix: limitRangesPrefix},
 			{GroupResource: tenancy.Resource("pods"), Prefix: podsPrefix},
 		},
 		GenerationKey: "/registry/generation",
 		GuardPrefix:   "/registry/guards/",
-		Decoder:       codec,
-		Transformer:   identity.NewEncryptCheckTransformer(),
 	}
 }
 
@@ -334,10 +333,10 @@ func TestConfig(t *testing.T) {
 		change func(*fence.Config)
 		want   string
 	}{
-		"no namespaces":   {func(c *fence.Config) { c.Namespaces = fence.Resource{} }, "needs a prefix"},
+		"no namespaces":   {func(c *fence.Config) { c.Namespaces = stored.Resource{} }, "needs a prefix"},
 		"no slash":        {func(c *fence.Config) { c.Namespaced[0].Prefix = "/registry/pods" }, "needs a prefix"},
 		"root":            {func(c *fence.Config) { c.Namespaced[0].Prefix = "/" }, "needs a prefix"},
-		"too many":        {func(c *fence.Config) { c.Namespaced = make([]fence.Resource, fence.MaxNamespaced+1) }, "more than the 127"},
+		"too many":        {func(c *fence.Config) { c.Namespaced = make([]stored.Resource, fence.MaxNamespaced+1) }, "more than the 127"},
 		"no generation":   {func(c *fence.Config) { c.GenerationKey = "" }, "generation"},
 		"no guards":       {func(c *fence.Config) { c.GuardPrefix = "" }, "guards"},
 		"none is allowed": {func(c *fence.Config) { c.Namespaced = nil }, ""},
@@ -360,7 +359,7 @@ func TestMaxNamespaced(t *testing.T) {
 	c.Namespaced = nil
 	for i := range fence.MaxNamespaced {
 		name := strings.Repeat("r", i+1)
-		c.Namespaced = append(c.Namespaced, fence.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/"})
+		c.Namespaced = append(c.Namespaced, stored.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/"})
 	}
 	wide, err := fence.New(c)
 	if err != nil {
@@ -371,25 +370,4 @@ func TestMaxNamespaced(t *testing.T) {
 	if err != nil || !response.Succeeded {
 		t.Errorf("got %v, %v; want success", response, err)
 	}
-}
-
-func FuzzSplitKey(f *testing.F) {
-	for _, key := range []string{podsPrefix, podsPrefix + "town/p", podsPrefix + "town", podsPrefix + "/p", podsPrefix + "a/b/c", "", "/"} {
-		f.Add(podsPrefix, key)
-	}
-	f.Fuzz(func(t *testing.T, prefix, key string) {
-		namespace, name, ok := fence.SplitKey(prefix, key)
-		if ok && prefix+namespace+"/"+name != key {
-			t.Errorf("%q is not put together again from %q and %q", key, namespace, name)
-		}
-		if ok && (namespace == "" || name == "" || strings.Contains(namespace+name, "/")) {
-			t.Errorf("%q gives %q and %q", key, namespace, name)
-		}
-		if rest, found := strings.CutPrefix(key, prefix); !ok && found {
-			parts := strings.Split(rest, "/")
-			if len(parts) == 2 && parts[0] != "" && parts[1] != "" {
-				t.Errorf("%q is rejected", key)
-			}
-		}
-	})
 }

@@ -73,7 +73,7 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 	read := []clientv3.Op{clientv3.OpGet(key)}
 	for _, r := range n.fence.config.Namespaced {
 		// The slash excludes other Namespaces whose names start with this one.
-		prefix := r.Prefix + name + "/"
+		prefix := r.In(name)
 		// Holds if no key in the range has been created: the range is empty.
 		empty = append(empty, clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix())
 		read = append(read, clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly()))

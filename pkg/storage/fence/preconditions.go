@@ -13,6 +13,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/precondition"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 // maxPreconditions is the maximum number of comparisons for preconditions in a
@@ -34,16 +35,16 @@ func (f *Fence) Check(ctx context.Context, objects precondition.Objects) (staleA
 	if kv == nil {
 		return 0, errors.New("check preconditions: no store is open")
 	}
-	stored, err := (*kv).Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	response, err := (*kv).Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, fmt.Errorf("check whether the %s of namespace %s have changed: %w", objects.Resource, objects.Namespace, err)
 	}
-	if len(stored.Kvs) != len(objects.Versions) {
-		return stored.Header.Revision, nil
+	if len(response.Kvs) != len(objects.Versions) {
+		return response.Header.Revision, nil
 	}
 	for i, version := range objects.Versions { // both are sorted by name
-		if kv := stored.Kvs[i]; string(kv.Key) != prefix+version.Name || kv.ModRevision != version.Revision {
-			return stored.Header.Revision, nil
+		if kv := response.Kvs[i]; string(kv.Key) != prefix+version.Name || kv.ModRevision != version.Revision {
+			return response.Header.Revision, nil
 		}
 	}
 	return 0, nil
@@ -102,9 +103,9 @@ func unchanged(prefix string, versions []precondition.Version) []clientv3.Cmp {
 
 // prefix returns the prefix of the keys of the objects.
 func (f *Fence) prefix(objects precondition.Objects) (string, error) {
-	i := slices.IndexFunc(f.config.Namespaced, func(r Resource) bool { return r.GroupResource == objects.Resource })
+	i := slices.IndexFunc(f.config.Namespaced, func(r stored.Resource) bool { return r.GroupResource == objects.Resource })
 	if i < 0 || objects.Namespace == "" {
 		return "", fmt.Errorf("%s in namespace %q cannot be a precondition: it is not a namespaced resource of the fence", objects.Resource, objects.Namespace)
 	}
-	return f.config.Namespaced[i].Prefix + objects.Namespace + "/", nil
+	return f.config.Namespaced[i].In(objects.Namespace), nil
 }
