@@ -124,7 +124,7 @@ func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 	) (storage.Interface, factory.DestroyFunc, error) {
 		store, remover, destroy, err := b.newStore(config, resourcePrefix, newFunc, newListFunc, cached)
 		if err != nil {
-			return nil, nil, fmt.Errorf("opening the storage of %s: %w", config.GroupResource, err)
+			return nil, nil, fmt.Errorf("open the storage of %s: %w", config.GroupResource, err)
 		}
 		if !cached {
 			return removingStore{b.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
@@ -150,7 +150,7 @@ func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 		})
 		if err != nil {
 			destroy()
-			return nil, nil, fmt.Errorf("creating the watch cache of %s: %w", config.GroupResource, err)
+			return nil, nil, fmt.Errorf("create the watch cache of %s: %w", config.GroupResource, err)
 		}
 		b.caches.add(config.GroupResource, watchCache{c, resourcePrefix, newListFunc})
 		delegator := cacher.NewCacheDelegator(c, uncached)

@@ -193,7 +193,7 @@ func (c *cluster) checkReached(name, group string, timeout time.Duration) health
 func (c *cluster) Monitor(ctx context.Context) (metrics.StorageMetrics, error) {
 	status, err := c.status(ctx)
 	if err != nil {
-		return metrics.StorageMetrics{}, fmt.Errorf("getting the status of %s: %w", c.name, err)
+		return metrics.StorageMetrics{}, fmt.Errorf("get the status of %s: %w", c.name, err)
 	}
 	return metrics.StorageMetrics{Size: status.DbSize}, nil
 }

@@ -68,7 +68,7 @@ func (c *connections) compactor(transport storagebackend.TransportConfig, interv
 	if shared == nil {
 		client, err := c.client(transport)
 		if err != nil {
-			return nil, nil, fmt.Errorf("connecting the compactor: %w", err)
+			return nil, nil, fmt.Errorf("connect the compactor: %w", err)
 		}
 		compactor := etcd3.NewCompactor(client.Client, interval, clock.RealClock{}, nil)
 		shared = &sharedCompactor{Compactor: compactor, stop: func() {

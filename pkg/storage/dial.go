@@ -68,7 +68,7 @@ func dial(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	}
 	client, err := kubernetes.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("creating a client of etcd at %s: %w", strings.Join(t.ServerList, ", "), err)
+		return nil, fmt.Errorf("create a client of etcd at %s: %w", strings.Join(t.ServerList, ", "), err)
 	}
 	return client, nil
 }
@@ -91,7 +91,7 @@ func probeConfig(t storagebackend.TransportConfig) (clientv3.Config, error) {
 func newClientConfig(t storagebackend.TransportConfig) (clientv3.Config, error) {
 	tlsConfig, err := newTLSConfig(t)
 	if err != nil {
-		return clientv3.Config{}, fmt.Errorf("reading the TLS files for etcd: %w", err)
+		return clientv3.Config{}, fmt.Errorf("read the TLS files for etcd: %w", err)
 	}
 	options, err := newDialOptions(t)
 	if err != nil {
@@ -139,7 +139,7 @@ func newDialOptions(t storagebackend.TransportConfig) ([]grpc.DialOption, error)
 	}
 	egress, err := t.EgressLookup(egressselector.Etcd.AsNetworkContext())
 	if err != nil {
-		return nil, fmt.Errorf("looking up the egress dialer for etcd: %w", err)
+		return nil, fmt.Errorf("look up the egress dialer for etcd: %w", err)
 	}
 	if egress != nil {
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
@@ -164,7 +164,7 @@ var clientMetrics = sync.OnceValues(func() (*grpcprom.ClientMetrics, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("registering the metrics of etcd's clients: %w", err)
+		return nil, fmt.Errorf("register the metrics of etcd's clients: %w", err)
 	}
 	return metrics, nil
 })

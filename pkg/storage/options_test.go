@@ -142,7 +142,7 @@ func TestApplyToRefuses(t *testing.T) {
 		"missing TLS file": {
 			flags:  "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=/does/not/exist",
 			change: func(c *storage.Config) { c.Embedded = nil },
-			want:   "reading the TLS files for etcd: open /does/not/exist",
+			want:   "read the TLS files for etcd: open /does/not/exist",
 		},
 		"split": {
 			flags:  "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides=tenancy.borough.io/pods#http://127.0.0.1:2",

@@ -177,7 +177,7 @@ func TestDamage(t *testing.T) {
 			t.Parallel()
 			server, dir, err := startCopy(t, test.dir, test.damage)
 			if test.path != "" {
-				checkError(t, err, fmt.Sprintf("starting etcd in data directory %q: ", dir), test.path, test.want, "restore this directory from a backup")
+				checkError(t, err, fmt.Sprintf("start etcd in data directory %q: ", dir), test.path, test.want, "restore this directory from a backup")
 				return
 			}
 			if err != nil {

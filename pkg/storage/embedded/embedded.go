@@ -89,7 +89,7 @@ type Server struct {
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s, err := start(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("starting etcd in data directory %q: %w", cfg.Dir, err)
+		return nil, fmt.Errorf("start etcd in data directory %q: %w", cfg.Dir, err)
 	}
 	return s, nil
 }
@@ -142,7 +142,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	case <-etcd.Server.StopNotify():
 		err = errors.New("etcd stopped before it was ready")
 	case <-ctx.Done():
-		err = fmt.Errorf("waiting for etcd to become ready: %w", context.Cause(ctx))
+		err = fmt.Errorf("wait for etcd to become ready: %w", context.Cause(ctx))
 	}
 	etcd.Close()
 	_ = dir.close()
@@ -176,7 +176,7 @@ func (s *Server) makeRoom(ctx context.Context) error {
 	client := s.Client()
 	alarms, err := client.AlarmList(ctx)
 	if err != nil {
-		return fmt.Errorf("listing alarms: %w", err)
+		return fmt.Errorf("list alarms: %w", err)
 	}
 	i := slices.IndexFunc(alarms.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.Alarm == etcdserverpb.AlarmType_NOSPACE })
 	if i < 0 {
@@ -184,17 +184,17 @@ func (s *Server) makeRoom(ctx context.Context) error {
 	}
 	_, err = client.Compact(ctx, s.etcd.Server.KV().Rev(), clientv3.WithCompactPhysical())
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-		return fmt.Errorf("compacting the full database: %w", err)
+		return fmt.Errorf("compact the full database: %w", err)
 	}
 	if err := s.etcd.Server.Backend().Defrag(); err != nil {
-		return fmt.Errorf("defragmenting the full database: %w", err)
+		return fmt.Errorf("defragment the full database: %w", err)
 	}
 	if size, quota := s.etcd.Server.Backend().Size(), s.etcd.Config().QuotaBackendBytes; size >= quota {
 		klog.FromContext(ctx).Info("The database is full: delete objects, and restart", "bytes", size, "quota", quota)
 		return nil
 	}
 	if _, err := client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarms.Alarms[i])); err != nil {
-		return fmt.Errorf("clearing the alarm that the database is full: %w", err)
+		return fmt.Errorf("clear the alarm that the database is full: %w", err)
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func (s *Server) Close() error {
 	err := s.dir.close()
 	s.dir = nil
 	if err != nil {
-		return fmt.Errorf("unlocking etcd's data directory: %w", err)
+		return fmt.Errorf("unlock etcd's data directory: %w", err)
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func (f *Fence) checkNamespace(ctx context.Context, resource schema.GroupResourc
 	}
 	deleting, err := f.deleting(ctx, kv)
 	if err != nil {
-		return 0, apierrors.NewInternalError(fmt.Errorf("reading namespace %s to create %s %q in it: %w", namespace, resource, name, err))
+		return 0, apierrors.NewInternalError(fmt.Errorf("read namespace %s to create %s %q in it: %w", namespace, resource, name, err))
 	}
 	if deleting {
 		f.forget(namespace)

@@ -66,7 +66,7 @@ func StartGRPC(t testing.TB, change ...func(*embed.Config)) string {
 	}
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {
-		t.Fatalf("starting etcd: %v", err)
+		t.Fatalf("start etcd: %v", err)
 	}
 	t.Cleanup(etcd.Close)
 	select {
