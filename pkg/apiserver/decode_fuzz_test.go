@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
+	"github.com/borough-io/borough/pkg/requestlimits"
 	"github.com/borough-io/borough/test/attack"
 )
 

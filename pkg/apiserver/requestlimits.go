@@ -18,9 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // Bodies are checked in two places, before anything is made of them: patches

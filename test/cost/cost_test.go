@@ -30,7 +30,7 @@ var (
 var counted = []string{
 	"github.com/borough-io/borough/pkg/admission/...",
 	"github.com/borough-io/borough/pkg/apis/tenancy",
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits",
+	"github.com/borough-io/borough/pkg/requestlimits",
 	"github.com/borough-io/borough/pkg/apis/tenancy/v1",
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation",
 	"github.com/borough-io/borough/pkg/apiserver",

@@ -17,8 +17,8 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // request is a request whose body can have up to max elements.

@@ -18,11 +18,11 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	tenancyvalidation "github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/corepod/qos"
 	"github.com/borough-io/borough/pkg/corepod/validation"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // TestHugePages checks that huge pages are counted exactly, in pages of any size.

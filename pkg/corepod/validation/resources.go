@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // validateResources checks what a container or a whole Pod requests and is

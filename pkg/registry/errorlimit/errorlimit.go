@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // Strategy is embedded in the strategy of each resource. The library lets

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // BadRequestOnInvalidPatch returns info with BadRequest in place of errors that

@@ -20,8 +20,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // ErrEmpty is returned for data of no bytes. A program that writes a file truncates it

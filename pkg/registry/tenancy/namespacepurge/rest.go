@@ -37,10 +37,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // Content is a resource whose objects are part of the content of Namespaces.

@@ -26,12 +26,12 @@ import (
 
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
+	"github.com/borough-io/borough/pkg/requestlimits"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	"github.com/borough-io/borough/pkg/corepod"
 	"github.com/borough-io/borough/pkg/corepod/validation"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // BindingREST serves pods/binding, which assigns a Pod to a node.

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
+	. "github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // TestDocs checks that the reference states each limit as it is.
 func TestDocs(t *testing.T) {
-	data, err := os.ReadFile("../../../../docs/reference/request-limits.md")
+	data, err := os.ReadFile("../../docs/reference/request-limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
-	. "github.com/borough-io/borough/pkg/apis/tenancy/requestlimits"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	. "github.com/borough-io/borough/pkg/requestlimits"
 )
 
 var (
