@@ -12,14 +12,14 @@ type NamespacedKind struct {
 	// Group is its API group, Kind its name, Resource the plural in its paths.
 	Group, Kind, Resource string
 	// PurgeStage orders a purge: it deletes objects of a stage only when no object of
-	// an earlier stage is left.
+	// a lower stage is left.
 	PurgeStage int
 }
 
 // The stages of a purge.
 const (
-	// PurgeContainers deletes what runs, and quotas. Containers run until their Pod is
-	// deleted, and may need the other content to shut down.
+	// PurgeContainers deletes what runs. Containers run until their Pod is deleted, and
+	// may need the other content to shut down.
 	PurgeContainers = iota
 	// PurgeContent deletes all other content, except rights.
 	PurgeContent
@@ -41,7 +41,7 @@ func (k NamespacedKind) GroupResource() schema.GroupResource {
 func NamespacedKinds() []NamespacedKind {
 	return []NamespacedKind{
 		// First, so that nothing that is still written in a Terminating Namespace is counted.
-		{Group: GroupName, Kind: "ResourceQuota", Resource: "resourcequotas", PurgeStage: PurgeContainers},
+		{Group: GroupName, Kind: "ResourceQuota", Resource: "resourcequotas", PurgeStage: PurgeContent},
 		{Group: GroupName, Kind: "Pod", Resource: "pods", PurgeStage: PurgeContainers},
 		{Group: GroupName, Kind: "LimitRange", Resource: "limitranges", PurgeStage: PurgeContent},
 	}

@@ -22,7 +22,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
@@ -117,6 +120,30 @@ func TestOrdinary(t *testing.T) {
 				t.Errorf("the LimitRange: %v, want it gone", err)
 			}
 		})
+	}
+}
+
+// TestHeldQuota shows that a quota, which is deleted before the Pods, does not delay what
+// only has to wait for them.
+func TestHeldQuota(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.purges.Content = append([]namespacepurge.Content{{
+		Deleter:  deletecollection.Deleter{Store: p.Quotas.Store},
+		Resource: v1.SchemeGroupVersion.WithResource("resourcequotas"), Kind: v1.SchemeGroupVersion.WithKind("ResourceQuota"),
+		Stage: tenancy.PurgeContent,
+	}}, p.purges.Content...)
+	quota := &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: p.Namespace, Finalizers: []string{"example.com/hold"}}}
+	if _, err := p.Quotas.Create(p.Context, quota, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.CreatePods(t, 1)
+	p.CreateLimitRange(t, "a")
+	got, err := p.purge(ordinary(p.Terminate(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]string{"resourcequotas": {"q"}, "pods": {}, "limitranges": {}}, names(got)); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -207,22 +208,24 @@ func (r *REST) finalize(ctx context.Context, report *report, options *metav1.Cre
 	return finalized
 }
 
-// purge deletes the content, resource by resource. A resource whose objects may
-// not all be deleted does not stop the others of its stage; the error is returned at
-// the end.
+// purge deletes the content, resource by resource. What is left of a resource stops only
+// those of higher stages. That admission refused to delete some of it is returned at the
+// end.
 func (r *REST) purge(ctx context.Context, report *report, options *metav1.CreateOptions) error {
 	var refused error
+	incomplete := math.MaxInt // the lowest stage of which something is left
 	for i := range r.Content {
 		content := &r.Content[i]
-		if i > 0 && content.Stage > r.Content[i-1].Stage {
-			if _, held := report.total(); refused != nil || held > 0 && !report.force {
-				break
-			}
+		if content.Stage > incomplete {
+			continue
 		}
 		deleter := r.newDeleter(ctx, i, report, options)
 		err := deleter.run(ctx)
 		if err != nil && !deletecollection.IsRefused(err) {
 			return err
+		}
+		if err != nil || deleter.result.get().Held > 0 && !report.force {
+			incomplete = min(incomplete, content.Stage)
 		}
 		if refused == nil {
 			refused = err
