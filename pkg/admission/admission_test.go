@@ -57,7 +57,7 @@ func (r *recorder) SetTenancyClient(client versioned.Interface) { r.client = cli
 func TestInitializer(t *testing.T) {
 	client := fake.NewClientset()
 	informers := externalversions.NewSharedInformerFactory(client, 0)
-	initializer := boroughadmission.NewInitializer(informers, client)
+	initializer := &boroughadmission.Initializer{Informers: informers, Client: client}
 
 	plugin := &recorder{}
 	initializer.Initialize(plugin)

@@ -1,15 +1,16 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission initializes Borough's admission plugins with the informers and
-// the client of the server's own API.
+// Package admission gives Borough's admission plugins what they need of the server.
 package admission
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	"github.com/borough-io/borough/pkg/quota"
 )
 
 // WantsTenancyInformers is a plugin that reads tenancy.borough.io objects from a
@@ -27,26 +28,56 @@ type WantsTenancyClient interface {
 	SetTenancyClient(versioned.Interface)
 }
 
-// Initializer sets the informers and the client of the plugins.
+// WantsNamespaceCache is a plugin that reads the phase of Namespaces from a cache.
+type WantsNamespaceCache interface {
+	// SetNamespaceCache is called once, before the first request.
+	SetNamespaceCache(NamespaceCache)
+}
+
+// WantsQuotas is a plugin that checks changes against quotas.
+type WantsQuotas interface {
+	// SetQuotas is called once, before the first request.
+	SetQuotas(quota.Checker)
+}
+
+// Unreadable returns the names of the objects of a resource in a namespace that
+// are stored but cannot be read. Informers and clients do not return them.
+type Unreadable func(resource schema.GroupResource, namespace string) (names []string)
+
+// WantsUnreadable is a plugin that must not treat an object that cannot be read as
+// one that does not exist.
+type WantsUnreadable interface {
+	// SetUnreadable is called once, before the first request.
+	SetUnreadable(Unreadable)
+}
+
+// Initializer gives each plugin what it wants.
 type Initializer struct {
-	informers externalversions.SharedInformerFactory
-	client    versioned.Interface
+	// Informers are started by the caller, after all plugins are initialized.
+	Informers  externalversions.SharedInformerFactory
+	Client     versioned.Interface
+	Namespaces NamespaceCache
+	Quotas     quota.Checker
+	Unreadable Unreadable
 }
 
 var _ admission.PluginInitializer = &Initializer{}
 
-// NewInitializer returns an Initializer with the informers and the client. The
-// caller starts the informers after all plugins are initialized.
-func NewInitializer(informers externalversions.SharedInformerFactory, client versioned.Interface) *Initializer {
-	return &Initializer{informers: informers, client: client}
-}
-
-// Initialize sets the informers and the client if the plugin wants them.
+// Initialize sets what the plugin wants.
 func (i *Initializer) Initialize(plugin admission.Interface) {
 	if wants, ok := plugin.(WantsTenancyInformers); ok {
-		wants.SetTenancyInformers(i.informers)
+		wants.SetTenancyInformers(i.Informers)
 	}
 	if wants, ok := plugin.(WantsTenancyClient); ok {
-		wants.SetTenancyClient(i.client)
+		wants.SetTenancyClient(i.Client)
+	}
+	if wants, ok := plugin.(WantsNamespaceCache); ok {
+		wants.SetNamespaceCache(i.Namespaces)
+	}
+	if wants, ok := plugin.(WantsQuotas); ok {
+		wants.SetQuotas(i.Quotas)
+	}
+	if wants, ok := plugin.(WantsUnreadable); ok {
+		wants.SetUnreadable(i.Unreadable)
 	}
 }

@@ -6,8 +6,6 @@ package admission
 import (
 	"context"
 
-	"k8s.io/apiserver/pkg/admission"
-
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	listers "github.com/borough-io/borough/pkg/generated/listers/tenancy/v1"
@@ -18,24 +16,6 @@ type NamespaceCache interface {
 	// CachedPhase returns the phase of a Namespace, and false if it is not in the cache:
 	// it may not exist, or be new, or the server has just started.
 	CachedPhase(ctx context.Context, name string) (phase tenancy.NamespacePhase, cached bool)
-}
-
-// WantsNamespaceCache is a plugin that reads the phase of Namespaces from a cache.
-type WantsNamespaceCache interface {
-	// SetNamespaceCache is called once, before the first request.
-	SetNamespaceCache(NamespaceCache)
-}
-
-// Namespaces initializes the plugins that want the cache of Namespaces.
-type Namespaces struct{ Cache NamespaceCache }
-
-var _ admission.PluginInitializer = Namespaces{}
-
-// Initialize sets the cache if the plugin wants it.
-func (n Namespaces) Initialize(plugin admission.Interface) {
-	if wants, ok := plugin.(WantsNamespaceCache); ok {
-		wants.SetNamespaceCache(n.Cache)
-	}
 }
 
 // NewNamespaceInformer returns the cache of an informer. It is for a server without a

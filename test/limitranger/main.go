@@ -176,7 +176,7 @@ func newPlugin(ctx context.Context, w *work) (plugin, error) {
 	informers := externalversions.NewSharedInformerFactory(client, 0)
 	plugins := admission.NewPlugins()
 	limitranger.Register(plugins)
-	limitRanger, err := plugins.InitPlugin(limitranger.PluginName, nil, boroughadmission.NewInitializer(informers, client))
+	limitRanger, err := plugins.InitPlugin(limitranger.PluginName, nil, &boroughadmission.Initializer{Informers: informers, Client: client})
 	if err != nil {
 		return nil, fmt.Errorf("create the plugin: %w", err)
 	}

@@ -40,7 +40,7 @@ type handler interface {
 func initialize(informers externalversions.SharedInformerFactory, client versioned.Interface) (handler, error) {
 	plugins := admission.NewPlugins()
 	limitranger.Register(plugins)
-	plugin, err := plugins.InitPlugin(limitranger.PluginName, nil, boroughadmission.NewInitializer(informers, client))
+	plugin, err := plugins.InitPlugin(limitranger.PluginName, nil, &boroughadmission.Initializer{Informers: informers, Client: client})
 	if err != nil {
 		return nil, err
 	}
@@ -379,12 +379,12 @@ func lists(storage *fake.Clientset) int {
 // cannot be read, because its limits still apply. Other Namespaces are not affected.
 func TestUnreadable(t *testing.T) {
 	plugin := newPlugin(t, fake.NewClientset(), fake.NewClientset())
-	boroughadmission.Unreadable(func(resource schema.GroupResource, namespace string) []string {
+	plugin.(boroughadmission.WantsUnreadable).SetUnreadable(func(resource schema.GroupResource, namespace string) []string {
 		if resource == tenancy.Resource("limitranges") && namespace == "bad" {
 			return []string{"lost"}
 		}
 		return nil
-	}).Initialize(plugin)
+	})
 	for namespace, want := range map[string]string{
 		"bad":   `limit range "lost" of namespace "bad" applies to the pod, but cannot be read from storage`,
 		"sound": "",

@@ -40,7 +40,7 @@ func initialize(cache boroughadmission.NamespaceCache, client versioned.Interfac
 	plugins := admission.NewPlugins()
 	namespacelifecycle.Register(plugins)
 	return plugins.InitPlugin(namespacelifecycle.PluginName, nil,
-		admission.PluginInitializers{boroughadmission.NewInitializer(nil, client), boroughadmission.Namespaces{Cache: cache}})
+		admission.PluginInitializers{&boroughadmission.Initializer{Client: client, Namespaces: cache}})
 }
 
 // newPlugin makes a plugin whose cache may differ from what is in storage.

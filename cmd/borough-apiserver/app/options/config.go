@@ -169,7 +169,7 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, ba
 		return fmt.Errorf("set up admission: %w", err)
 	}
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
-		webhooks, admission.NewInitializer(informers, client), admission.Unreadable(unread.In), admission.Quotas{Checker: backend}, admission.Namespaces{Cache: namespaces})
+		webhooks, &admission.Initializer{Informers: informers, Client: client, Namespaces: namespaces, Quotas: backend, Unreadable: unread.In})
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
