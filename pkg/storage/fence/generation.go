@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 )
 
 // createGeneration makes it possible to determine the outcome of a create that
@@ -75,7 +76,7 @@ func (f *Fence) ResolveCreate(ctx context.Context, client *clientv3.Client, key 
 // findWrite returns the revision, after since and before until, that created the
 // key with the value, or 0.
 func findWrite(ctx context.Context, watcher clientv3.Watcher, key string, value []byte, since, until int64) (int64, error) {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	ctx, cancel := context.WithCancel(ownStream(clientv3.WithRequireLeader(ctx)))
 	defer cancel()
 	events := watcher.Watch(ctx, key, clientv3.WithRev(since+1))
 	ticker := time.NewTicker(progressInterval)
@@ -94,7 +95,8 @@ func findWrite(ctx context.Context, watcher clientv3.Watcher, key string, value 
 					return event.Kv.ModRevision, nil
 				}
 			}
-			// All events up to the revision of a progress notification come before it.
+			// All events up to the revision of a progress notification come before it: it
+			// was requested after the watch has begun.
 			if response.IsProgressNotify() && response.Header.Revision >= until {
 				return 0, nil
 			}
@@ -104,4 +106,13 @@ func findWrite(ctx context.Context, watcher clientv3.Watcher, key string, value 
 			}
 		}
 	}
+}
+
+var streams atomic.Int64
+
+// ownStream returns a context that selects a stream of etcd for one watch. Etcd sends
+// progress to all watches of a stream, and may send what was requested for another watch
+// before the events of one that has just begun.
+func ownStream(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "source", fmt.Sprintf("create-%d", streams.Add(1)))
 }

@@ -6,6 +6,7 @@ package fence_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -144,5 +145,39 @@ func TestResolveCreateAfterCompaction(t *testing.T) {
 	}
 	if _, _, err := f.fence.ResolveCreate(t.Context(), f.client.Client, podsPrefix+"town/p", []byte("ours"), revision-1); !errors.Is(err, rpctypes.ErrCompacted) {
 		t.Errorf("got %v, want %v", err, rpctypes.ErrCompacted)
+	}
+}
+
+// TestResolveCreateWithOtherWatches requests the progress of other watches of the client
+// while creates are resolved. Etcd sends it to all watches of a stream, also to one that has
+// not sent its events yet.
+func TestResolveCreateWithOtherWatches(t *testing.T) {
+	const key = podsPrefix + "town/p"
+	f := newFixture(t)
+	revision := f.write(key, "ours")
+	f.remove(key)
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(t.Context()))
+	var others sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		others.Wait()
+	})
+	for range 4 {
+		watch := f.client.Watch(ctx, "/elsewhere")
+		others.Go(func() {
+			for range watch { //nolint:revive // until the context ends
+			}
+		})
+		others.Go(func() {
+			for ctx.Err() == nil {
+				_ = f.client.RequestProgress(ctx)
+			}
+		})
+	}
+	for range 50 {
+		written, _, err := f.fence.ResolveCreate(t.Context(), f.client.Client, key, []byte("ours"), revision-1)
+		if err != nil || written != revision {
+			t.Fatalf("got written at %d, %v; want %d", written, err, revision)
+		}
 	}
 }
