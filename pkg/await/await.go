@@ -40,7 +40,7 @@ func NewCondition(what string) *Condition {
 // attempt.
 func (c *Condition) Check() error {
 	if err := *c.status.Load(); err != nil {
-		return fmt.Errorf("wait for %s: %w", c.what, err)
+		return fmt.Errorf("waiting for %s: %w", c.what, err)
 	}
 	return nil
 }
