@@ -15,18 +15,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/borough-io/borough/pkg/doctor"
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
 func TestMain(m *testing.M) { testcluster.Main(m) }
 
+// finding is a finding of doctor in JSON.
+type finding struct{ Check, Status, Message, Cure string }
+
 // findings runs doctor and returns its findings.
-func findings(t *testing.T, kubeconfig string) []doctor.Finding {
+func findings(t *testing.T, kubeconfig string) []finding {
 	t.Helper()
 	out := run(t, kubeconfig, "--output=json")
-	var report struct{ Findings []doctor.Finding }
+	var report struct{ Findings []finding }
 	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Findings) == 0 {
 		t.Fatalf("doctor wrote no findings: %v\n%s", err, out)
 	}
