@@ -21,6 +21,9 @@ import (
 	"github.com/borough-io/borough/test/leaktest"
 )
 
+// logFileSize is the size of the files of the log outside of this test.
+var logFileSize = wal.SegmentSizeBytes
+
 func TestMain(m *testing.M) {
 	// Logs of many segments, as after a long life.
 	wal.SegmentSizeBytes = 1 << 20
@@ -91,6 +94,13 @@ func TestEphemeralRestart(t *testing.T) {
 		if err := server.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestLogFileSize checks that files of the log are smaller than etcd's own.
+func TestLogFileSize(t *testing.T) {
+	if logFileSize != 16<<20 {
+		t.Errorf("a file of the log has %d bytes", logFileSize)
 	}
 }
 
