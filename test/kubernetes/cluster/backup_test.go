@@ -15,6 +15,15 @@ import (
 	"github.com/borough-io/borough/test/harness"
 )
 
+// maintain asks a server for its checks, and frees the space of deleted objects in
+// etcd, by the commands of docs/operations.md.
+func (s *site) maintain(t *testing.T) {
+	dir := t.TempDir()
+	// The port may be forwarded later than a user would type the next command.
+	s.runDocumented(t, dir, "operations.md", "direct", "until borough version; do sleep 1; done", "readyz", "borough get --raw /readyz/etcd")
+	s.runDocumented(t, dir, "operations.md", "etcdctl-in-member", "full")
+}
+
 // restoreBackup backs up etcd, changes objects, and restores the backup, by the
 // commands of docs/operations.md.
 func (s *site) restoreBackup(t *testing.T) {

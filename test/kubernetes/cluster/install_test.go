@@ -28,6 +28,7 @@ func TestKustomize(t *testing.T) {
 	s.step(t, "session", s.session)
 	s.disrupt(t)
 	s.step(t, "certificates of etcd renewed", s.renewCertificates)
+	s.step(t, "maintenance", s.maintain)
 	s.step(t, "backup and restore", s.restoreBackup)
 	s.step(t, "doctor after disruptions", s.checkDoctor)
 	s.checkFaults(t, overlay)

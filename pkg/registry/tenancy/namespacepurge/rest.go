@@ -50,7 +50,7 @@ type Content struct {
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
 	// Stage is when an ordinary purge deletes the objects: only when no object of an
-	// earlier stage is left. The content of a purge is in order of the stages.
+	// earlier stage is left. Content is sorted by stage.
 	Stage int
 }
 
