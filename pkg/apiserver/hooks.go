@@ -134,7 +134,8 @@ func ensureNamespace(ctx context.Context, client versioned.Interface, name strin
 			timeout = attemptTimeout
 			attempted()
 		}
-		if err == nil || apierrors.IsAlreadyExists(err) {
+		// One that cannot be read exists. It does not affect readiness.
+		if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsStoreReadError(err) {
 			return true, nil
 		}
 		klog.FromContext(ctx).Info("Failed to create a Namespace that always exists, will retry", "namespace", name, "reason", err)

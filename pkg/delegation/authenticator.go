@@ -119,7 +119,7 @@ func (c AuthenticatorConfig) reviews() (authenticationclient.AuthenticationV1Int
 	cluster := rest.CopyConfig(c.Cluster)
 	cluster.QPS = -1 // With a limit, users with invalid tokens would delay others.
 	attempts := newAttempts(cluster, c.Timeout)
-	cluster.Wrap(func(delegate http.RoundTripper) http.RoundTripper { return tokenTransport{attempts(delegate)} })
+	cluster.Wrap(func(delegate http.RoundTripper) http.RoundTripper { return newTokenTransport(attempts(delegate)) })
 	return authenticationclient.NewForConfig(cluster)
 }
 
@@ -222,7 +222,11 @@ func (a *Authenticator) Check(*http.Request) error {
 func noteUnanswered(delegate authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
 		response, ok, err := delegate.AuthenticateRequest(req)
-		if err != nil && unanswered(err) {
+		switch {
+		case err == nil:
+		case errors.Is(err, errTooManyTokenReviews):
+			retriable.Note(req.Context(), newTooManyRequests(errTooManyTokenReviews))
+		case unanswered(err):
 			retriable.Note(req.Context(), newUnavailable("TokenReview"))
 		}
 		return response, ok, err

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -22,13 +23,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/borough-io/borough/pkg/retriable"
 	"github.com/borough-io/borough/test/certs"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -215,6 +222,52 @@ func TestTokenReviewsAreNotLimited(t *testing.T) {
 	}
 	if limiter := reviews.RESTClient().GetRateLimiter(); limiter != nil {
 		t.Errorf("TokenReviews are limited to %v per second", limiter.QPS())
+	}
+}
+
+// Clients with invalid tokens cause a bounded number of TokenReviews. A further request
+// is answered at once, so that its client retries it.
+func TestTokenReviewsAreBounded(t *testing.T) {
+	reviewed, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasSuffix(req.URL.Path, "/tokenreviews") {
+			reviewed <- struct{}{}
+			<-answer
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	defer server.Close()
+	a, err := AuthenticatorConfig{Cluster: &rest.Config{Host: server.URL}, Backoff: wait.Backoff{Steps: 1}}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	codecs := serializer.NewCodecFactory(scheme)
+	handler := retriable.WithErrors(filters.WithAuthentication(http.NotFoundHandler(), a, filters.Unauthorized(codecs), nil, nil), codecs)
+	send := func(token string) int {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		req = req.WithContext(request.WithRequestInfo(req.Context(), &request.RequestInfo{Path: "/", Verb: "get"}))
+		req.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, req)
+		return w.Code
+	}
+	var wg sync.WaitGroup
+	for i := range maxTokenReviews {
+		wg.Go(func() { send(fmt.Sprint("token-", i)) })
+	}
+	for range maxTokenReviews {
+		<-reviewed
+	}
+	if code := send("another"); code != http.StatusTooManyRequests {
+		t.Errorf("with %d reviews in flight, got %d", maxTokenReviews, code)
+	}
+	close(answer)
+	wg.Wait()
+	go func() { <-reviewed }()
+	if code := send("another"); code != http.StatusUnauthorized {
+		t.Errorf("when the reviews were answered, got %d", code)
 	}
 }
 

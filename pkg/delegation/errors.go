@@ -25,12 +25,16 @@ func noteErrors(delegate authorizer.Authorizer) authorizer.Authorizer {
 		switch {
 		case err == nil:
 		case errors.Is(err, errTooManyReviews):
-			retriable.Note(ctx, apierrors.NewTooManyRequests(errTooManyReviews.Error(), retriable.RetryAfter))
-		default:
+			retriable.Note(ctx, newTooManyRequests(errTooManyReviews))
+		case unanswered(err):
 			retriable.Note(ctx, newUnavailable("SubjectAccessReview"))
 		}
 		return decision, reason, err
 	})
+}
+
+func newTooManyRequests(err error) *apierrors.StatusError {
+	return apierrors.NewTooManyRequests(err.Error(), retriable.RetryAfter)
 }
 
 func newUnavailable(kind string) *apierrors.StatusError {

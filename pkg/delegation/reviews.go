@@ -65,12 +65,33 @@ func (t *reviewTransport) send(req *http.Request, body []byte) (*answer, error) 
 	return t.attempts.send(req.WithContext(ctx), body)
 }
 
+// maxTokenReviews is how many TokenReviews may be in flight. Clients with invalid tokens
+// cause them too, and a review continues when its client disconnects.
+const maxTokenReviews = 200
+
+// errTooManyTokenReviews means that too many TokenReviews are in flight.
+var errTooManyTokenReviews = errors.New("too many token reviews are in flight")
+
 // tokenTransport sends TokenReviews. The library's cache lets requests with the same
 // token share one.
-type tokenTransport struct{ attempts *attempts }
+type tokenTransport struct {
+	attempts *attempts
+	inFlight chan struct{}
+}
 
-// RoundTrip implements http.RoundTripper.
-func (t tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+func newTokenTransport(attempts *attempts) *tokenTransport {
+	return &tokenTransport{attempts, make(chan struct{}, maxTokenReviews)}
+}
+
+// RoundTrip implements http.RoundTripper. It returns errTooManyTokenReviews if too many
+// are in flight.
+func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	select {
+	case t.inFlight <- struct{}{}:
+		defer func() { <-t.inFlight }()
+	default:
+		return nil, errTooManyTokenReviews
+	}
 	body, err := readReview(req)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -52,17 +53,7 @@ func TestUnreadable(t *testing.T) {
 			t.Parallel()
 			b := harness.New(t)
 			testUnreadable(t, b, []string{flag}, func(keys ...string) {
-				if err := b.Stop(); err != nil {
-					t.Fatal(err)
-				}
-				etcd, err := embedded.Start(t.Context(), embedded.Config{Dir: filepath.Join(b.Dir, "etcd")})
-				if err != nil {
-					t.Fatal(err)
-				}
-				flipKeys(t, etcd.Client(), keys...)
-				if err := etcd.Close(); err != nil {
-					t.Fatal(err)
-				}
+				flipStopped(t, b, keys...)
 				if err := b.StartServer(t.Context(), flag); err != nil {
 					t.Fatal(err)
 				}
@@ -81,6 +72,40 @@ func TestUnreadable(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			testUnreadable(t, harness.New(t), []string{flag, "--etcd-servers=" + url}, func(keys ...string) { flipKeys(t, client, keys...) })
 		})
+	}
+}
+
+// flipStopped stops the processes, and damages values in the embedded etcd.
+func flipStopped(t *testing.T, b *harness.Borough, keys ...string) {
+	t.Helper()
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	etcd, err := embedded.Start(t.Context(), embedded.Config{Dir: filepath.Join(b.Dir, "etcd")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipKeys(t, etcd.Client(), keys...)
+	if err := etcd.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnreadableDefault checks that a server becomes ready if the Namespace that it
+// creates when there is none cannot be read.
+func TestUnreadableDefault(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	flipStopped(t, b, "namespaces/default")
+	if err := b.StartServer(t.Context()); err != nil { // waits until it is ready
+		t.Fatal(err)
+	}
+	_, err := b.Client(t).TenancyV1().Namespaces().Get(t.Context(), "default", metav1.GetOptions{})
+	if !apierrors.IsStoreReadError(err) {
+		t.Errorf("got %v, want an error that the Namespace cannot be read", err)
 	}
 }
 
