@@ -6,6 +6,7 @@ package quota
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -67,6 +68,7 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		return nil, nil
 	}
 	used := quotav1.Add(quota.Status.Used, delta)
+	keepExact(used)
 	var exceeded []corev1.ResourceName
 	for name, quantity := range delta {
 		total, hard := used[name], quota.Status.Hard[name]
@@ -123,6 +125,17 @@ func Compact(list corev1.ResourceList) {
 	}
 }
 
+// keepExact makes quantities be read as they were written. Of large ones, the library reads
+// only those with an exponent exactly: it reads 9Ei as 2^63-1, and writes 1000E as 1.
+func keepExact(used corev1.ResourceList) {
+	for name, quantity := range used {
+		if quantity.CmpInt64(math.MaxInt64) > 0 || quantity.CmpInt64(math.MinInt64) < 0 {
+			quantity.Format = resource.DecimalExponent
+			used[name] = quantity
+		}
+	}
+}
+
 // Total is the usage of a quota while its objects are counted.
 type Total struct {
 	quota *tenancy.ResourceQuota
@@ -153,10 +166,11 @@ func (t *Total) Add(usage *Usage) {
 
 // AddCount adds a number of objects of which only the resource counts.
 func (t *Total) AddCount(gr schema.GroupResource, n int64) {
-	if len(t.quota.Spec.Scopes) > 0 || t.quota.Spec.ScopeSelector != nil {
+	each := &Usage{resources: Count(gr)}
+	if !each.matches(&t.quota.Spec) {
 		return
 	}
-	for name := range Count(gr) {
+	for name := range each.resources {
 		if used, limited := t.used[name]; limited {
 			used.Add(*resource.NewQuantity(n, resource.DecimalSI))
 			t.used[name] = used
@@ -166,6 +180,7 @@ func (t *Total) AddCount(gr schema.GroupResource, n int64) {
 
 // Status returns the status of the counted quota.
 func (t *Total) Status() corev1.ResourceQuotaStatus {
+	keepExact(t.used)
 	return corev1.ResourceQuotaStatus{Hard: t.quota.Spec.Hard.DeepCopy(), Used: t.used}
 }
 

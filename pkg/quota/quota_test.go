@@ -110,6 +110,13 @@ func TestOf(t *testing.T) {
 			}),
 			"count/pods=1,pods=1,cpu=3,requests.cpu=3",
 		},
+		"a resize that the node has refused": {
+			pods, with(podOf(container("a", "cpu=4", "")), func(p *tenancy.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", AllocatedResources: list("cpu=2"), Resources: &corev1.ResourceRequirements{Requests: list("cpu=2")}}}
+			}),
+			"count/pods=1,pods=1,cpu=4,requests.cpu=4",
+		},
 		"a Pod that has succeeded": {pods, ended(corev1.PodSucceeded), "count/pods=1"},
 		"a Pod that has failed":    {pods, ended(corev1.PodFailed), "count/pods=1"},
 		"a Pod that is running":    {pods, ended(corev1.PodRunning), "count/pods=1,pods=1,cpu=1,requests.cpu=1"},
@@ -339,4 +346,28 @@ func FuzzCompact(f *testing.F) {
 			t.Errorf("%s became %s", want.String(), got.String())
 		}
 	})
+}
+
+// TestAddCount checks that objects are counted by the same rule by which they are
+// charged.
+func TestAddCount(t *testing.T) {
+	for name, change := range map[string]func(*corev1.ResourceQuotaSpec){
+		"no scope":          func(*corev1.ResourceQuotaSpec) {},
+		"an empty selector": func(s *corev1.ResourceQuotaSpec) { s.ScopeSelector = &corev1.ScopeSelector{} },
+		"a scope":           func(s *corev1.ResourceQuotaSpec) { s.Scopes = []corev1.ResourceQuotaScope{"Terminating"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := counted("count/limitranges=3", "count/limitranges=0")
+			change(&quota.Spec)
+			total := NewTotal(quota)
+			total.AddCount(limitRanges, 1)
+			charged, _ := (&Change{Resource: limitRanges, New: Of(limitRanges, &tenancy.LimitRange{})}).Used(quota)
+			if charged == nil {
+				charged = quota.Status.Used
+			}
+			if got := total.Status().Used; !quotav1.Equals(got, charged) {
+				t.Errorf("counted %s, charged %s", listText(got), listText(charged))
+			}
+		})
+	}
 }

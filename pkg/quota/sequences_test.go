@@ -25,7 +25,8 @@ func TestSequences(t *testing.T) {
 	const seed, sequences, steps = 1, 50, 100
 	r := rand.New(rand.NewPCG(seed, 0))
 	charges, denials := 0, 0
-	for range sequences {
+	units := []string{"", "2Ei", "250E"} // sums of large ones are hard to write
+	for sequence := range sequences {
 		quota := randomQuota(r)
 		objects := map[string]*tenancy.Pod{}
 		quota.Status = sumOf(quota, objects)
@@ -41,7 +42,7 @@ func TestSequences(t *testing.T) {
 				change.Old = Of(pods, old)
 			}
 			if old == nil || r.IntN(3) > 0 {
-				new = randomPod(r)
+				new = randomPod(r, units[sequence%len(units)])
 				change.New = Of(pods, new)
 			}
 			used, denial := change.Used(quota)
@@ -55,7 +56,7 @@ func TestSequences(t *testing.T) {
 			before := quota.Status.Used
 			if used != nil {
 				charges++
-				quota.Status.Used = used
+				quota.Status.Used = reread(used)
 			}
 			if objects[name] = new; new == nil {
 				delete(objects, name)
@@ -78,6 +79,15 @@ func TestSequences(t *testing.T) {
 	}
 }
 
+// reread returns a list as it is read when it was written.
+func reread(written corev1.ResourceList) corev1.ResourceList {
+	read := corev1.ResourceList{}
+	for name, quantity := range written {
+		read[name] = resource.MustParse(quantity.String())
+	}
+	return read
+}
+
 // sumOf returns the status of a quota of which the objects are counted.
 func sumOf(quota *tenancy.ResourceQuota, objects map[string]*tenancy.Pod) corev1.ResourceQuotaStatus {
 	total := NewTotal(quota)
@@ -91,7 +101,10 @@ func randomQuota(r *rand.Rand) *tenancy.ResourceQuota {
 	names := []corev1.ResourceName{"pods", "count/pods", "cpu", "requests.memory", "limits.cpu", "requests.example.com/gpu", "services"}
 	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	quota := &tenancy.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: randomHard(r, names[:1+r.IntN(4)])}}
-	if r.IntN(2) == 0 {
+	switch r.IntN(4) {
+	case 0:
+		quota.Spec.ScopeSelector = &corev1.ScopeSelector{}
+	case 1, 2:
 		scopes := []corev1.ResourceQuotaScope{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass"}
 		quota.Spec.Scopes = []corev1.ResourceQuotaScope{scopes[r.IntN(len(scopes))]}
 	}
@@ -102,16 +115,20 @@ func randomHard(r *rand.Rand, names []corev1.ResourceName) corev1.ResourceList {
 	hard := corev1.ResourceList{}
 	for _, name := range names {
 		hard[name] = *resource.NewQuantity(r.Int64N(8), resource.DecimalSI)
+		if r.IntN(4) == 0 {
+			hard[name] = resource.MustParse("4e21")
+		}
 	}
 	return hard
 }
 
-func randomPod(r *rand.Rand) *tenancy.Pod {
+// randomPod returns a Pod that requests memory in a unit.
+func randomPod(r *rand.Rand, unit string) *tenancy.Pod {
 	pod := podOf()
 	for i := range 1 + r.IntN(2) {
 		requests, limits := "", ""
 		if r.IntN(4) > 0 {
-			requests = fmt.Sprintf("cpu=%dm,memory=%d,example.com/gpu=%d", r.IntN(2000), r.IntN(3), r.IntN(2))
+			requests = fmt.Sprintf("cpu=%dm,memory=%d%s,example.com/gpu=%d", r.IntN(2000), r.IntN(3), unit, r.IntN(2))
 			limits = fmt.Sprintf("cpu=%dm", 2000+r.IntN(100))
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, container(fmt.Sprint(i), requests, limits))

@@ -3,8 +3,10 @@
 
 // Package quota computes what objects use of ResourceQuotas, and whether a write may
 // change it. The rules and their texts are those of Kubernetes' quota admission and
-// its evaluator of Pods, except that usage does not depend on the time: a Pod that
-// outlives its grace period counts until it is removed.
+// its evaluator of Pods, with two exceptions. Usage does not depend on the time: a Pod
+// that outlives its grace period counts until it is removed. And what a resize requests
+// counts also when the node has refused the resize: otherwise the usage would grow, and
+// could exceed a quota, when the node writes to the status that it has accepted another.
 package quota
 
 import (
@@ -74,6 +76,11 @@ func addPod(usage corev1.ResourceList, pod *corev1.Pod) {
 	if pod.Spec.Overhead != nil && pod.Spec.Resources != nil {
 		copied := *pod
 		copied.Spec.Resources = pod.Spec.Resources.DeepCopy()
+		pod = &copied
+	}
+	if resourcehelper.IsPodResizeInfeasible(pod) {
+		copied := *pod
+		copied.Status.Conditions = nil
 		pod = &copied
 	}
 	// The larger one of what the Pod requests and what its node has allocated counts.

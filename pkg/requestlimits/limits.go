@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -127,6 +128,9 @@ func CheckQuantity(text string) string {
 	if len(text) > MaxQuantityLength {
 		return fmt.Sprintf("a quantity must have at most %d characters", MaxQuantityLength)
 	}
+	if isMisread(text) {
+		return "a multiple of 1000E must be written with an exponent, such as 1e21"
+	}
 	// The suffixes E and Ei have no digits after them.
 	at := strings.LastIndexAny(text, "eE")
 	if at < 0 {
@@ -140,6 +144,26 @@ func CheckQuantity(text string) string {
 		return fmt.Sprintf("the exponent of a quantity must be between -%d and %d", MaxQuantityExponent, MaxQuantityExponent)
 	}
 	return ""
+}
+
+// isMisread reports whether a quantity would be stored as another one: the library has
+// no suffix for multiples of 1000E, and writes them without one.
+func isMisread(text string) bool {
+	const decimals = "numkMGTPE"
+	digits := strings.TrimLeft(strings.TrimSpace(text), "+-")
+	magnitude := strings.IndexFunc(digits+".", func(r rune) bool { return r < '0' || r > '9' })
+	if suffix := strings.IndexAny(digits, "kMGTPE"); suffix >= 0 {
+		magnitude += 3 * (strings.IndexByte(decimals, digits[suffix]) - 2)
+	}
+	if magnitude <= 21 { // less than 1000E
+		return false
+	}
+	quantity, err := resource.ParseQuantity(strings.TrimSpace(text))
+	if err != nil {
+		return false
+	}
+	read, err := resource.ParseQuantity(quantity.String())
+	return err != nil || quantity.Cmp(read) != 0
 }
 
 // LimitErrors returns the first MaxErrors errors, with one more that says how

@@ -60,6 +60,7 @@ func TestLimits(t *testing.T) {
 	const (
 		long     = "a quantity must have at most 100 characters"
 		exponent = "the exponent of a quantity must be between -100 and 100"
+		misread  = "a multiple of 1000E must be written with an exponent, such as 1e21"
 		depth    = "objects and lists must be nested at most 100 deep"
 	)
 	container := func(resources string) string {
@@ -76,6 +77,10 @@ func TestLimits(t *testing.T) {
 		{"escaped name", container(`{"r\u0065quests":{"cpu":"1e3000"}}`), "spec.containers[0].resources.requests[cpu]: " + exponent},
 		{"with space around it", container(`{"requests":{"cpu":" 1e3000 "}}`), "spec.containers[0].resources.requests[cpu]: " + exponent},
 		{"given twice", container(`{"requests":{"cpu":"1e3000","cpu":"1"}}`), "spec.containers[0].resources.requests[cpu]: " + exponent},
+		{"a multiple of 1000E", container(`{"requests":{"memory":"1000E"}}`), "spec.containers[0].resources.requests[memory]: " + misread},
+		{"a multiple of 1000E, without a suffix", container(`{"requests":{"memory":"1000000000000000000000"}}`), "spec.containers[0].resources.requests[memory]: " + misread},
+		{"a multiple of 1000E, with a smaller suffix", container(`{"requests":{"memory":"+002000000000000000M"}}`), "spec.containers[0].resources.requests[memory]: " + misread},
+		{"large quantities", container(`{"requests":{"a":"1001E","b":"1e21","c":"1000Ei","d":"999E","e":"1000000000000000000001","f":"1000000000000000000000m"}}`), ""},
 		{"length", container(`{"limits":{"cpu":"` + strings.Repeat("1", 101) + `"}}`), "spec.containers[0].resources.limits[cpu]: " + long},
 		{"length of a number", container(`{"limits":{"cpu":0.` + strings.Repeat("1", 99) + `}}`), "spec.containers[0].resources.limits[cpu]: " + long},
 		{"length within", container(`{"limits":{"cpu":"` + strings.Repeat("1", 100) + `"}}`), ""},
