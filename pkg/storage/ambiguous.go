@@ -31,20 +31,23 @@ const retryTimeout = 20 * time.Second
 // changes.
 //
 // An update or a delete compares the revision that it changes, so at most one try
-// can succeed, and a read of the key shows whether one did. A create compares no
-// revision, so it is retried only after ResolveCreate has determined that no earlier
-// try was, or will be, carried out.
+// can succeed, and a read of the key shows whether one did, unless another client has
+// changed it since: then ResolveUpdate determines it. A create compares no revision, so it
+// is retried only after ResolveCreate has determined that no earlier try was, or will be,
+// carried out.
 type ambiguousWriteRetrier struct {
 	kubernetes.Interface
-	creates createResolver
+	outcomes outcomeResolver
 }
 
-// createResolver determines the outcome of creates.
-type createResolver interface {
+// outcomeResolver determines the outcome of writes.
+type outcomeResolver interface {
 	// Revision returns a revision that etcd had reached before the call.
 	Revision() int64
 	// ResolveCreate has the contract of the method of fence.Fence.
 	ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error)
+	// ResolveUpdate has the contract of fence.ResolveUpdate.
+	ResolveUpdate(ctx context.Context, key string, value []byte, since, until int64) (written int64, err error)
 }
 
 // OptimisticPut puts a value, with retries.
@@ -53,6 +56,7 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 	if expectedRevision == 0 {
 		return r.create(ctx, key, value, opts)
 	}
+	since := max(expectedRevision, r.outcomes.Revision())
 	response, unanswered, err := retryUnanswered(ctx, key, func(bool) (kubernetes.PutResponse, error) {
 		return r.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 	})
@@ -64,14 +68,21 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 		return kubernetes.PutResponse{Succeeded: true, Revision: kv.ModRevision}, nil
 	}
 	// Another client has changed the value, before this write or after it.
-	return kubernetes.PutResponse{}, unanswered
+	written, err := r.outcomes.ResolveUpdate(ctx, key, value, since, response.Revision)
+	switch {
+	case err != nil:
+		return kubernetes.PutResponse{}, fmt.Errorf("etcd did not answer an update, and its outcome cannot be determined: %w", err)
+	case written != 0:
+		return kubernetes.PutResponse{Succeeded: true, Revision: written}, nil
+	}
+	return response, nil
 }
 
 func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	since := r.creates.Revision()
+	since := r.outcomes.Revision()
 	response, _, err := retryUnanswered(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
 		if retry {
-			written, until, err := r.creates.ResolveCreate(ctx, key, value, since)
+			written, until, err := r.outcomes.ResolveCreate(ctx, key, value, since)
 			if err != nil {
 				return kubernetes.PutResponse{}, fmt.Errorf("etcd did not answer a create, and its outcome cannot be determined: %w", err)
 			}

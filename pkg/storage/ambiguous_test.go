@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// flaky is a client with one key. Its writes fail as the outages specify.
+// flaky is a client with one key, whose history it resolves updates from. Its writes fail as the outages specify.
 type flaky struct {
 	kubernetes.Interface
 	kv       *mvccpb.KeyValue // nil if the key does not exist
 	revision int64
+	history  []*mvccpb.KeyValue
 	outages  []outage // of the writes to come
 	writes   int
 }
@@ -38,6 +40,7 @@ type outage struct {
 func (f *flaky) put(value string) {
 	f.revision++
 	f.kv = &mvccpb.KeyValue{Value: []byte(value), ModRevision: f.revision}
+	f.history = append(f.history, f.kv)
 }
 
 func (f *flaky) write(expected int64, carryOut func()) (succeeded bool, kv *mvccpb.KeyValue, err error) {
@@ -83,6 +86,24 @@ func (f *flaky) OptimisticDelete(_ context.Context, _ string, expected int64, _ 
 	return response, nil
 }
 
+func (f *flaky) Revision() int64 { return 1 }
+
+func (f *flaky) ResolveCreate(context.Context, string, []byte, int64) (written, until int64, err error) {
+	return 0, 0, errors.New("not a create")
+}
+
+func (f *flaky) ResolveUpdate(_ context.Context, _ string, value []byte, since, until int64) (int64, error) {
+	for _, kv := range f.history {
+		if kv.ModRevision > since && kv.ModRevision <= until {
+			if bytes.Equal(kv.Value, value) {
+				return kv.ModRevision, nil
+			}
+			return 0, nil
+		}
+	}
+	return 0, nil
+}
+
 var errAborted = errors.New("aborted")
 
 func TestAmbiguousWrites(t *testing.T) {
@@ -110,10 +131,10 @@ func TestAmbiguousWrites(t *testing.T) {
 		"not carried out":               {[]outage{{err: timedOut}}, result{true, 8, nil, 2}, result{true, 8, nil, 2}},
 		"carried out":                   {[]outage{{err: cutOff, carriedOut: true}}, result{true, 8, nil, 2}, result{true, 8, nil, 2}},
 		"unanswered twice":              {[]outage{{err: cutOff}, {err: timedOut, carriedOut: true}}, result{true, 8, nil, 3}, result{true, 8, nil, 3}},
-		"changed by another":            {[]outage{{err: timedOut, beforeRetry: byAnother}}, result{false, 0, timedOut, 2}, result{false, 8, nil, 2}},
-		"carried out, and then changed": {[]outage{{err: timedOut, carriedOut: true, beforeRetry: byAnother}}, result{false, 0, timedOut, 2}, result{false, 9, nil, 2}},
-		"deleted by another":            {[]outage{{err: timedOut, beforeRetry: gone}}, result{false, 0, timedOut, 2}, result{true, 8, nil, 2}},
-		"created again by another":      {[]outage{{err: timedOut, carriedOut: true, beforeRetry: createdAgain}}, result{false, 0, timedOut, 2}, result{true, 10, nil, 2}},
+		"changed by another":            {[]outage{{err: timedOut, beforeRetry: byAnother}}, result{false, 8, nil, 2}, result{false, 8, nil, 2}},
+		"carried out, and then changed": {[]outage{{err: timedOut, carriedOut: true, beforeRetry: byAnother}}, result{true, 8, nil, 2}, result{false, 9, nil, 2}},
+		"deleted by another":            {[]outage{{err: timedOut, beforeRetry: gone}}, result{false, 8, nil, 2}, result{true, 8, nil, 2}},
+		"created again by another":      {[]outage{{err: timedOut, carriedOut: true, beforeRetry: createdAgain}}, result{true, 8, nil, 2}, result{true, 10, nil, 2}},
 		"an error that is an answer":    {[]outage{{err: errAborted}}, result{false, 0, errAborted, 1}, result{false, 0, errAborted, 1}},
 		"no room, which is an answer": {[]outage{{err: rpctypes.Error(rpctypes.ErrGRPCNoSpace)}},
 			result{false, 0, rpctypes.ErrNoSpace, 1}, result{false, 0, rpctypes.ErrNoSpace, 1}},
@@ -123,7 +144,7 @@ func TestAmbiguousWrites(t *testing.T) {
 				return &flaky{revision: expected, kv: &mvccpb.KeyValue{Value: []byte("before"), ModRevision: expected}, outages: test.outages}
 			}
 			inner := start()
-			put, err := ambiguousWriteRetrier{Interface: inner}.OptimisticPut(t.Context(), "key", []byte("value"), expected, kubernetes.PutOptions{})
+			put, err := ambiguousWriteRetrier{inner, inner}.OptimisticPut(t.Context(), "key", []byte("value"), expected, kubernetes.PutOptions{})
 			if got := (result{put.Succeeded, put.Revision, err, inner.writes}); got != test.put {
 				t.Errorf("put: got %+v, want %+v", got, test.put)
 			}
@@ -148,6 +169,10 @@ type resolution struct {
 }
 
 func (r *resolver) Revision() int64 { return 5 }
+
+func (r *resolver) ResolveUpdate(context.Context, string, []byte, int64, int64) (int64, error) {
+	return 0, errors.New("not an update")
+}
 
 func (r *resolver) ResolveCreate(_ context.Context, _ string, _ []byte, since int64) (written, until int64, err error) {
 	r.since = append(r.since, since)

@@ -42,7 +42,7 @@ type fenceResolver struct {
 	compactor etcd3.Compactor // or nil
 }
 
-// Revision implements createResolver. The revision is not older than the last
+// Revision implements outcomeResolver. The revision is not older than the last
 // compaction, so etcd still has the history after it.
 func (c fenceResolver) Revision() int64 {
 	if c.compactor == nil {
@@ -51,14 +51,32 @@ func (c fenceResolver) Revision() int64 {
 	return max(c.fence.Revision(), c.compactor.CompactRevision())
 }
 
-// ResolveCreate implements createResolver.
+// ResolveCreate implements outcomeResolver.
 func (c fenceResolver) ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error) {
-	if !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress) {
-		return 0, 0, errors.New("this version of etcd does not support progress requests for watches")
+	if err := checkProgressRequests(); err != nil {
+		return 0, 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()
 	return c.fence.ResolveCreate(ctx, c.client, key, value, since)
+}
+
+// ResolveUpdate implements outcomeResolver.
+func (c fenceResolver) ResolveUpdate(ctx context.Context, key string, value []byte, since, until int64) (written int64, err error) {
+	if err := checkProgressRequests(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	defer cancel()
+	return fence.ResolveUpdate(ctx, c.client, key, value, since, until)
+}
+
+// checkProgressRequests returns an error if the history of a key cannot be read.
+func checkProgressRequests() error {
+	if !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress) {
+		return errors.New("this version of etcd does not support progress requests for watches")
+	}
+	return nil
 }
 
 // newStore creates the store of one resource, as the library's storage factory
@@ -84,7 +102,7 @@ func (b *Backend) newStore(
 	}
 	client.Kubernetes = transaction.NewClient(b.fence.Counting(ambiguousWriteRetrier{
 		Interface: b.fence.Wrap(config.GroupResource, client),
-		creates:   fenceResolver{b.fence, client.Client, compactor},
+		outcomes:  fenceResolver{b.fence, client.Client, compactor},
 	}, client.KV))
 	if b.awaitWrite != nil {
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, b.awaitWrite}}

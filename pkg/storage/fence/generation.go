@@ -8,11 +8,9 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
 )
 
 // createGeneration makes it possible to determine the outcome of a create that
@@ -45,10 +43,6 @@ func (g *createGeneration) update(kv *mvccpb.KeyValue) {
 	g.revision.Store(kv.GetModRevision()) // 0 if the key does not exist
 }
 
-// progressInterval is how often etcd is asked for the progress of a watch. It
-// answers at once, but not at all while the watch is catching up with history.
-const progressInterval = 20 * time.Millisecond
-
 // ResolveCreate determines whether a create that etcd did not answer, and that was
 // sent after the revision since, has written the value to the key. It returns the
 // revision that wrote the value, or 0 if the create was not carried out and will
@@ -66,53 +60,14 @@ func (f *Fence) ResolveCreate(ctx context.Context, client *clientv3.Client, key 
 	}
 	until = response.Header.Revision
 	f.generation.revision.Store(until)
-	written, err = findWrite(ctx, client, key, value, since, until)
+	err = readHistory(ctx, client, key, since, until, func(event *clientv3.Event) (stop bool) {
+		if event.IsCreate() && bytes.Equal(event.Kv.Value, value) {
+			written = event.Kv.ModRevision
+		}
+		return written != 0
+	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the history of the key: %w", err)
+		return 0, 0, err
 	}
 	return written, until, nil
-}
-
-// findWrite returns the revision, after since and before until, that created the
-// key with the value, or 0.
-func findWrite(ctx context.Context, watcher clientv3.Watcher, key string, value []byte, since, until int64) (int64, error) {
-	ctx, cancel := context.WithCancel(ownStream(clientv3.WithRequireLeader(ctx)))
-	defer cancel()
-	events := watcher.Watch(ctx, key, clientv3.WithRev(since+1))
-	ticker := time.NewTicker(progressInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case response, ok := <-events:
-			if !ok {
-				return 0, context.Cause(ctx)
-			}
-			if err := response.Err(); err != nil {
-				return 0, err
-			}
-			for _, event := range response.Events {
-				if event.IsCreate() && bytes.Equal(event.Kv.Value, value) {
-					return event.Kv.ModRevision, nil
-				}
-			}
-			// All events up to the revision of a progress notification come before it: it
-			// was requested after the watch has begun.
-			if response.IsProgressNotify() && response.Header.Revision >= until {
-				return 0, nil
-			}
-		case <-ticker.C:
-			if err := watcher.RequestProgress(ctx); err != nil {
-				return 0, err
-			}
-		}
-	}
-}
-
-var streams atomic.Int64
-
-// ownStream returns a context that selects a stream of etcd for one watch. Etcd sends
-// progress to all watches of a stream, and may send what was requested for another watch
-// before the events of one that has just begun.
-func ownStream(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "source", fmt.Sprintf("create-%d", streams.Add(1)))
 }

@@ -1,0 +1,86 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fence
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+)
+
+// progressInterval is how often etcd is asked for the progress of a watch. It
+// answers at once, but not at all while the watch is catching up with history.
+const progressInterval = 20 * time.Millisecond
+
+// ResolveUpdate determines whether an update that etcd did not answer, and that was sent
+// after the revision since, has written the value to the key. It returns the revision that
+// wrote the value, or 0 if the update was not carried out. Another write must have changed
+// the key after the revision that the update compares, and not after until: so the update
+// will not be carried out later.
+//
+// ResolveUpdate reads the history of the key between the two revisions, and returns an
+// error if it has been compacted. etcd must support progress requests for watches.
+func ResolveUpdate(ctx context.Context, client *clientv3.Client, key string, value []byte, since, until int64) (written int64, err error) {
+	err = readHistory(ctx, client, key, since, until, func(event *clientv3.Event) (stop bool) {
+		if bytes.Equal(event.Kv.Value, value) {
+			written = event.Kv.ModRevision
+		}
+		return true // the first write is the update, or one that it conflicts with
+	})
+	return written, err
+}
+
+// readHistory calls visit with each event of a key after the revision since and up to
+// until, in order, until visit returns true.
+func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, since, until int64, visit func(*clientv3.Event) (stop bool)) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read the history of the key: %w", err)
+		}
+	}()
+	ctx, cancel := context.WithCancel(ownStream(clientv3.WithRequireLeader(ctx)))
+	defer cancel()
+	events := watcher.Watch(ctx, key, clientv3.WithRev(since+1))
+	ticker := time.NewTicker(progressInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case response, ok := <-events:
+			if !ok {
+				return context.Cause(ctx)
+			}
+			if err := response.Err(); err != nil {
+				return err
+			}
+			for _, event := range response.Events {
+				if event.Kv.ModRevision > until || visit(event) {
+					return nil
+				}
+			}
+			// All events up to the revision of a progress notification come before it: it
+			// was requested after the watch has begun.
+			if response.IsProgressNotify() && response.Header.Revision >= until {
+				return nil
+			}
+		case <-ticker.C:
+			if err := watcher.RequestProgress(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+var streams atomic.Int64
+
+// ownStream returns a context that selects a stream of etcd for one watch. Etcd sends
+// progress to all watches of a stream, and may send what was requested for another watch
+// before the events of one that has just begun.
+func ownStream(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "source", fmt.Sprintf("history-%d", streams.Add(1)))
+}
