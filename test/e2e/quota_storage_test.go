@@ -217,6 +217,10 @@ func TestQuotaUnreadable(t *testing.T) {
 	reason := `a resource quota of namespace "` + ns + `" may count the object, but cannot be read`
 	wantContains(t, wantCode(t, tryPod(t, b, ns, newPod("b")), 500).Message, reason)
 	b.Kubectl(t, "label", "pod", "a", "-n", ns, "a=b") // changes no usage
+	flipKeys(t, etcd, "pods/"+ns+"/a")
+	unreadablePod := api + "/namespaces/" + ns + "/pods/a?ignoreStoreReadErrorWithClusterBreakingPotential=true"
+	wantContains(t, b.KubectlFails(t, "delete", "--raw", unreadablePod), reason)
+	flipKeys(t, etcd, "pods/"+ns+"/a")
 	wantContains(t, b.KubectlFails(t, "delete", "pod", "a", "-n", ns), "(InternalError)", reason)
 
 	flipKeys(t, etcd, keys...) // back to what they were

@@ -60,10 +60,13 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	denial, err := p.quotas.CheckQuotas(ctx, a.GetNamespace(), change)
-	switch {
-	case err != nil:
+	if err != nil {
+		if _, ok := err.(apierrors.APIStatus); ok {
+			return err
+		}
 		return apierrors.NewInternalError(err)
-	case denial != nil:
+	}
+	if denial != nil {
 		return apierrors.NewForbidden(a.GetResource().GroupResource(), a.GetName(), denial)
 	}
 	return nil

@@ -41,8 +41,8 @@ import (
 // -ldflags "-X github.com/borough-io/borough/pkg/storage/charge.off=true".
 var off string
 
-// Charge is what one write adds to its transaction. A nil Charge adds nothing. It must
-// be ended.
+// Charge is what one write adds to its transaction. The caller of Begin must call End. A
+// nil Charge adds nothing.
 type Charge struct {
 	charger   *Charger
 	change    *quota.Change
@@ -184,7 +184,7 @@ func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) 
 			continue // this write deletes it
 		}
 		if q.unreadable != nil {
-			if c.change.Unknown {
+			if c.change.Unknown && c.charger.Quotas(c.change.Resource) {
 				continue // or none of several could be deleted
 			}
 			c.namespace.forget() // it may be possible to read it later
@@ -254,15 +254,21 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 		return response, false, err
 	}
 	pipelined := writes && c.turn && !c.alone
+	carriedOut := false
 	if pipelined {
 		c.turn = false
 		c.namespace.send(c.base, c.next)
+		defer func() {
+			c.single = c.failed // for the second time
+			c.failed = !carriedOut
+			c.namespace.answered(carriedOut)
+		}()
 	}
 	response, err = txn.Commit()
-	carriedOut := err == nil && writes && response.Succeeded
+	carriedOut = err == nil && writes && response.Succeeded
 	switch {
 	case err != nil:
-		c.namespace.forget() // etcd may reject puts that are no longer needed
+		c.namespace.forget() // for example, etcd is full, and the quota has been deleted
 	case carriedOut:
 		c.carriedOut(response.Header.Revision)
 	default:
@@ -271,11 +277,6 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 		if c.alone {
 			c.read = read
 		}
-	}
-	if pipelined {
-		c.single = c.failed // for the second time
-		c.failed = !carriedOut
-		c.namespace.answered(carriedOut)
 	}
 	return response, changed, err
 }

@@ -102,7 +102,7 @@ type known struct {
 	quotas   []storedQuota
 }
 
-// stored is a quota as it is in etcd.
+// storedQuota is a quota as it is in etcd.
 type storedQuota struct {
 	*tenancy.ResourceQuota // nil if it cannot be read
 	key, value             string
@@ -137,8 +137,8 @@ func (q *storedQuota) holds(read storedQuota) bool {
 	return q.key == read.key && q.revision == read.revision
 }
 
-// namespace returns what is known of a Namespace; if nothing is, that it has no quotas:
-// a write in it fails if it has some.
+// namespace returns what is known of a Namespace. If nothing is known, that is a Namespace
+// without quotas: if etcd has some, the comparison of the first write fails and reads them.
 func (c *Charger) namespace(name string) *namespace {
 	c.mu.Lock()
 	defer c.mu.Unlock()

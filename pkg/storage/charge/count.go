@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
@@ -57,6 +58,9 @@ func (c *Charger) countAll(ctx context.Context, kv clientv3.KV, ns *namespace) (
 // has not changed.
 func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, quotas []storedQuota) error {
 	totals, err := c.totals(ctx, kv, namespace, quotas)
+	if apierrors.IsServiceUnavailable(err) {
+		return err
+	}
 	if err != nil {
 		// If etcd did not answer, the write is tried again.
 		return fmt.Errorf("count the objects in namespace %q for its resource quotas: %w", namespace, err)
@@ -132,10 +136,13 @@ func (t totals) addEach(ctx context.Context, kv clientv3.KV, r *stored.Resource,
 		}
 		for _, kv := range response.Kvs {
 			obj, err := r.Decode(ctx, kv)
-			if unreadable.IsOutage(err) {
-				return err
-			}
-			if err != nil {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case unreadable.IsOutage(err):
+				// Not wrapped: after an error of etcd, the write would be tried again.
+				return apierrors.NewServiceUnavailable(fmt.Sprintf("an object in namespace %q, which a resource quota may count, cannot be decrypted at present: %v", namespace, err))
+			case err != nil:
 				// When it is deleted, the quotas are counted again.
 				klog.FromContext(ctx).Error(err, "An object that cannot be read is counted for a resource quota only as one object")
 				t.addCount(r.GroupResource, 1)

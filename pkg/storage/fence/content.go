@@ -45,6 +45,7 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 	}
 	put := clientv3.OpPut(key, string(value), clientv3.WithLease(opts.LeaseID))
 	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key)
+	defer charged.End()
 	var response kubernetes.PutResponse
 	switch {
 	case expectedRevision == 0:
@@ -56,7 +57,6 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 		response, err = c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 		c.fence.observe(response.Revision)
 	}
-	charged.End()
 	return response, err
 }
 
@@ -70,8 +70,8 @@ func (c *content) OptimisticDelete(ctx context.Context, key string, expectedRevi
 	if charged == nil {
 		return c.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	}
+	defer charged.End()
 	response, err := c.change(ctx, key, namespace, name, clientv3.OpDelete(key), expectedRevision, nil, charged)
-	charged.End()
 	if err != nil {
 		return kubernetes.DeleteResponse{}, err
 	}
@@ -93,6 +93,7 @@ func (c *content) create(ctx context.Context, key, namespace, name string, put c
 		case err != nil:
 			return kubernetes.PutResponse{}, err
 		case denial != nil && charged.Verified():
+			charged.End() // before the denial is explained
 			return kubernetes.PutResponse{}, c.forbidden(ctx, namespace, name, denial)
 		}
 		generation := c.fence.generation.revision.Load()
@@ -156,6 +157,7 @@ func (c *content) change(ctx context.Context, key, namespace, name string, op cl
 		case err != nil:
 			return nil, err
 		case denial != nil && charged.Verified():
+			charged.End() // before the denial is explained
 			return nil, c.forbidden(ctx, namespace, name, denial)
 		}
 		compare := append([]clientv3.Cmp{unchanged}, preconditions...)
