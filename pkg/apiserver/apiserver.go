@@ -22,6 +22,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/clusternamespaces"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/pkg/loopback"
@@ -61,7 +62,7 @@ type ExtraConfig struct {
 	Projects *ClusterProjects
 
 	// ClusterNamespaces is the rule for the cluster's namespace controller.
-	ClusterNamespaces ClusterNamespaces
+	ClusterNamespaces clusternamespaces.Config
 
 	// Loopback is the transport of LoopbackClientConfig of Generic. The server gives it
 	// its handler.

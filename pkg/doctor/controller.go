@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 
-	"github.com/borough-io/borough/pkg/apiserver"
+	"github.com/borough-io/borough/pkg/clusternamespaces"
 )
 
 const (
@@ -37,7 +37,7 @@ func (x *examination) checkNamespaceController(ctx context.Context) Finding {
 	}
 	for _, ns := range namespaces.Items {
 		for _, c := range ns.Status.Conditions {
-			user, refused := apiserver.RefusedController(c.Message)
+			user, refused := clusternamespaces.RefusedController(c.Message)
 			if c.Type == corev1.NamespaceDeletionContentFailure && c.Status == corev1.ConditionTrue && refused {
 				return fault(fmt.Sprintf("the namespace %s of the cluster stays Terminating: the cluster's namespace controller authenticates as the user %s, which --%s does not name", ns.Name, user, flagControllers),
 					cureControllers)
@@ -47,7 +47,7 @@ func (x *examination) checkNamespaceController(ctx context.Context) Finding {
 
 	listed := x.deployment.flag(flagControllers)
 	if listed == nil {
-		listed = apiserver.DefaultClusterNamespaceControllers()
+		listed = clusternamespaces.DefaultControllers()
 	}
 	_, err = x.client.CoreV1().ServiceAccounts(metav1.NamespaceSystem).Get(ctx, namespaceController, metav1.GetOptions{})
 	user := serviceaccount.MakeUsername(metav1.NamespaceSystem, namespaceController)

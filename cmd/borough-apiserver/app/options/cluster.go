@@ -19,6 +19,7 @@ import (
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/certificates/rotation"
+	"github.com/borough-io/borough/pkg/clusternamespaces"
 	"github.com/borough-io/borough/pkg/delegation"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/visibility"
@@ -27,7 +28,7 @@ import (
 // ClusterOptions are the options of a server behind a cluster's kube-apiserver.
 type ClusterOptions struct {
 	// Namespaces is the rule for the cluster's namespace controller.
-	Namespaces apiserver.ClusterNamespaces
+	Namespaces clusternamespaces.Config
 	// BroadReviews says that a right is reviewed for all namespaces first.
 	BroadReviews bool
 	// ServeProjects says that projects are served.
@@ -43,7 +44,7 @@ type ClusterOptions struct {
 
 func newClusterOptions() *ClusterOptions {
 	return &ClusterOptions{
-		Namespaces:   apiserver.ClusterNamespaces{Controllers: apiserver.DefaultClusterNamespaceControllers()},
+		Namespaces:   clusternamespaces.Config{Controllers: clusternamespaces.DefaultControllers()},
 		BroadReviews: true,
 		CertService:  "borough-system/borough-apiserver",
 		CertLifetime: 90 * 24 * time.Hour,

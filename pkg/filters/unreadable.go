@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package filters
 
 import (
 	"context"
@@ -22,11 +22,11 @@ const unreadablePath = "/readyz/unreadable-objects"
 // maxUnreadable is how many objects of each resource are shown.
 const maxUnreadable = 20
 
-// withUnreadable adds the objects that cannot be read to /readyz?verbose. They do not
+// WithUnreadable adds the objects that cannot be read to /readyz?verbose. They do not
 // affect readiness, because the server is ready for all others. /readyz needs no
 // rights, and keys contain the names of Namespaces, so only users who may get
 // unreadablePath see the keys.
-func withUnreadable(next http.Handler, objects *unreadable.Objects, authz authorizer.UnconditionalAuthorizer) http.Handler {
+func WithUnreadable(next http.Handler, objects *unreadable.Objects, authz authorizer.UnconditionalAuthorizer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet {
 			next.ServeHTTP(w, req)

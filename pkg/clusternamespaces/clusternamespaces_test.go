@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package clusternamespaces
 
 import (
 	"encoding/json"
@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 )
@@ -112,9 +113,11 @@ func TestClusterNamespaces(t *testing.T) {
 			})
 
 			var reached *http.Request
-			rule := ClusterNamespaces{Controllers: DefaultClusterNamespaceControllers(), Couple: tc.couple}
-			handler := rule.withFilter(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { reached = req }),
-				client, serializer.NewCodecFactory(NewScheme()))
+			scheme := runtime.NewScheme()
+			install.Install(scheme)
+			rule := Config{Controllers: DefaultControllers(), Couple: tc.couple}
+			handler := rule.WithFilter(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { reached = req }),
+				client, serializer.NewCodecFactory(scheme))
 
 			req := httptest.NewRequest(tc.method, tc.path, nil)
 			req.Header.Set("User-Agent", tc.agent)

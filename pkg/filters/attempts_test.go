@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package filters
 
 import (
 	"context"
@@ -92,7 +92,7 @@ func TestAttempts(t *testing.T) {
 			})
 			scheme := runtime.NewScheme()
 			install.Install(scheme)
-			handler := filters.WithWarningRecorder(withAttempts(inner, &test.checks, serializer.NewCodecFactory(scheme)))
+			handler := filters.WithWarningRecorder(WithAttempts(inner, &test.checks, serializer.NewCodecFactory(scheme)))
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, podRequest(t, "create", strings.NewReader(body)))
 
@@ -136,7 +136,7 @@ func podRequest(t *testing.T, verb string, body io.Reader) *http.Request {
 func TestReadsAreNoAttempts(t *testing.T) {
 	for _, verb := range []string{"get", "list", "watch", "delete", "deletecollection"} {
 		w := httptest.NewRecorder()
-		withAttempts(http.HandlerFunc(func(inner http.ResponseWriter, req *http.Request) {
+		WithAttempts(http.HandlerFunc(func(inner http.ResponseWriter, req *http.Request) {
 			if inner != http.ResponseWriter(w) || precondition.From(req.Context()) != nil {
 				t.Errorf("%s is an attempt", verb)
 			}
@@ -148,7 +148,7 @@ func TestReadsAreNoAttempts(t *testing.T) {
 // bound it.
 func TestLongBodiesAreNotRead(t *testing.T) {
 	source := strings.NewReader(strings.Repeat("x", 1000))
-	withAttempts(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	WithAttempts(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.ReadAll(io.LimitReader(req.Body, 10))
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 	}), nil, nil).ServeHTTP(httptest.NewRecorder(), podRequest(t, "create", source))
@@ -175,7 +175,7 @@ func TestAuditOfAttempts(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusCreated)
 	})
-	withAttempts(inner, nil, nil).ServeHTTP(httptest.NewRecorder(), req.WithContext(ctx))
+	WithAttempts(inner, nil, nil).ServeHTTP(httptest.NewRecorder(), req.WithContext(ctx))
 	if got := event.GetEventResponseStatus(); attempts != 2 || got != nil {
 		t.Errorf("after %d attempts, the dropped response is in the event: %v", attempts, got)
 	}

@@ -1,7 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+// Package clusternamespaces is what the deletion of a namespace of the cluster means for
+// Borough's Namespace of the same name.
+package clusternamespaces
 
 import (
 	"context"
@@ -23,36 +25,33 @@ import (
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
-// ClusterNamespaces configures what the deletion of a namespace of the cluster means
-// for our Namespace of the same name. The cluster's namespace controller discovers
-// our resources, and deletes the objects in every namespace of that name, also
-// here.
-type ClusterNamespaces struct {
+// Config configures it. The cluster's namespace controller discovers Borough's resources,
+// and deletes the objects in every namespace of that name, also here.
+type Config struct {
 	// Controllers are the user names of the cluster's namespace controller. If it
 	// runs as another user, it is recognized by its user agent, and its
 	// deletecollection requests are rejected for Namespaces that are not being
 	// deleted. If empty, requests of the controller are not treated specially.
 	Controllers []string
-	// Couple deletes our Namespace with the cluster's. Otherwise the two are
+	// Couple deletes Borough's Namespace with the cluster's. Otherwise the two are
 	// independent: the cluster's controller finds no objects here and deletes
-	// none. Our own controller purges our Namespaces.
+	// none. Borough's own controller purges its Namespaces.
 	Couple bool
 }
 
-// DefaultClusterNamespaceControllers are the user names of the cluster's namespace
-// controller, with --use-service-account-credentials and without.
-func DefaultClusterNamespaceControllers() []string {
+// DefaultControllers returns the user names of the cluster's namespace controller, with --use-service-account-credentials and without.
+func DefaultControllers() []string {
 	return []string{"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"}
 }
 
 // selectNothing is a label selector that no object matches.
 const selectNothing = "tenancy.borough.io/none,!tenancy.borough.io/none"
 
-// withFilter filters the two requests with which a namespace controller purges: a
+// WithFilter returns a handler that filters the two requests with which a namespace controller purges: a
 // deletecollection of a resource in a namespace, and a list of what is left. Other
 // requests of the same user, such as those of the garbage collector, name an object
 // or span all namespaces.
-func (c ClusterNamespaces) withFilter(next http.Handler, client versioned.Interface, serializer runtime.NegotiatedSerializer) http.Handler {
+func (c Config) WithFilter(next http.Handler, client versioned.Interface, serializer runtime.NegotiatedSerializer) http.Handler {
 	if len(c.Controllers) == 0 {
 		return next
 	}
@@ -77,7 +76,7 @@ func (c ClusterNamespaces) withFilter(next http.Handler, client versioned.Interf
 // findsNothing reports whether the request is one with which the cluster purges a
 // namespace, and must find nothing. It returns Forbidden if the purge must be
 // rejected.
-func (c ClusterNamespaces) findsNothing(req *http.Request, client versioned.Interface) (bool, error) {
+func (c Config) findsNothing(req *http.Request, client versioned.Interface) (bool, error) {
 	ctx := req.Context()
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok || info.APIGroup != tenancy.GroupName || info.Namespace == "" || info.Name != "" ||

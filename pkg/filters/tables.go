@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package filters
 
 import (
 	"net/http"
@@ -21,11 +21,11 @@ import (
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
-// withStreamedTables lets the registry convert a list to a Table in JSON, row by
+// WithStreamedTables lets the registry convert a list to a Table in JSON, row by
 // row (see table.List). The library, which would convert it as a whole, is then
 // asked for JSON. It still converts a Table that is indented, or written to the
 // audit log.
-func withStreamedTables(next http.Handler, scheme *runtime.Scheme, serializer runtime.NegotiatedSerializer) http.Handler {
+func WithStreamedTables(next http.Handler, scheme *runtime.Scheme, serializer runtime.NegotiatedSerializer) http.Handler {
 	convertor := runtime.UnsafeObjectConvertor(scheme)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		format, ok := tableFormat(req, serializer)

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package filters
 
 import (
 	"bytes"
@@ -27,10 +27,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/contenttest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -129,7 +127,7 @@ func TestStreamedTables(t *testing.T) {
 	}
 	for resource, kind := range kinds {
 		library := lists(r, kind.storage, kind.kind, resource)
-		streamed := withStreamedTables(library, r.Scheme, codecs)
+		streamed := WithStreamedTables(library, r.Scheme, codecs)
 		namespace := r.Namespace
 		if resource == "namespaces" {
 			namespace = ""
@@ -208,19 +206,4 @@ func body(t *testing.T, response *sized) string {
 		}
 	}
 	return ages.ReplaceAllString(string(data), "AGE")
-}
-
-// TestTablesInChain checks that the chain of handlers streams Tables.
-func TestTablesInChain(t *testing.T) {
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
-	generic := &genericapiserver.Config{Serializer: serializer.NewCodecFactory(scheme)}
-	accept := ""
-	handler := (&ExtraConfig{Scheme: scheme}).innerHandlers(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		accept = req.Header.Get("Accept")
-	}), generic)
-	get(t, handler, "ns", "pods", "", tableType, "", auditinternal.LevelNone)
-	if accept != "application/json" {
-		t.Errorf("the library is asked for %q", accept)
-	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package filters
 
 import (
 	"bytes"
@@ -25,14 +25,14 @@ import (
 	"github.com/borough-io/borough/pkg/storage/precondition"
 )
 
-// withAttempts ensures that admission of a write was based on what is in storage: if
+// WithAttempts ensures that admission of a write was based on what is in storage: if
 // it has read something that is out of date, the request is processed again from
 // the start, in another attempt (see package precondition). Mutating admission has
 // to run again too, so this cannot be done further inside.
 //
 // An attempt whose response is dropped is counted in the metrics of requests, but
 // leaves no trace in the response or in the audit event.
-func withAttempts(next http.Handler, checker precondition.Checker, serializer runtime.NegotiatedSerializer) http.Handler {
+func WithAttempts(next http.Handler, checker precondition.Checker, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())
 		if !ok || !isWrite(info) {
