@@ -255,7 +255,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 		stores["roles"], stores["rolebindings"] = own.rights.Roles.Store, own.rights.RoleBindings.Store
 		stores["events"], stores["leases"] = own.events.Store, own.leases.Store
 	}
-	content, err := purgedContent(c.namespacedKinds(), stores)
+	purged, err := purgedContent(c.namespacedKinds(), stores)
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 		Finalizer:  namespaces.Finalize,
 		Authorizer: generic.Authorization.Authorizer,
 		Admission:  generic.AdmissionControl,
-		Content:    content,
+		Content:    purged,
 	})
 	if c.Projects != nil {
 		resources["projects"] = project.NewREST(c.Projects.Views.Views, nil)
@@ -282,20 +282,20 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 // purgedContent returns the content of Namespaces for a NamespacePurge: the stores of
 // the namespaced resources, by their names.
 func purgedContent(kinds []tenancy.NamespacedKind, stores map[string]*genericregistry.Store) ([]namespacepurge.Content, error) {
-	var content []namespacepurge.Content
+	var purged []namespacepurge.Content
 	for _, kind := range kinds {
 		store := stores[kind.Resource]
 		if store == nil {
 			return nil, fmt.Errorf("install namespacepurges: no store for %s", kind.GroupResource())
 		}
-		content = append(content, namespacepurge.Content{
+		purged = append(purged, namespacepurge.Content{
 			Deleter:  deletecollection.Deleter{Store: store},
 			Resource: kind.GroupResource().WithVersion(version),
 			Kind:     schema.GroupVersionKind{Group: kind.Group, Version: version, Kind: kind.Kind},
 			Stage:    kind.PurgeStage,
 		})
 	}
-	return content, nil
+	return purged, nil
 }
 
 // checkNamespaced rejects a namespaced resource that is not of a namespaced kind, and

@@ -73,7 +73,7 @@ func TestReviewsOnAnotherConnection(t *testing.T) {
 				return &cluster{answered: answered, allow: func(authorizationv1.ResourceAttributes) bool { return true }}
 			},
 			func(t *testing.T, config *rest.Config) func(context.Context, int) error {
-				a, err := Config{Cluster: config, Timeout: timeout, Backoff: wait.Backoff{Steps: 1}}.NewAuthorizer()
+				a, err := AuthorizerConfig{Cluster: config, Timeout: timeout, Backoff: wait.Backoff{Steps: 1}}.NewAuthorizer()
 				if err != nil {
 					t.Fatal(err)
 				}

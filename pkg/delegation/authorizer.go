@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config configures the authorizer of a server behind a cluster.
-type Config struct {
+// AuthorizerConfig configures the authorizer of a server behind a cluster.
+type AuthorizerConfig struct {
 	// Cluster is how kube-apiserver is reached. Its QPS, Burst and Timeout have no
 	// effect.
 	Cluster *rest.Config
@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // NewAuthorizer returns an authorizer that delegates to the cluster.
-func (c Config) NewAuthorizer() (authorizer.Authorizer, error) {
+func (c AuthorizerConfig) NewAuthorizer() (authorizer.Authorizer, error) {
 	paths, err := path.NewAuthorizer(c.AllowedPaths)
 	if err != nil {
 		return nil, fmt.Errorf("create the authorizer of paths: %w", err)

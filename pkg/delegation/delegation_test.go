@@ -98,7 +98,7 @@ func newAuthorizer(t *testing.T, url string, broad bool) authorizer.Authorizer {
 func newAuthorizerOf(t *testing.T, cluster *rest.Config, broad bool) authorizer.Authorizer {
 	t.Helper()
 	cluster.ContentType = runtime.ContentTypeJSON
-	a, err := Config{
+	a, err := AuthorizerConfig{
 		Cluster:  cluster,
 		AllowTTL: time.Hour, DenyTTL: time.Hour, Timeout: time.Minute,
 		Backoff:       wait.Backoff{Steps: 1},

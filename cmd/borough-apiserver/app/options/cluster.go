@@ -140,7 +140,7 @@ func (o *Options) applyAuthorization(authorization *genericapiserver.Authorizati
 	if err != nil {
 		return fmt.Errorf("load the kubeconfig for SubjectAccessReviews (--authorization-kubeconfig): %w", err)
 	}
-	authorization.Authorizer, err = delegation.Config{
+	authorization.Authorizer, err = delegation.AuthorizerConfig{
 		Cluster:       cluster,
 		AllowTTL:      o.Authorization.AllowCacheTTL,
 		DenyTTL:       o.Authorization.DenyCacheTTL,
