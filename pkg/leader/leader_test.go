@@ -50,25 +50,40 @@ func (l *faultyLeases) Update(ctx context.Context, lease *coordinationv1.Lease, 
 // of the other one never begins before that of the first has returned.
 func TestOneLeader(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// fault is called for each request of the first process from then on.
-		fault func(ctx context.Context, lease *coordinationv1.Lease) error
+		// fault is called for each request of the first process from then on. The channel
+		// is closed when the other process works.
+		fault func(ctx context.Context, lease *coordinationv1.Lease, otherWorks <-chan struct{}) error
 		// ends ends the context of the first process.
 		ends bool
 		want error // of the first process
 	}{
 		"requests hang": {
-			fault: func(ctx context.Context, _ *coordinationv1.Lease) error {
+			fault: func(ctx context.Context, _ *coordinationv1.Lease, _ <-chan struct{}) error {
 				<-ctx.Done()
 				return ctx.Err()
 			},
 			want: ErrLost,
 		},
 		"the Lease can be released, but not renewed": {
-			fault: func(_ context.Context, lease *coordinationv1.Lease) error {
+			fault: func(_ context.Context, lease *coordinationv1.Lease, _ <-chan struct{}) error {
 				if lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
 					return errors.New("refused")
 				}
 				return nil
+			},
+			want: ErrLost,
+		},
+		"the Get of the release is answered late": {
+			fault: func(ctx context.Context, lease *coordinationv1.Lease, otherWorks <-chan struct{}) error {
+				if lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
+					return errors.New("refused")
+				}
+				select {
+				case <-otherWorks:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			},
 			want: ErrLost,
 		},
@@ -78,9 +93,10 @@ func TestOneLeader(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset().CoordinationV1()
 				var faulty atomic.Bool
+				otherWorks := make(chan struct{})
 				leases := &faultyLeases{client.Leases("ns"), func(ctx context.Context, lease *coordinationv1.Lease) error {
 					if faulty.Load() {
-						return tc.fault(ctx, lease)
+						return tc.fault(ctx, lease, otherWorks)
 					}
 					return nil
 				}}
@@ -119,8 +135,16 @@ func TestOneLeader(t *testing.T) {
 					cancel()
 				}
 				<-began
+				close(otherWorks)
 				if err := <-first; !errors.Is(err, tc.want) {
 					t.Errorf("the first process returned %v, want %v", err, tc.want)
+				}
+				lease, err := client.Leases("ns").Get(t.Context(), "lease", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
+					t.Error("the Lease has no holder while the other process works")
 				}
 				cancelOther()
 				if err := <-other; err != nil {

@@ -21,6 +21,17 @@ type lock struct {
 	returned <-chan struct{}
 	// deadline calls stop. It is nil before the process holds the Lease.
 	deadline *time.Timer
+	// holder is the holder that the last Get returned.
+	holder string
+}
+
+// Get reads the Lease.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil {
+		l.holder = record.HolderIdentity
+	}
+	return record, raw, err
 }
 
 // Create acquires the Lease.
@@ -34,6 +45,11 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 		return l.hold(func() error { return l.Interface.Update(ctx, record) })
 	}
 	l.stop()
+	// The elector gets the Lease before it releases it, but does not look at the holder. The
+	// update carries the resourceVersion of that Lease.
+	if l.holder != l.Identity() {
+		return fmt.Errorf("release the lease: it is held by %q", l.holder)
+	}
 	select {
 	case <-l.returned:
 		return l.Interface.Update(ctx, record)
