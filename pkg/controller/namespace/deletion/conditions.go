@@ -29,10 +29,16 @@ type findings struct {
 	// podsFirst means that other resources were not deleted because not all Pods
 	// are known to be gone.
 	podsFirst bool
+	// purgeErr is why the last NamespacePurge failed; nil if it succeeded or was not
+	// created. The server may then have content that is not discovered.
+	purgeErr error
 	// finalizeErr is why the Namespace could not be finalized although no content
 	// was found; nil if that succeeded or was not tried.
 	finalizeErr error
 }
+
+// unpurged returns whether only a purge, which failed, could show whether content is left.
+func (f *findings) unpurged() bool { return f.finalizeErr != nil && f.purgeErr != nil }
 
 // err returns nil if no content was found, nothing failed, and no more errors
 // are given.
@@ -61,13 +67,16 @@ func (f *findings) remaining() []Remaining {
 	return remaining
 }
 
-// failures returns the errors of the resources.
+// failures returns the errors of the resources, and that of the purge if they have none.
 func (f *findings) failures() []error {
 	var errs []error
 	for _, r := range f.resources {
 		if r.err != nil {
 			errs = append(errs, r.err)
 		}
+	}
+	if f.unpurged() {
+		errs = append(errs, f.purgeErr)
 	}
 	return errs
 }
@@ -193,7 +202,7 @@ func (f *findings) remainingCondition(t v1.NamespaceConditionType, remaining []s
 	if f.Failure != nil || f.ParseFailure != nil {
 		unread = append(unread, "resources that could not be discovered")
 	}
-	if apierrors.HasStatusCause(f.finalizeErr, v1.NamespaceNotEmptyCause) {
+	if f.unpurged() || apierrors.HasStatusCause(f.finalizeErr, v1.NamespaceNotEmptyCause) {
 		unread = append(unread, "resources that only the server sees")
 	}
 	if len(unread) > 0 {

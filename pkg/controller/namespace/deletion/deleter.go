@@ -121,7 +121,7 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time,
 	progress.observe(ns, found, d.clock.Now())
 	if found.err() == nil {
 		var stays bool
-		ns, stays, err = d.finalizeOrRemove(ctx, in, ns)
+		ns, stays, err = d.finalizeOrRemove(ctx, in, ns, found.purgeErr)
 		if err == nil && !stays || errors.Is(err, errGone) {
 			return nil
 		}
@@ -144,10 +144,14 @@ func reportedToRemain(ns *v1.Namespace) []v1.RemainingResource {
 
 // finalizeOrRemove finalizes a Namespace without content. It returns the
 // Namespace as it is then, and whether it stays because of the finalizers of
-// others.
-func (d *Deleter) finalizeOrRemove(ctx context.Context, in incarnation, ns *v1.Namespace) (*v1.Namespace, bool, error) {
+// others. It returns purgeErr, why the purge failed, if they hold the Namespace: the
+// server then would not verify that it is empty.
+func (d *Deleter) finalizeOrRemove(ctx context.Context, in incarnation, ns *v1.Namespace, purgeErr error) (*v1.Namespace, bool, error) {
 	for range maxConflicts {
 		held := len(othersFinalizers(ns)) > 0
+		if held && purgeErr != nil {
+			return ns, held, purgeErr
+		}
 		finalized, err := d.finalize(ctx, in, ns, held)
 		if !apierrors.IsConflict(err) {
 			return finalized, held, err

@@ -22,7 +22,10 @@
 //
 // When nothing is left, the finalizer "kubernetes" is removed from the Namespace: by
 // the NamespacePurge, if nothing else holds the Namespace, or else by a request to
-// finalize. Other finalizers are not changed.
+// finalize. Other finalizers are not changed. If the NamespacePurge failed, the server may
+// have content that is not discovered. The finalizer then stays while another one holds
+// the Namespace; if none does, the server verifies that the Namespace is empty before it
+// removes it.
 //
 // # Conditions and status.termination
 //

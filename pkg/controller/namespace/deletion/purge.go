@@ -40,6 +40,7 @@ const (
 // another purge is needed: this one stopped at Pods, and they are gone now.
 func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, pods, others []*resourceState, finalize bool) (again bool, err error) {
 	status, err := d.createPurge(ctx, in, finalize)
+	found.purgeErr = err
 	switch {
 	case errors.Is(err, errGone):
 		return false, err

@@ -135,6 +135,71 @@ func TestUndiscovered(t *testing.T) {
 	}
 }
 
+// TestPurgeFails has the purge fail twice while nothing is left of what is discovered. The
+// server may have an Event, so the finalizer stays while another agent holds the Namespace.
+func TestPurgeFails(t *testing.T) {
+	for name, failure := range map[string]error{
+		"it fails":      unavailable(),
+		"it is refused": forbidden(v1.SchemeGroupVersion.WithResource("namespacepurges")),
+	} {
+		for _, held := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, held=%t", name, held), func(t *testing.T) {
+				s := newServer(t)
+				s.terminating(func(ns *v1.Namespace) {
+					if held {
+						ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other")
+					}
+				})
+				if held {
+					s.add(events, object("e"))
+				}
+				failing := true
+				s.before = func(verb, _, _ string) error {
+					if verb == "create" && failing {
+						return failure
+					}
+					return nil
+				}
+				d, progress := s.deleter(), &Progress{}
+				for range 2 {
+					err := d.Delete(t.Context(), s.get("ns"), time.Time{}, progress)
+					ns := s.get("ns")
+					if !held {
+						if err != nil || ns != nil {
+							t.Errorf("an empty Namespace: got error %v and %v", err, ns)
+						}
+						return
+					}
+					if err == nil || !strings.Contains(err.Error(), "purge the namespace: ") {
+						t.Errorf("got error %v", err)
+					}
+					if !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
+						t.Error("the finalizer was removed")
+					}
+					const unknown = "Not all content could be read: resources that only the server sees"
+					want := []string{
+						discoveryFine, parsingFine,
+						"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: purge the namespace: " + failure.Error(),
+						"NamespaceContentRemaining=Unknown ContentUnknown: " + unknown,
+						"NamespaceFinalizersRemaining=Unknown ContentUnknown: " + unknown,
+					}
+					if diff := cmp.Diff(want, describe(ns)); diff != "" {
+						t.Errorf("conditions (-want +got):\n%s", diff)
+					}
+				}
+				failing = false
+				if err := d.Delete(t.Context(), s.get("ns"), time.Time{}, progress); err != nil {
+					t.Error(err)
+				}
+				finalizers := s.get("ns").Spec.Finalizers
+				if diff := cmp.Diff([]v1.FinalizerName{"example.com/other"}, finalizers); diff != "" || len(s.names(events)) > 0 {
+					t.Errorf("events %v are left; finalizers (-want +got):\n%s", s.names(events), diff)
+				}
+			})
+		}
+	}
+}
+
 // TestConflicts has someone else write to the Namespace before each write.
 func TestConflicts(t *testing.T) {
 	for _, conflicts := range []int{1, maxConflicts - 1, maxConflicts} {
