@@ -75,7 +75,8 @@ func (d *Deleter) ForEach(ctx context.Context, objects []runtime.Object, f func(
 }
 
 // IsRefused returns whether the error says that one request was not acceptable,
-// and not that the server was unable to handle requests at that moment. While etcd
+// and not that the server was unable to handle requests at that moment. An internal
+// error, which is also that of a webhook that fails, is of the latter kind. While etcd
 // is full, an object that has to be marked is refused, but others can be removed.
 func IsRefused(err error) bool {
 	if tenancyerrors.IsStorageFull(err) {

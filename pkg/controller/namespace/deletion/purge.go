@@ -190,8 +190,9 @@ func (d *Deleter) deleteAll(ctx context.Context, in incarnation, r Resource) (fo
 			return 0, nil
 		}
 		// Many servers stop a deletecollection at the first object that may not
-		// be deleted. One by one, the other objects are still deleted.
-		if !r.Delete || !isRefused(err) {
+		// be deleted, or whose webhook fails, which is an internal error. One by one,
+		// the other objects are still deleted.
+		if !r.Delete || !isRefused(err) && !apierrors.IsInternalError(err) {
 			return 0, fmt.Errorf("delete all %s: %w", r.GroupResource(), err)
 		}
 	}
@@ -199,10 +200,12 @@ func (d *Deleter) deleteAll(ctx context.Context, in incarnation, r Resource) (fo
 }
 
 // isRefused returns whether the server refused a request because of what it asks,
-// and not because the server was unable to handle requests at that moment.
+// and not because the server was unable to handle requests at that moment. An internal
+// error, which is also that of a webhook that fails, is of the latter kind: our server
+// stops a purge for it, too.
 func isRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) || apierrors.IsInternalError(err)
+		apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err)
 }
 
 // deleteEach lists a resource, then verifies that the list is of this

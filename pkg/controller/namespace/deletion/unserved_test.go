@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -72,6 +74,37 @@ func TestUnservedKinds(t *testing.T) {
 			}
 			if !tc.goes && resourceIn(ns.Status.Termination, widgets.Group, widgets.Resource) == nil {
 				t.Errorf("the termination does not name the kind: %+v", ns.Status.Termination)
+			}
+		})
+	}
+}
+
+// TestWebhookFails has the webhook fail of one object. Our server then stops a purge for
+// it, so the other objects are not deleted one by one. In other groups they are.
+func TestWebhookFails(t *testing.T) {
+	for _, tc := range []struct {
+		resource schema.GroupVersionResource
+		left     []string
+	}{
+		{limitRanges, []string{"fails", "other"}},
+		{things, []string{"fails"}},
+	} {
+		t.Run(tc.resource.Resource, func(t *testing.T) {
+			s := newServer(t)
+			s.discoverForeign()
+			s.add(tc.resource, object("fails"), object("other"))
+			s.before = func(verb, resource, what string) error {
+				if verb == "create" && tc.resource == limitRanges || verb == "deletecollection" && resource == "things" || what == "fails" {
+					return apierrors.NewInternalError(errors.New("failed calling webhook"))
+				}
+				return nil
+			}
+			err := s.deleter().Delete(t.Context(), s.terminating(), time.Time{}, &Progress{})
+			if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+				t.Errorf("got error %v", err)
+			}
+			if diff := cmp.Diff(tc.left, s.names(tc.resource)); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
 			}
 		})
 	}
