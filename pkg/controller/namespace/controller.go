@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +51,9 @@ type Controller struct {
 	purge func(ctx context.Context, ns *v1.Namespace, since time.Time) error
 
 	queue workqueue.TypedRateLimitingInterface[string]
+	// working is whether RunWorkers has started. Before, nothing takes a key out of the
+	// queue, so none is added.
+	working atomic.Bool
 	// slots are for retries, and for first passes that take long.
 	slots *slots
 
@@ -147,6 +151,11 @@ func (c *Controller) RunWorkers(ctx context.Context, workers int) {
 	defer logger.Info("The namespace controller has ended")
 
 	c.slots = &slots{free: workers}
+	// A Namespace is in the cache before it is observed, so none is missed.
+	c.working.Store(true)
+	for _, key := range c.informer.GetIndexer().ListKeys() {
+		c.queue.Add(key)
+	}
 	var wg sync.WaitGroup
 	for range 2 * workers {
 		wg.Go(func() {
@@ -261,7 +270,9 @@ func (c *Controller) observe(ns *v1.Namespace, initial bool) {
 		return
 	}
 	c.terminations.observe(ns, initial)
-	c.queue.Add(ns.Name)
+	if c.working.Load() {
+		c.queue.Add(ns.Name)
+	}
 }
 
 func (c *Controller) observeGone(key string) {

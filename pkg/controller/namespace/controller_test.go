@@ -42,7 +42,9 @@ type bench struct {
 	client   versioned.Interface
 	content  *contentWatcher
 	registry metrics.KubeRegistry
-	stop     func()
+	// work runs the workers. newBench has called it, unless there are none.
+	work func(workers int)
+	stop func()
 
 	mu       sync.Mutex
 	attempts []attempt
@@ -79,7 +81,13 @@ func newBench(t *testing.T, workers int, purge func(ctx context.Context, b *benc
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { c.RunInformer(ctx) })
-	running.Go(func() { c.RunWorkers(ctx, workers) })
+	b.work = func(workers int) {
+		running.Go(func() { c.RunWorkers(ctx, workers) })
+		synctest.Wait()
+	}
+	if workers > 0 {
+		b.work(workers)
+	}
 	b.stop = func() {
 		cancel()
 		running.Wait()

@@ -171,6 +171,34 @@ func TestWaitingRetries(t *testing.T) {
 	})
 }
 
+// TestStandby checks that the queue of a replica that does not lead stays empty, and that
+// it processes the Namespaces that are left when it leads.
+func TestStandby(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0, func(_ context.Context, b *bench, ns *v1.Namespace) error { return b.remove(ns) }, terminating("initial", "1"))
+		gone := terminating("gone", "2")
+		b.create(gone)
+		b.create(terminating("later", "3"))
+		synctest.Wait()
+		if err := b.remove(gone); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := b.queue.Len(); got != 0 {
+			t.Errorf("%d keys in the queue of a replica that does not lead", got)
+		}
+		b.work(1)
+		b.create(terminating("new", "4"))
+		synctest.Wait()
+		for name, want := range map[string]int{"initial": 1, "gone": 0, "later": 1, "new": 1} {
+			if got := b.attemptsAt(name); len(got) != want {
+				t.Errorf("%d passes over %s, want %d", len(got), name, want)
+			}
+		}
+		b.stop()
+	})
+}
+
 // TestBackoff shows that a failure is tried again ever later, within bounds,
 // and each time with discovery newer than the attempt.
 func TestBackoff(t *testing.T) {
