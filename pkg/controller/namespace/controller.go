@@ -259,9 +259,12 @@ func (c *Controller) done(key string) {
 }
 
 // wake has a Namespace worked on at once because its content changed in a way
-// that matters. It is not a retry then, so it does not wait for a slot.
-func (c *Controller) wake(key string) {
-	c.queue.Forget(key)
+// that matters. If the content is gone, that is not a retry, so it does not wait for
+// a slot. Tenants can change finalizers again and again, so that remains a retry.
+func (c *Controller) wake(key string, gone bool) {
+	if gone {
+		c.queue.Forget(key)
+	}
 	c.queue.Add(key)
 }
 

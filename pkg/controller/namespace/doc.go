@@ -21,8 +21,10 @@
 // Backoff is per Namespace. All passes are in one queue, but at most half of the
 // workers make retries: passes over Namespaces that an earlier pass did not finish.
 // The other retries that are due wait for one of these slots, outside of the queue.
-// A first pass that takes long moves to a slot too, or is canceled and retried. So a
-// Namespace that is deleted now, or whose content is removed now, finds a worker,
-// regardless of how many others are stuck and how long each of their passes takes.
-// Neither do first passes starve the retries: the queue is first in, first out.
+// A first pass that takes long moves to a slot too, or is canceled and retried. A pass
+// because content was removed counts as a first one; a pass because finalizers of
+// content changed, which tenants can repeat, counts as a retry. So a Namespace that is
+// deleted now, or whose content is removed now, finds a worker, regardless of how many
+// others are stuck and how long each of their passes takes. Neither do first passes
+// starve the retries: the queue is first in, first out.
 package namespace

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
 )
 
 // TestStuckNamespacesSlowNobody has far more stuck Namespaces than workers,
@@ -155,7 +157,7 @@ func TestWaitingRetries(t *testing.T) {
 			b.create(terminating(name, types.UID(name)))
 		}
 		time.Sleep(retryBaseDelay) // and they wait for it
-		b.wake("woken")
+		b.wake("woken", true)
 		synctest.Wait()
 		if got := b.attemptsAt("woken"); len(got) != 2 {
 			t.Errorf("passes over a Namespace that was woken after %v s, want two", got)
@@ -167,6 +169,39 @@ func TestWaitingRetries(t *testing.T) {
 		if got := b.attemptsAt("behind"); len(got) == before {
 			t.Errorf("passes over the Namespace that waited next after %v s, want another", got)
 		}
+		b.stop()
+	})
+}
+
+// TestFinalizersChange checks that a change of the finalizers of content waits for a slot,
+// and that the removal of the content does not.
+func TestFinalizersChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := newBench(t, 1, func(_ context.Context, b *bench, ns *v1.Namespace) error {
+			if ns.Name == "held" {
+				return &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a")}}
+			}
+			if len(b.attemptsAt("slow")) > 1 {
+				<-release
+			}
+			return errors.New("again")
+		})
+		b.create(terminating("slow", "slow"))
+		time.Sleep(retryBaseDelay) // slow has the only slot
+		b.create(terminating("held", "held"))
+		synctest.Wait()
+		for _, tc := range []struct {
+			event watch.Event
+			want  int
+		}{{event(watch.Modified, "a", true, "f"), 1}, {gone("a"), 2}} {
+			b.content.send(podsOf("held"), tc.event)
+			synctest.Wait()
+			if got := b.attemptsAt("held"); len(got) != tc.want {
+				t.Errorf("passes after %v s, want %d", got, tc.want)
+			}
+		}
+		close(release)
 		b.stop()
 	})
 }
@@ -240,7 +275,7 @@ func TestOneWorkerAtATime(t *testing.T) {
 		for step := range 500 {
 			name := fmt.Sprint(step % 5)
 			time.Sleep(7 * time.Millisecond)
-			b.wake(name)
+			b.wake(name, true)
 			ns := terminating(name, types.UID(name))
 			ns.Finalizers = []string{fmt.Sprint("example.com/", step)}
 			b.update(ns)

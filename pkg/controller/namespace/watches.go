@@ -25,10 +25,10 @@ import (
 const maxContentWatches = 1000
 
 // contentWatches watches content that remains in Namespaces and wakes the
-// controller when it is gone.
+// controller when it is gone, or has other finalizers.
 type contentWatches struct {
 	client metadata.Interface
-	wake   func(key string)
+	wake   func(key string, gone bool)
 	// moved is called when an object or a finalizer of a Namespace was removed.
 	moved  func(key string, uid types.UID)
 	purged deletion.PurgedFunc
@@ -39,7 +39,7 @@ type contentWatches struct {
 	wg    sync.WaitGroup
 }
 
-func newContentWatches(client metadata.Interface, wake func(key string), moved func(key string, uid types.UID), purged deletion.PurgedFunc) *contentWatches {
+func newContentWatches(client metadata.Interface, wake func(key string, gone bool), moved func(key string, uid types.UID), purged deletion.PurgedFunc) *contentWatches {
 	return &contentWatches{
 		client: client,
 		wake:   wake,
@@ -178,7 +178,7 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 				w.mu.Unlock()
 			}
 			if wake {
-				w.wake(cw.key)
+				w.wake(cw.key, end)
 			}
 			if end {
 				return

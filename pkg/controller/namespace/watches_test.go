@@ -173,8 +173,9 @@ func TestContentWatches(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		client := newContentWatcher()
 		var woken []string
+		var lastGone bool
 		var purged, moved int
-		w := newContentWatches(client, func(key string) { woken = append(woken, key) }, func(string, types.UID) { moved++ },
+		w := newContentWatches(client, func(key string, gone bool) { woken, lastGone = append(woken, key), gone }, func(string, types.UID) { moved++ },
 			func(_ schema.GroupVersionResource, n int) { purged += n })
 		expect := func(when string, open int, from ...string) {
 			t.Helper()
@@ -219,8 +220,8 @@ func TestContentWatches(t *testing.T) {
 		expect("and then not", 1, "7", "9", "10", "12", "14")
 		client.send(podsOf("ns"), gone("a"))
 		expect("the content is gone", 0, "7", "9", "10", "12", "14")
-		if !slices.Equal(woken, []string{"ns"}) || purged != 1 || moved != 1 {
-			t.Errorf("woken: %v, purged: %d, moved: %d", woken, purged, moved)
+		if !slices.Equal(woken, []string{"ns"}) || !lastGone || purged != 1 || moved != 1 {
+			t.Errorf("woken: %v, gone: %t, purged: %d, moved: %d", woken, lastGone, purged, moved)
 		}
 
 		held := remaining("15", "a")
@@ -237,12 +238,15 @@ func TestContentWatches(t *testing.T) {
 		if moved != 2 {
 			t.Error("a finalizer that goes has not moved the namespace")
 		}
+		if len(woken) != 2 || lastGone {
+			t.Errorf("woken: %v, gone: %t", woken, lastGone)
+		}
 		w.stop("ns")
 		client.from = client.from[:len(client.from)-1]
 
 		// A pass that is woken may watch the same content again.
-		w.wake = func(key string) {
-			w.wake = func(string) {}
+		w.wake = func(key string, _ bool) {
+			w.wake = func(string, bool) {}
 			w.keep(ctx, key, "3", []deletion.Remaining{remaining("16", "b")})
 		}
 		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("15", "a")})
