@@ -84,6 +84,7 @@ func listStages(ctx context.Context, contents []*cachedContent) (listed bool, er
 func deleteCached(ctx context.Context, contents []*cachedContent) (deleted bool, err error) {
 	ctx = charge.Exempt(ctx)
 	for _, content := range contents {
+		content.begin()
 		err := content.ForEach(ctx, content.objects, content.delete)
 		if deletecollection.IsRefused(err) {
 			return false, nil

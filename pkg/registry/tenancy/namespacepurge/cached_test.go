@@ -5,6 +5,7 @@ package namespacepurge_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -180,6 +181,59 @@ func TestCached(t *testing.T) {
 					t.Errorf("purged: %v", purged)
 				}
 				resources[purged.Resource] = true
+			}
+		})
+	}
+}
+
+// TestCachedSkips purges Namespaces whose content changes after the caches. A resource that
+// the purge does not reach has no entry in the status: 0 held would mean that it is empty.
+func TestCachedSkips(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	for _, tc := range []struct {
+		name   string
+		before func(t *testing.T, p *purger)
+		after  func(t *testing.T, p *purger)
+		want   []string
+	}{
+		{
+			name:   "a Pod is held",
+			before: func(t *testing.T, p *purger) { p.CreatePod(t, "a"); p.CreateLimitRange(t, "l") },
+			after:  func(t *testing.T, p *purger) { p.Update(t, "a", contenttest.WithFinalizer) },
+			want:   []string{"pods: removed 0, held 1"},
+		},
+		{
+			name:   "a Pod that is held is new",
+			before: func(t *testing.T, p *purger) { p.CreatePod(t, "a") },
+			after: func(t *testing.T, p *purger) {
+				p.CreatePod(t, "b", contenttest.WithFinalizer)
+				p.CreateLimitRange(t, "l")
+			},
+			want: []string{"pods: removed 1, held 1"},
+		},
+		{name: "the Namespace is empty"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newPurger(t, member)
+			if tc.before != nil {
+				tc.before(t, p)
+			}
+			for i := range p.purges.Content {
+				p.holdCache(t, &p.purges.Content[i])
+			}
+			if tc.after != nil {
+				tc.after(t, p)
+			}
+			purged, err := p.purge(tenancy.NamespacePurgeSpec{NamespaceUID: p.Terminate(t), Finalize: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, entry := range purged {
+				got = append(got, fmt.Sprintf("%s: removed %d, held %d", entry.Resource, entry.Removed, entry.Held))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("purged (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -43,11 +43,16 @@ type deleter struct {
 	first        bool // of the resources of the purge
 	dryRun       []string
 	validate     rest.ValidateObjectFunc
-	result       *result
+	report       *report
+	result       *result // set when the deletion begins
 }
+
+// begin adds the resource to the report.
+func (d *deleter) begin() { d.result = d.report.result(d.Resource.GroupResource()) }
 
 // run deletes all objects of the resource in the Namespace of the request.
 func (d *deleter) run(ctx context.Context) error {
+	d.begin()
 	return d.EachPage(ctx, &metainternalversion.ListOptions{}, func(_ runtime.Object, page []runtime.Object) error {
 		// The check follows the list. The objects that were listed then belong to
 		// this Namespace, or to an earlier one and are gone; deletes carry their

@@ -63,8 +63,22 @@ func (r *report) result(resource schema.GroupResource) *result {
 	return result
 }
 
+// skip removes a resource from the status. An earlier pass may have purged it, by a cache
+// that does not show whether objects are left.
+func (r *report) skip(resource schema.GroupResource) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, result := range r.results {
+		if purged := result.get(); purged.Group == resource.Group && purged.Resource == resource.Resource {
+			result.skipped = true
+		}
+	}
+}
+
 // result collects the result for one resource, from several workers.
 type result struct {
+	skipped bool // not in the status; the lock is that of the report
+
 	mu     sync.Mutex
 	purged tenancy.PurgedResource
 }
@@ -107,14 +121,27 @@ func (r *report) status() []tenancy.PurgedResource {
 	defer r.mu.Unlock()
 	var status []tenancy.PurgedResource
 	for _, result := range r.results {
-		status = append(status, result.get())
+		if !result.skipped {
+			status = append(status, result.get())
+		}
 	}
 	return status
 }
 
+// all returns the results, including those that are not in the status.
+func (r *report) all() []tenancy.PurgedResource {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []tenancy.PurgedResource
+	for _, result := range r.results {
+		all = append(all, result.get())
+	}
+	return all
+}
+
 // total returns the number of objects that were removed, and that were held.
 func (r *report) total() (removed, held int64) {
-	for _, purged := range r.status() {
+	for _, purged := range r.all() {
 		removed += purged.Removed
 		held += purged.Held
 	}
@@ -125,7 +152,7 @@ func (r *report) total() (removed, held int64) {
 // purge. It is called for a purge that failed halfway, too.
 func (r *report) record(ctx context.Context) {
 	var removed, held []string
-	for _, purged := range r.status() {
+	for _, purged := range r.all() {
 		removed = append(removed, purged.Resource+"="+strconv.FormatInt(purged.Removed, 10))
 		held = append(held, purged.Resource+"="+strconv.FormatInt(purged.Held, 10))
 	}

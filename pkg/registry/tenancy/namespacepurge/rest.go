@@ -217,6 +217,7 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 	for i := range r.Content {
 		content := &r.Content[i]
 		if content.Stage > incomplete {
+			report.skip(content.Resource.GroupResource())
 			continue
 		}
 		deleter := r.newDeleter(ctx, i, report, options)
@@ -245,6 +246,6 @@ func (r *REST) newDeleter(ctx context.Context, i int, report *report, options *m
 		first:        i == 0,
 		dryRun:       options.DryRun,
 		validate:     r.validateDelete(ctx, content, options, report.force),
-		result:       report.result(content.Resource.GroupResource()),
+		report:       report,
 	}
 }
