@@ -11,8 +11,8 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 type NamespacedKind struct {
 	// Group is its API group, Kind its name, Resource the plural in its paths.
 	Group, Kind, Resource string
-	// PurgeStage orders a purge: it deletes objects of a stage only when no object of
-	// a lower stage is left.
+	// PurgeStage decides whether a purge, which follows the order of the list, skips the
+	// kind: if an object of an earlier kind with a lower stage is left.
 	PurgeStage int
 }
 
@@ -35,12 +35,13 @@ func (k NamespacedKind) GroupResource() schema.GroupResource {
 
 // NamespacedKinds returns all namespaced kinds of our group. Storage creates their
 // objects only in a Namespace that exists and is Active, and removes a Namespace only
-// when there are none; a purge deletes them in this order; the controller and the
-// tenants have rights on them. A standalone server has those of package kubernetes,
-// too.
+// when there are none; a purge deletes them in this order, which is that of their stages
+// except for quotas; the controller and the tenants have rights on them. A standalone
+// server has those of package kubernetes, too.
 func NamespacedKinds() []NamespacedKind {
 	return []NamespacedKind{
 		// First, so that nothing that is still written in a Terminating Namespace is counted.
+		// A quota that is held holds up only rights.
 		{Group: GroupName, Kind: "ResourceQuota", Resource: "resourcequotas", PurgeStage: PurgeContent},
 		{Group: GroupName, Kind: "Pod", Resource: "pods", PurgeStage: PurgeContainers},
 		{Group: GroupName, Kind: "LimitRange", Resource: "limitranges", PurgeStage: PurgeContent},

@@ -829,7 +829,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Purged has an entry for each resource that was purged, in that order. Pods are first. Without force the other resources follow only if no Pod is left; otherwise they have no entry.",
+							Description: "Purged has an entry for each resource that was purged, in that order: resourcequotas, pods, other resources, roles and rolebindings. Without force, other resources follow only if no pod is left, and roles and rolebindings only if nothing else is left. Resources that were not reached have no entry.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -64,9 +64,11 @@ type NamespacePurgeSpec struct {
 // NamespacePurgeStatus is the result of a NamespacePurge. In a dry run it is
 // what the result would be.
 type NamespacePurgeStatus struct {
-	// Purged has an entry for each resource that was purged, in that order. Pods
-	// are first. Without force the other resources follow only if no Pod is left;
-	// otherwise they have no entry.
+	// Purged has an entry for each resource that was purged, in that order:
+	// resourcequotas, pods, other resources, roles and rolebindings. Without
+	// force, other resources follow only if no pod is left, and roles and
+	// rolebindings only if nothing else is left. Resources that were not reached
+	// have no entry.
 	// +optional
 	// +listType=atomic
 	Purged []PurgedResource `json:"purged,omitempty" protobuf:"bytes,1,rep,name=purged"`

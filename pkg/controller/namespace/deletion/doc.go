@@ -9,9 +9,9 @@
 //
 // Discovery lists the resources that are content. The controller creates a
 // NamespacePurge, with which our server deletes the content of our own API group:
-// Pods first, and the other resources when no Pod is left. The status of the
+// quotas, then Pods, and the other resources when no Pod is left. The status of the
 // NamespacePurge reports what is left. The resources of other groups
-// (--purge-api-groups) are then deleted with deletecollection, again Pods first.
+// (--purge-api-groups) are then deleted with deletecollection, Pods first.
 // Where a server refuses either, the objects are deleted one by one.
 //
 // The first pass over a Namespace does not list our resources before it purges

@@ -79,7 +79,7 @@ func listStages(ctx context.Context, contents []*cachedContent) (listed bool, er
 	return err == nil, err
 }
 
-// deleteCached deletes the content stage by stage, and reports whether it deleted all of
+// deleteCached deletes the content in its order, and reports whether it deleted all of
 // it. An object that admission refuses to delete is left to purge.
 func deleteCached(ctx context.Context, contents []*cachedContent) (deleted bool, err error) {
 	ctx = charge.Exempt(ctx)

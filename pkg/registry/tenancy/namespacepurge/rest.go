@@ -49,8 +49,8 @@ type Content struct {
 	deletecollection.Deleter
 	Resource schema.GroupVersionResource
 	Kind     schema.GroupVersionKind
-	// Stage is when an ordinary purge deletes the objects: only when no object of an
-	// earlier stage is left. Content is sorted by stage.
+	// Stage decides whether an ordinary purge, which follows the order of the content,
+	// skips the objects: if an object of earlier content with a lower stage is left.
 	Stage int
 }
 
