@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -51,9 +52,16 @@ type Discoverer struct {
 	client discovery.DiscoveryInterfaceWithContext
 	groups sets.Set[string]
 
-	mu      sync.Mutex
-	last    Discovered
-	started time.Time // when the request that returned last was sent
+	// last is what the last request returned that did not fail, or nil.
+	last atomic.Pointer[answer]
+	// requests has the request that is under way.
+	requests singleflight.Group
+}
+
+// answer is what a request returned.
+type answer struct {
+	Discovered
+	started time.Time // when the request was sent
 }
 
 // NewDiscoverer returns a Discoverer for the resources of the given API groups,
@@ -65,19 +73,38 @@ func NewDiscoverer(client discovery.DiscoveryInterfaceWithContext, groups ...str
 // Discover returns what discovery shows at a moment after since. No content is
 // created in a Namespace that was Terminating by then, so it has none of a
 // resource that appears later: Namespaces that are deleted together share one
-// request. A failure is not cached.
+// request. A failure is not cached. A pass waits only for a request that it needs, and
+// only until its context ends. The request itself then continues for other passes, until
+// the timeout of the client at the latest.
 func (d *Discoverer) Discover(ctx context.Context, since time.Time) Discovered {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.started.After(since) {
-		return d.last
+	for {
+		if last := d.last.Load(); last != nil && last.started.After(since) {
+			return last.Discovered
+		}
+		mine := false
+		sent := d.requests.DoChan("", func() (any, error) {
+			mine = true
+			return d.request(context.WithoutCancel(ctx)), nil
+		})
+		select {
+		case result := <-sent:
+			if got := result.Val.(*answer); mine || got.started.After(since) {
+				return got.Discovered
+			}
+		case <-ctx.Done():
+			return Discovered{Failure: fmt.Errorf("wait for discovery: %w", context.Cause(ctx))}
+		}
 	}
+}
+
+// request sends a request, and caches its result unless it failed.
+func (d *Discoverer) request(ctx context.Context) *answer {
 	started := time.Now()
-	found := d.discover(ctx)
-	if found.Failure == nil && found.ParseFailure == nil {
-		d.last, d.started = found, started
+	got := &answer{d.discover(ctx), started}
+	if got.Failure == nil && got.ParseFailure == nil {
+		d.last.Store(got)
 	}
-	return found
+	return got
 }
 
 func (d *Discoverer) discover(ctx context.Context) Discovered {

@@ -4,6 +4,8 @@
 package deletion
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -225,5 +227,68 @@ func TestDiscoverShares(t *testing.T) {
 	byPath["/apis/tenancy.borough.io/v1"] = ownResources
 	if got := d.Discover(t.Context(), later); got.Failure != nil {
 		t.Error(got.Failure)
+	}
+}
+
+// TestDiscoverWaits sends a request that hangs. An older pass does not wait for it, nor does
+// one whose context ends. The request does not end with that one, because others share it.
+func TestDiscoverWaits(t *testing.T) {
+	var requests atomic.Int32
+	var hangs atomic.Bool
+	entered, release := make(chan struct{}, 1), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if hangs.Load() {
+			entered <- struct{}{}
+			<-release
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, ownResources)
+	}))
+	t.Cleanup(server.Close)
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDiscoverer(client, v1.GroupName)
+	discover := func(ctx context.Context, since time.Time) <-chan Discovered {
+		found := make(chan Discovered, 1)
+		go func() { found <- d.Discover(ctx, since) }()
+		return found
+	}
+	await := func(what string, found <-chan Discovered) (got Discovered) {
+		t.Helper()
+		select {
+		case got = <-found:
+		case <-time.After(time.Minute):
+			t.Errorf("%s waits for the request of another one", what)
+		}
+		return got
+	}
+
+	old := time.Now()
+	if got := d.Discover(t.Context(), old); len(got.Resources) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	hangs.Store(true)
+	now := time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	canceled := discover(ctx, now)
+	<-entered
+	shares := discover(t.Context(), now)
+	if got := await("an older pass", discover(t.Context(), old)); len(got.Resources) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	cancel()
+	if got := await("a pass whose context has ended", canceled); !errors.Is(got.Failure, context.Canceled) {
+		t.Errorf("got %+v", got)
+	}
+	hangs.Store(false)
+	close(release)
+	if got := await("a pass that shares the request", shares); len(got.Resources) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	if got := requests.Load(); got != 2 {
+		t.Errorf("%d requests, want 2", got)
 	}
 }
