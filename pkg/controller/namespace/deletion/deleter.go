@@ -171,9 +171,9 @@ func (d *Deleter) finalizeOrRemove(ctx context.Context, in incarnation, ns *v1.N
 }
 
 // finalize removes the controller's finalizer from a Namespace. The server
-// removes the Namespace together with its last finalizer. If another client has
-// removed the controller's finalizer while there was content, the Namespace has
-// to be deleted instead.
+// removes the Namespace together with its last finalizer, unless it has content: it
+// then only removes the finalizer, and the change causes another pass. A Namespace
+// without the finalizer is deleted instead, which fails while there is content.
 func (d *Deleter) finalize(ctx context.Context, in incarnation, ns *v1.Namespace, held bool) (*v1.Namespace, error) {
 	logger := klog.FromContext(ctx)
 	switch {
