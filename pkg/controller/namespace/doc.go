@@ -13,8 +13,9 @@
 // Namespace only, with metadata only, until no object remains; then the controller
 // processes the Namespace at once. An informer of all Pods would do the same, at a
 // cost that grows with the Pods of all Namespaces, few of which are Terminating at
-// any time. The number of such watches is bounded. A Namespace without a watch, or
-// whose watch fails, is processed again after its backoff, as is one with an error.
+// any time. The number of such watches is bounded: a new one replaces the one that has
+// been open longest. A Namespace without a watch, or whose watch fails, is processed
+// again after its backoff, as is one with an error.
 //
 // # Fairness
 //

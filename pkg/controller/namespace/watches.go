@@ -4,6 +4,7 @@
 package namespace
 
 import (
+	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -21,7 +22,8 @@ import (
 )
 
 // maxContentWatches bounds the watches that are open at once, for the server's
-// sake. Namespaces beyond them are looked at by their backoff.
+// sake. For another one, the watch that has been open longest ends: it waits for what is
+// most likely stuck. Its Namespace is looked at by its backoff.
 const maxContentWatches = 1000
 
 // contentWatches watches content that remains in Namespaces and wakes the
@@ -35,7 +37,7 @@ type contentWatches struct {
 
 	mu    sync.Mutex
 	byKey map[string]map[schema.GroupVersionResource]*contentWatch
-	open  int
+	open  *list.List // of *contentWatch, in the order in which they were opened
 	wg    sync.WaitGroup
 }
 
@@ -46,6 +48,7 @@ func newContentWatches(client metadata.Interface, wake func(key string, gone boo
 		moved:  moved,
 		purged: purged,
 		byKey:  map[string]map[schema.GroupVersionResource]*contentWatch{},
+		open:   list.New(),
 	}
 }
 
@@ -55,6 +58,7 @@ type contentWatch struct {
 	uid      types.UID // of the Namespace
 	resource schema.GroupVersionResource
 	cancel   context.CancelFunc
+	element  *list.Element // of the list of open watches
 
 	// objects has the finalizers of the objects that remain, finalizers the
 	// number of objects by finalizer. Both belong to the watch's goroutine.
@@ -74,8 +78,11 @@ func (w *contentWatches) keep(ctx context.Context, key string, uid types.UID, co
 		}
 	}
 	for _, r := range content {
-		if !r.Watch || w.byKey[key][r.GroupVersionResource] != nil || w.open >= maxContentWatches || ctx.Err() != nil {
+		if !r.Watch || w.byKey[key][r.GroupVersionResource] != nil || ctx.Err() != nil {
 			continue
+		}
+		if w.open.Len() == maxContentWatches {
+			w.end(w.open.Front().Value.(*contentWatch))
 		}
 		w.start(ctx, key, uid, r)
 	}
@@ -110,7 +117,7 @@ func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r
 		w.byKey[key] = map[schema.GroupVersionResource]*contentWatch{}
 	}
 	w.byKey[key][cw.resource] = cw
-	w.open++
+	cw.element = w.open.PushBack(cw)
 	w.wg.Go(func() {
 		w.run(ctx, cw, r.ResourceVersion)
 		w.mu.Lock()
@@ -126,7 +133,7 @@ func (w *contentWatches) end(cw *contentWatch) {
 	if watches[cw.resource] != cw {
 		return
 	}
-	w.open--
+	w.open.Remove(cw.element)
 	delete(watches, cw.resource)
 	if len(watches) == 0 {
 		delete(w.byKey, cw.key)

@@ -180,8 +180,8 @@ func TestContentWatches(t *testing.T) {
 		expect := func(when string, open int, from ...string) {
 			t.Helper()
 			synctest.Wait()
-			if got := client.open(); got != open || w.open != open {
-				t.Errorf("%s: %d watches are open (%d on the books), want %d", when, got, w.open, open)
+			if got := client.open(); got != open || w.open.Len() != open {
+				t.Errorf("%s: %d watches are open (%d on the books), want %d", when, got, w.open.Len(), open)
 			}
 			if !slices.Equal(client.from, from) {
 				t.Errorf("%s: watches from %v, want %v", when, client.from, from)
@@ -263,10 +263,15 @@ func TestContentWatches(t *testing.T) {
 		if got := client.open(); got != maxContentWatches {
 			t.Errorf("%d watches are open", got)
 		}
+		for i, stopped := range map[int]bool{0: true, 9: true, 10: false, maxContentWatches + 9: false} {
+			if got := client.byKind[podsOf(fmt.Sprint(i))].IsStopped(); got != stopped {
+				t.Errorf("the watch that was opened as number %d has ended: %t, want %t", i, got, stopped)
+			}
+		}
 		cancel()
 		w.wait()
-		if got := client.open(); got != 0 || len(w.byKey) != 0 || w.open != 0 {
-			t.Errorf("%d watches are open, %d on the books", got, w.open)
+		if got := client.open(); got != 0 || len(w.byKey) != 0 || w.open.Len() != 0 {
+			t.Errorf("%d watches are open, %d on the books", got, w.open.Len())
 		}
 	})
 }
