@@ -69,10 +69,19 @@ func (c *Controller) awaitChange(ctx context.Context, namespace *v1.Namespace, d
 			changes = watcher.ResultChan()
 		}
 	}
-	select {
-	case <-changes:
-	case <-time.After(delay):
-	case <-ctx.Done():
+	after := time.After(delay)
+	for {
+		select {
+		case event, ok := <-changes:
+			if ok && event.Type != watch.Error {
+				return
+			}
+			changes = nil // a server that restarts ends each watch at once
+		case <-after:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -9,6 +9,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -38,5 +47,41 @@ func TestRoleIsNotBound(t *testing.T) {
 	f.expectReady(c)
 	if pod := f.expect("a-node-1=image:1")["a-node-1"]; pod.UID != before.UID || writes.Load() < 3 {
 		t.Errorf("after %d writes of the RoleBinding, the Pod was %v, and is %v", writes.Load(), before.ObjectMeta, pod.ObjectMeta)
+	}
+}
+
+// TestAwaitChange ends the watch of a Namespace that is being deleted. Only a change shortens
+// the delay.
+func TestAwaitChange(t *testing.T) {
+	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}}
+	const delay = time.Minute
+	for name, tc := range map[string]struct {
+		send func(*watch.FakeWatcher)
+		want time.Duration
+	}{
+		"changed":         {func(w *watch.FakeWatcher) { w.Modify(namespace) }, 0},
+		"deleted":         {func(w *watch.FakeWatcher) { w.Delete(namespace) }, 0},
+		"the watch ended": {(*watch.FakeWatcher).Stop, delay},
+		"the watch failed": {func(w *watch.FakeWatcher) {
+			w.Error(&metav1.Status{Code: http.StatusGone})
+			w.Stop()
+		}, delay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset()
+				client.PrependWatchReactor("namespaces", func(clienttesting.Action) (bool, watch.Interface, error) {
+					watcher := watch.NewFakeWithChanSize(1, false)
+					tc.send(watcher)
+					return true, watcher, nil
+				})
+				c := &Controller{tenancy: client, namespace: "n"}
+				began := time.Now()
+				c.awaitChange(t.Context(), namespace, delay)
+				if got := time.Since(began); got != tc.want {
+					t.Errorf("returned after %s, want %s", got, tc.want)
+				}
+			})
+		})
 	}
 }
