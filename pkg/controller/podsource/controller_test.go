@@ -197,6 +197,43 @@ func TestOthers(t *testing.T) {
 	f.expectCreatedAgain(before["a-node-1"])
 }
 
+// TestStaleCache changes the source while the cache still has the Pod of the source. It was
+// deleted, and another user has created a Pod with its name, which stays as it is.
+func TestStaleCache(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	_, stop := f.start(f.config())
+	f.expect("a-node-1=image:1")
+	stop()
+	s, err := f.new(f.config()).newSession("", func(error) {})
+	f.must(err)
+	defer s.queue.ShutDown()
+	mine, err := s.podClient.Get(t.Context(), "a-node-1", metav1.GetOptions{})
+	f.must(err)
+	f.must(s.pods.GetStore().Add(mine))
+
+	client := f.admin.TenancyV1().Pods(f.namespace)
+	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+	f.write("a.yaml", newPod("a", image("image:2")))
+	content, err := s.config.Reader.Read(t.Context())
+	s.handle(t.Context(), content, err)
+	if err := s.sync(t.Context(), "a-node-1"); !apierrors.IsConflict(err) {
+		t.Errorf("without the Pod, sync returns %v, want a conflict", err)
+	}
+	theirs, err := client.Create(t.Context(), newPod("a-node-1"), metav1.CreateOptions{})
+	f.must(err)
+	f.must(s.sync(t.Context(), "a-node-1"))
+	if pod := f.pods()["a-node-1"]; pod.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the Pod of the other user was %v, and is %v", theirs, pod)
+	}
+
+	f.must(s.pods.GetStore().Delete(mine))
+	if err := s.sync(t.Context(), "a-node-1"); !isNotOwned(err) {
+		t.Errorf("after the event, sync returns %v", err)
+	}
+}
+
 // TestNamespaceIsDeleted deletes the Namespace. It is gone after the grace periods of the Pods,
 // and is created again with them.
 func TestNamespaceIsDeleted(t *testing.T) {

@@ -139,7 +139,11 @@ func (s *session) apply(ctx context.Context, pod *desiredPod, live *unstructured
 }
 
 func (c *Controller) patch(ctx context.Context, pod *desiredPod, live *unstructured.Unstructured, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(withSeen(pod.object, live).Object)
+	object := withSeen(pod.object, live)
+	if live != nil {
+		object.SetUID(live.GetUID()) // another Pod that has its name by now stays as it is
+	}
+	data, err := json.Marshal(object.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode the Pod %s: %w", pod.object.GetName(), err)
 	}
