@@ -165,6 +165,17 @@ func (c *fakeCluster) args(args ...string) {
 	container.Args = append(container.Args, args...)
 }
 
+// controller adds the Deployment of the controller. All Pods of the namespace are its Pods.
+func (c *fakeCluster) controller(args ...string) {
+	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "controller"}}
+	d.Spec.Selector = &metav1.LabelSelector{}
+	d.Spec.Template.Spec = corev1.PodSpec{
+		ServiceAccountName: "borough-controller-manager",
+		Containers:         []corev1.Container{{Name: "borough-controller-manager", Args: args}},
+	}
+	c.answers[deploymentsPath] = fakeAnswer{body: appsv1.DeploymentList{Items: []appsv1.Deployment{*c.deployment, d}}}
+}
+
 func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	a, found := c.answers[req.URL.Path]
 	if req.Method == http.MethodPatch {

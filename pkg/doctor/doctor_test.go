@@ -150,7 +150,21 @@ func TestFindings(t *testing.T) {
 				Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute)),
 			}}}}}
 		}, map[string]want{"pods": {Fault, "server-0: its node node1 has not been ready for 1m", "kubectl describe node node1"}}},
+		{"pods that have ended", func(_ *testing.T, c *fakeCluster) {
+			list := c.answers[podsPath].body.(corev1.PodList)
+			for name, phase := range map[string]corev1.PodPhase{"evicted": corev1.PodFailed, "done": corev1.PodSucceeded} {
+				list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: phase}})
+			}
+			c.answers[podsPath] = fakeAnswer{body: list}
+			c.controller()
+		}, nil},
 
+		{"pod of the controller not ready", func(_ *testing.T, c *fakeCluster) {
+			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
+			c.controller()
+		}, map[string]want{
+			"controller": {Fault, "controller-0 holds the Lease; a Pod of the controller is not ready: server-0: not ready", "kubectl logs server-0"},
+			"pods":       {Fault, "", ""}}},
 		{"no Lease", func(_ *testing.T, c *fakeCluster) { delete(c.answers, leasePath) }, map[string]want{
 			"controller": {Fault, "has ever created the Lease borough-system/borough-controller-manager; no Deployment", "--controller-service-account"}}},
 		{"Lease expired", func(_ *testing.T, c *fakeCluster) {

@@ -84,15 +84,16 @@ func (x *examination) noController(ctx context.Context, problem string) Finding 
 	return fault(problem, fmt.Sprintf("check kubectl logs deployment/%s --namespace=%s, and the check controller rights; if it has no Pods, scale it", x.controller.name, x.Namespace))
 }
 
-// checkControllerPods checks the Pods of the controller, one of which works.
-func (x *examination) checkControllerPods(ctx context.Context, works string) Finding {
+// checkControllerPods checks the Pods of the controller. The finding begins with the
+// message.
+func (x *examination) checkControllerPods(ctx context.Context, message string) Finding {
 	if x.controller == nil {
-		return ok("%s", works)
+		return ok("%s", message)
 	}
 	if problems, cures := x.controllerProblems(ctx); len(problems) > 0 {
-		return fault(works+", but another controller is not ready: "+strings.Join(problems, "; "), strings.Join(cures, "; "))
+		return fault(message+"; a Pod of the controller is not ready: "+strings.Join(problems, "; "), strings.Join(cures, "; "))
 	}
-	return ok("%s", works)
+	return ok("%s", message)
 }
 
 // checkEtcdMembers checks the Pods of the etcd in the manifests.
@@ -153,7 +154,8 @@ func (x *examination) podProblems(ctx context.Context, pods []corev1.Pod, check 
 	return problems, cures
 }
 
-// listPods returns the Pods that are not being deleted.
+// listPods returns the Pods that have not ended and are not being deleted. One that was
+// evicted stays as Failed, and another has replaced it.
 func (x *examination) listPods(ctx context.Context, s *metav1.LabelSelector) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -163,7 +165,9 @@ func (x *examination) listPods(ctx context.Context, s *metav1.LabelSelector) ([]
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }), nil
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	}), nil
 }
 
 // podProblem returns why a Pod does not run according to its status and its node, and
