@@ -118,13 +118,20 @@ func expired(certs []*x509.Certificate, now time.Time) bool {
 }
 
 // verify returns the certificate, the first of the chain, and the problem with it, or
-// "". It reports whether the problem is that none of the trusted CAs has signed it.
+// "". It reports whether the problem is that none of the trusted CAs has signed it. If
+// there are none, it checks only whether the certificate is valid at that time.
 func verify(certPEM []byte, trusted []*x509.Certificate, options x509.VerifyOptions) (cert *x509.Certificate, problem string, untrusted bool) {
 	chain, err := certutil.ParseCertsPEM(certPEM)
 	if err != nil {
 		return nil, "cannot be parsed: " + err.Error(), false
 	}
 	cert = chain[0]
+	switch {
+	case expired(chain[:1], options.CurrentTime):
+		return cert, fmt.Sprintf("is valid only from %s to %s", cert.NotBefore.Format(time.RFC3339), cert.NotAfter.Format(time.RFC3339)), false
+	case len(trusted) == 0:
+		return cert, "", false
+	}
 	options.Roots, options.Intermediates = x509.NewCertPool(), x509.NewCertPool()
 	for _, ca := range trusted {
 		options.Roots.AddCert(ca)
@@ -139,8 +146,6 @@ func verify(certPEM []byte, trusted []*x509.Certificate, options x509.VerifyOpti
 		return cert, "", false
 	case errors.As(err, &authority):
 		return cert, "is not signed by one of the CAs", true
-	case expired(chain[:1], options.CurrentTime):
-		return cert, fmt.Sprintf("is valid only from %s to %s", cert.NotBefore.Format(time.RFC3339), cert.NotAfter.Format(time.RFC3339)), false
 	}
 	return cert, "is not valid: " + err.Error(), false
 }

@@ -125,6 +125,9 @@ func TestFindings(t *testing.T) {
 			c.answers[listPath] = fakeAnswer{status: 429, body: "Too many requests, please try again later.\n"}
 		},
 			map[string]want{"etcd": {Skipped, "busy", ""}}},
+		{"one of two servers unreachable", func(_ *testing.T, c *fakeCluster) {
+			c.answers[listPath] = fakeAnswer{status: 503, body: "error trying to reach service: dial tcp 192.0.2.1:6443: connect: no route to host\n"}
+		}, map[string]want{"etcd": {Fault, "may not reach all servers: 503: error trying to reach service", "see the checks pods and APIService available"}}},
 		{"user cannot list", func(_ *testing.T, c *fakeCluster) {
 			c.answers[listPath] = failure(403, `namespaces.tenancy.borough.io is forbidden: User "alice" cannot list resource`)
 		}, map[string]want{"etcd": {Skipped, "alice cannot list", ""}}},
@@ -256,6 +259,9 @@ func TestFindings(t *testing.T) {
 			map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-client is valid only from", "renew"}}},
 		{"etcd certificate of another CA", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now(), "other") },
 			map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-member does not verify with the CA in the same Secret", "renew"}}},
+		{"own etcd with another CA for clients", func(t *testing.T, c *fakeCluster) { c.ownEtcd(t, time.Now()) }, nil},
+		{"certificate for own etcd expired", func(t *testing.T, c *fakeCluster) { c.ownEtcd(t, time.Now().Add(-2*time.Hour)) },
+			map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-client is valid only from", "renew"}}},
 		{"user cannot read Secrets of etcd", func(t *testing.T, c *fakeCluster) {
 			c.etcdCertificates(t, time.Now(), "")
 			c.answers[secretsPath+"etcd-member"] = failure(403, "no")

@@ -15,7 +15,8 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// etcdFiles are the files of a workload with its certificate for etcd and its CA.
+// etcdFiles are the files of a workload with its certificate for etcd and the CA that
+// signs it, which is empty if it is not known.
 type etcdFiles struct {
 	workload *deployment
 	cert, ca string
@@ -29,6 +30,7 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 	set, err := x.client.AppsV1().StatefulSets(x.Namespace).Get(ctx, etcdName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
+		files[0].ca = "" // only verifies the members: your own etcd can have another CA for clients
 	case err != nil:
 		return skipped("cannot read the StatefulSet %s: %s", etcdName, oneLine(err.Error()))
 	case len(set.Spec.Template.Spec.Containers) > 0:
@@ -40,7 +42,7 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 	for _, file := range files {
 		secret, key, found := file.workload.mountedSecret(x.Namespace, file.cert)
 		caSecret, caKey, foundCA := file.workload.mountedSecret(x.Namespace, file.ca)
-		if !found || !foundCA || secret != caSecret {
+		if !found || file.ca != "" && (!foundCA || secret != caSecret) {
 			continue
 		}
 		stored, err := x.client.CoreV1().Secrets(secret.Namespace).Get(ctx, secret.Name, metav1.GetOptions{})
@@ -51,7 +53,7 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 		case err != nil:
 			return skipped("cannot read the Secret %s: %s", secret, oneLine(err.Error()))
 		}
-		notAfter, problem := verifyEtcd(stored.Data[key], stored.Data[caKey], x.now())
+		notAfter, problem := verifyEtcd(stored.Data, key, caKey, x.now())
 		if problem != "" {
 			problems = append(problems, fmt.Sprintf("the certificate in the Secret %s %s", secret.Name, problem))
 			continue
@@ -71,15 +73,18 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 }
 
 // verifyEtcd returns what is wrong with a certificate of etcd, or when it expires.
-func verifyEtcd(certPEM, caPEM []byte, now time.Time) (notAfter time.Time, problem string) {
-	if len(certPEM) == 0 {
+func verifyEtcd(secret map[string][]byte, key, caKey string, now time.Time) (notAfter time.Time, problem string) {
+	if len(secret[key]) == 0 {
 		return time.Time{}, "does not exist yet"
 	}
-	cas, err := certutil.ParseCertsPEM(caPEM)
-	if err != nil {
-		return time.Time{}, "has a CA that cannot be parsed: " + err.Error()
+	var cas []*x509.Certificate
+	if caKey != "" {
+		var err error
+		if cas, err = certutil.ParseCertsPEM(secret[caKey]); err != nil {
+			return time.Time{}, "has a CA that cannot be parsed: " + err.Error()
+		}
 	}
-	cert, problem, untrusted := verify(certPEM, cas, x509.VerifyOptions{CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	cert, problem, untrusted := verify(secret[key], cas, x509.VerifyOptions{CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	switch {
 	case untrusted:
 		return time.Time{}, "does not verify with the CA in the same Secret"

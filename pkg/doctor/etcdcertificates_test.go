@@ -40,3 +40,12 @@ func (c *fakeCluster) etcdCertificates(t *testing.T, issued time.Time, memberCA 
 	c.answers[secretsPath+"etcd-client"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": ca.pem(), "tls.crt": ca.issue(t, "client", issued, time.Hour)}}}
 	c.answers[secretsPath+"etcd-member"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": ca.pem(), "tls.crt": signer.issue(t, "member", issued, time.Hour)}}}
 }
+
+// ownEtcd gives the server a certificate for an etcd that is not in the manifests. The CA
+// in the Secret is that of the members; that of clients is another one.
+func (c *fakeCluster) ownEtcd(t *testing.T, issued time.Time) {
+	c.etcdCertificates(t, issued, "")
+	delete(c.answers, etcdPath)
+	members, clients := newTestCA(t, "members", issued, time.Hour), newTestCA(t, "clients", issued, time.Hour)
+	c.answers[secretsPath+"etcd-client"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": members.pem(), "tls.crt": clients.issue(t, "client", issued, time.Hour)}}}
+}

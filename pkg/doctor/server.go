@@ -27,8 +27,9 @@ const (
 // checkEtcd lists Namespaces consistently, for which the server needs etcd.
 func (x *examination) checkEtcd(ctx context.Context) Finding {
 	a, err := x.raw.get(ctx, groupPath+"/namespaces", url.Values{"limit": {"1"}, "timeout": {listTimeout}})
+	const cureUnreached = "see the checks pods and APIService available"
 	if err != nil {
-		return fault("the server does not respond to a request that needs etcd: "+oneLine(err.Error()), cureEtcd)
+		return fault("no response to a request that needs etcd: "+oneLine(err.Error()), cureUnreached+"; if they are ok, "+cureEtcd)
 	}
 	switch {
 	case a.status == http.StatusOK:
@@ -38,6 +39,9 @@ func (x *examination) checkEtcd(ctx context.Context) Finding {
 	case a.status == http.StatusTooManyRequests && !a.isStatus():
 		// Flow control answers with plain text; storage that is not ready, with a Status.
 		return skipped("the server is busy: %s", a)
+	case a.status >= http.StatusInternalServerError && !a.isStatus():
+		// The aggregator answers with plain text if it cannot reach a server.
+		return fault("kube-apiserver may not reach all servers: "+a.String(), cureUnreached)
 	case a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests:
 		return fault("the server responds, but a request that needs etcd fails: "+a.String(), cureEtcd)
 	}
