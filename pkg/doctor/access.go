@@ -67,7 +67,7 @@ func serverRights(d *deployment) []right {
 			rights = append(rights, requirementRights[r.what]...)
 		}
 	}
-	if d.enabled("serve-projects") {
+	if d.boolFlag("serve-projects", false) {
 		rights = append(rights, projectRights...)
 	}
 	if secret, _, managed, found := d.certSecret(""); managed && found {

@@ -174,7 +174,10 @@ var requirements = []requirement{
 const flagDisablePlugins = "disable-admission-plugins"
 
 func (r requirement) off(d *deployment) bool {
-	return slices.Contains(d.flag(r.flag), r.value)
+	if r.flag == flagDisablePlugins {
+		return slices.Contains(d.flag(r.flag), r.value)
+	}
+	return !d.boolFlag(r.flag, true)
 }
 
 func (x *examination) checkVersion(ctx context.Context) Finding {

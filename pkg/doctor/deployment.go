@@ -65,20 +65,19 @@ func (d *deployment) lastFlag(name string) string {
 	return ""
 }
 
-// enabled reports whether a boolean flag, whose default is false, is set.
-func (d *deployment) enabled(name string) bool {
+// boolFlag returns the value of a boolean flag, or the default if it is not set.
+func (d *deployment) boolFlag(name string, value bool) bool {
 	if d == nil {
-		return false
+		return value
 	}
-	set := false
 	for _, arg := range slices.Concat(d.container.Command, d.container.Args) {
-		if value, found := strings.CutPrefix(arg, "--"+name+"="); found {
-			set, _ = strconv.ParseBool(value) // the server does not start if it is neither
+		if text, found := strings.CutPrefix(arg, "--"+name+"="); found {
+			value, _ = strconv.ParseBool(text) // the process does not start if it is neither
 		} else if arg == "--"+name {
-			set = true
+			value = true
 		}
 	}
-	return set
+	return value
 }
 
 // certSecret returns the Secret that has the serving certificate, and its key in the

@@ -61,7 +61,7 @@ func TestFindings(t *testing.T) {
 		{"Kubernetes 1.28 with all turned off", func(_ *testing.T, c *fakeCluster) {
 			delete(c.answers, admissionPath)
 			delete(c.answers, flowControlPath)
-			c.args("--enable-priority-and-fairness=false", "--disable-admission-plugins", "ValidatingAdmissionPolicy,MutatingAdmissionPolicy")
+			c.args("--enable-priority-and-fairness=f", "--disable-admission-plugins", "ValidatingAdmissionPolicy,MutatingAdmissionPolicy")
 			c.denied["list flowschemas"], c.denied["watch mutatingadmissionpolicies"] = true, true
 		}, nil},
 
@@ -170,6 +170,11 @@ func TestFindings(t *testing.T) {
 			"pods":       {Fault, "", ""}}},
 		{"no Lease", func(_ *testing.T, c *fakeCluster) { delete(c.answers, leasePath) }, map[string]want{
 			"controller": {Fault, "has ever created the Lease borough-system/borough-controller-manager; no Deployment", "--controller-service-account"}}},
+		{"no leader election", func(_ *testing.T, c *fakeCluster) {
+			c.controller("--leader-elect=0")
+			delete(c.answers, leasePath)
+			c.denied["update leases"] = true
+		}, nil},
 		{"Lease expired", func(_ *testing.T, c *fakeCluster) {
 			c.leads = false
 			c.lease().Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Minute)))

@@ -35,7 +35,7 @@ const (
 // checkController checks that a controller has renewed the Lease. If none has, the
 // Pods of the controller say why.
 func (x *examination) checkController(ctx context.Context) Finding {
-	if x.controller.lastFlag("leader-elect") == "false" {
+	if !x.controller.boolFlag("leader-elect", true) {
 		return x.checkControllerPods(ctx, "leader election is disabled")
 	}
 	namespace, name := x.lease()
@@ -237,7 +237,7 @@ func (x *examination) controllerRights() []right {
 			rights = append(rights, right{verbs: rule.Verbs, group: group, resources: rule.Resources})
 		}
 	}
-	if x.controller.lastFlag("leader-elect") != "false" {
+	if x.controller.boolFlag("leader-elect", true) {
 		const group = "coordination.k8s.io"
 		namespace, name := x.lease()
 		rights = append(rights,
