@@ -312,6 +312,12 @@ func TestBootstrapPolicy(t *testing.T) {
 	extend := []byte(`[{"op":"add","path":"/rules/-","value":{"apiGroups":["example.com"],"resources":["x"],"verbs":["get"]}}]`)
 	for _, err := range []error{
 		client.ClusterRoles().Delete(ctx, "system:discovery", metav1.DeleteOptions{}),
+		// One that cannot be replaced does not keep the server from those after it.
+		client.ClusterRoleBindings().Delete(ctx, "system:discovery", metav1.DeleteOptions{}),
+		second(client.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "system:discovery", Finalizers: []string{"example.com/held"}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		}, metav1.CreateOptions{})),
 		client.ClusterRoleBindings().Delete(ctx, "system:basic-user", metav1.DeleteOptions{}),
 		second(client.ClusterRoles().Patch(ctx, "system:aggregate-to-view", types.MergePatchType, []byte(`{"rules":[]}`), metav1.PatchOptions{})),
 		second(client.ClusterRoles().Patch(ctx, "system:aggregate-to-edit", types.JSONPatchType, extend, metav1.PatchOptions{})),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/util/retry"
@@ -34,7 +35,9 @@ func Reconcile(ctx context.Context, client rbacclient.RbacV1Interface, attempted
 	})
 }
 
+// reconcile makes one attempt for each object. An error does not keep it from the others.
 func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
+	var errs []error
 	for _, role := range ClusterRoles() {
 		options := reconciliation.ReconcileRoleOptions{
 			Role:    reconciliation.ClusterRoleRuleOwner{ClusterRole: &role},
@@ -49,7 +52,7 @@ func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("reconcile the cluster role %s: %w", role.Name, err)
+			errs = append(errs, fmt.Errorf("reconcile the cluster role %s: %w", role.Name, err))
 		}
 	}
 	for _, binding := range ClusterRoleBindings() {
@@ -66,10 +69,10 @@ func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("reconcile the cluster role binding %s: %w", binding.Name, err)
+			errs = append(errs, fmt.Errorf("reconcile the cluster role binding %s: %w", binding.Name, err))
 		}
 	}
-	return nil
+	return utilerrors.NewAggregate(errs)
 }
 
 // retryRaces retries while another server reconciles the same objects.
