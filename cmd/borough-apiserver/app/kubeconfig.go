@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -60,6 +61,10 @@ revoked before it expires.`,
 			if o.output == "" {
 				_, err = cmd.OutOrStdout().Write(kubeconfig)
 				return err
+			}
+			// The new file would replace a device or a link.
+			if info, err := os.Lstat(o.output); err == nil && !info.Mode().IsRegular() {
+				return fmt.Errorf("--output: %s is not a regular file; without --output, the kubeconfig is written to the standard output", o.output)
 			}
 			if err := certificates.WriteFile(o.output, kubeconfig, 0o600); err != nil {
 				return fmt.Errorf("--output: %w", err)

@@ -121,6 +121,20 @@ func TestKubeconfig(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
+	t.Run("a link", func(t *testing.T) {
+		link := filepath.Join(t.TempDir(), "stdout")
+		if err := os.Symlink("/dev/stdout", link); err != nil {
+			t.Fatal(err)
+		}
+		_, err := runKubeconfig(t, "--data-dir="+dir, "--user=alice", "--output="+link)
+		if err == nil || !strings.Contains(err.Error(), "without --output, the kubeconfig is written to the standard output") {
+			t.Errorf("got %v", err)
+		}
+		if to, err := os.Readlink(link); err != nil || to != "/dev/stdout" {
+			t.Errorf("the link is %q, %v", to, err)
+		}
+	})
 }
 
 // TestKubeconfigFails checks that bad input gets one line that names the flag, and
@@ -153,7 +167,7 @@ func TestKubeconfigFails(t *testing.T) {
 		"an empty kubeconfig": {nil, func(dir string) error { return os.Truncate(filepath.Join(dir, "admin.kubeconfig"), 0) },
 			"admin.kubeconfig: its current context has no cluster"},
 		"an unreadable key": {nil, func(dir string) error { return os.Truncate(filepath.Join(dir, "pki", "ca.key"), 9) }, "--data-dir: read "},
-		"a directory":       {[]string{"--output=/"}, nil, "--output: write /"},
+		"a directory":       {[]string{"--output=/"}, nil, "--output: / is not a regular file"},
 		"no such directory": {[]string{"--output=/nonexistent/file"}, nil, "--output: write /nonexistent/file"},
 		"an argument":       {[]string{"alice"}, nil, `"alice"`},
 		"an unknown flag":   {[]string{"--standalone"}, nil, "--standalone"},
