@@ -89,7 +89,7 @@ func (o *kubeconfigOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.server, "server", o.server, "URL by which the user reaches the server. Defaults to that in admin.kubeconfig of --data-dir.")
 	fs.StringVarP(&o.output, "output", "o", o.output, "File to write, readable only by its owner. If empty, the kubeconfig is written to the standard output.")
 	fs.BoolVar(&o.allowSystemMasters, "allow-system-masters", o.allowSystemMasters, ""+
-		"Allow --group="+user.SystemPrivilegedGroup+", which has all rights, and from which they cannot be taken.")
+		"Allow --group="+user.SystemPrivilegedGroup+". Members of this group have all rights, which cannot be revoked.")
 }
 
 func (o *kubeconfigOptions) validate() error {
@@ -103,7 +103,7 @@ func (o *kubeconfigOptions) validate() error {
 	case o.expires <= 0:
 		return fmt.Errorf("--expires must be positive, not %s", o.expires)
 	case !o.allowSystemMasters && slices.Contains(o.groups, user.SystemPrivilegedGroup):
-		return fmt.Errorf("--group=%s has all rights, and they cannot be taken from the certificate; if you want that, add --allow-system-masters", user.SystemPrivilegedGroup)
+		return fmt.Errorf("--group=%s gives all rights, which cannot be revoked before the certificate expires; to allow that, add --allow-system-masters", user.SystemPrivilegedGroup)
 	}
 	for _, group := range o.groups {
 		if group == "" || !utf8.ValidString(group) {

@@ -160,8 +160,8 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, ""+
 		"With --standalone, how long an event is kept after it was last written. At least 1m.")
 	fs.BoolVar(&o.DefaultLimits, "default-limits", o.DefaultLimits, ""+
-		"With --standalone, create the namespace default, which a server does at its first start, together with the limitrange limits: "+
-		"a container that does not say otherwise requests 100m of cpu.")
+		"With --standalone, create a LimitRange named limits when the server creates the Namespace default. "+
+		"It sets a default CPU request of 100m for containers.")
 
 	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
 	o.Storage.AddFlags(sets.FlagSet("etcd"))

@@ -100,7 +100,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.StringVar(&o.HTTP.KeyFile, "url-client-key", o.HTTP.KeyFile, ""+
 		"File with the key of --url-client-certificate, in PEM.")
 	fs.StringVar(&o.HTTP.TokenFile, "url-token-file", o.HTTP.TokenFile, ""+
-		"File with a bearer token for URLs. All these files are read for each request.")
+		"File with a bearer token for URLs. The CA, certificate, key and token files are read again for each request.")
 
 	fs = sets.FlagSet("end")
 	fs.BoolVar(&o.Once, "once", o.Once, ""+
