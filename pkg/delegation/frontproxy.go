@@ -27,12 +27,10 @@ func newFrontProxy(c *authenticatorfactory.RequestHeaderConfig) frontProxy {
 	verified := authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 		return &authenticator.Response{}, true, nil
 	})
-	trusted := func() []byte {
-		names := strings.Join(c.AllowedClientNames.Value(), "\n")
-		return append([]byte(names+"\n"), c.CAContentProvider.CurrentCABundleContent()...)
-	}
+	certificate := x509.NewDynamicCAVerifier(c.CAContentProvider.VerifyOptions, verified, c.AllowedClientNames)
+	names := func() []byte { return []byte(strings.Join(c.AllowedClientNames.Value(), "\n")) }
 	return frontProxy{
-		certificate: x509cache.New(x509.NewDynamicCAVerifier(c.CAContentProvider.VerifyOptions, verified, c.AllowedClientNames), trusted),
+		certificate: x509cache.New(certificate, names, c.CAContentProvider.CurrentCABundleContent),
 		headers:     headerrequest.NewDynamic(c.UsernameHeaders, c.UIDHeaders, c.GroupHeaders, c.ExtraHeaderPrefixes),
 	}
 }

@@ -4,6 +4,8 @@
 package standalone
 
 import (
+	"net/http"
+
 	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/group"
@@ -29,14 +31,18 @@ type Authentication struct {
 }
 
 // NewAuthentication returns how a server authenticates users: by client certificates
-// that clientCA has signed, by tokens, and the rest as anonymous, as far as that is
+// that one of the CAs has signed, by tokens, and the rest as anonymous, as far as that is
 // enabled. A request with a certificate or a token that is not valid is not anonymous.
-func NewAuthentication(clientCA dynamiccertificates.CAContentProvider, anonymousAuth apiserverapi.AnonymousAuthConfig, tokens ...authenticator.Token) Authentication {
+func NewAuthentication(clientCAs []dynamiccertificates.CAContentProvider, anonymousAuth apiserverapi.AnonymousAuthConfig, tokens ...authenticator.Token) Authentication {
 	token := authenticator.WrapAudienceAgnosticToken(nil, tokenunion.New(tokens...))
 	token = group.NewTokenGroupAdder(token, []string{user.AllAuthenticated})
-	certificate := group.NewAuthenticatedGroupAdder(x509.NewDynamic(clientCA.VerifyOptions, x509.CommonNameUserConversion))
+	var trusted []func() []byte
+	for _, ca := range clientCAs {
+		trusted = append(trusted, ca.CurrentCABundleContent)
+	}
+	certificate := group.NewAuthenticatedGroupAdder(newCertificateAuthenticator(clientCAs))
 	request := union.New(
-		x509cache.New(certificate, clientCA.CurrentCABundleContent),
+		x509cache.New(certificate, trusted...),
 		bearertoken.New(token),
 		websocket.NewProtocolAuthenticator(token),
 	)
@@ -44,4 +50,22 @@ func NewAuthentication(clientCA dynamiccertificates.CAContentProvider, anonymous
 		request = union.NewFailOnError(request, anonymous.NewAuthenticator(anonymousAuth.Conditions))
 	}
 	return Authentication{request, token}
+}
+
+// newCertificateAuthenticator returns an authenticator by certificates that one of the
+// CAs has signed. It does not use a union of the CAs, which would parse all of them for
+// each request.
+func newCertificateAuthenticator(clientCAs []dynamiccertificates.CAContentProvider) authenticator.Request {
+	var each []authenticator.Request
+	for _, ca := range clientCAs {
+		each = append(each, x509.NewDynamic(ca.VerifyOptions, x509.CommonNameUserConversion))
+	}
+	return authenticator.RequestFunc(func(req *http.Request) (response *authenticator.Response, ok bool, err error) {
+		for _, certificate := range each {
+			if response, ok, err = certificate.AuthenticateRequest(req); err == nil {
+				return response, ok, nil // this CA has signed it
+			}
+		}
+		return nil, false, err
+	})
 }

@@ -43,7 +43,9 @@ func TestAuthentication(t *testing.T) {
 		return pair, provider
 	}
 	ca, provider := newCA()
+	second, secondProvider := newCA()
 	other, _ := newCA()
+	providers := []dynamiccertificates.CAContentProvider{provider, secondProvider}
 	issue := func(ca certificates.Pair, name string, groups ...string) *x509.Certificate {
 		pair, err := ca.Issue(certificates.Client(pkix.Name{CommonName: name, Organization: groups}), time.Now(), time.Now().Add(time.Hour))
 		if err != nil {
@@ -51,7 +53,7 @@ func TestAuthentication(t *testing.T) {
 		}
 		return pair.Cert
 	}
-	alice, foreign, nameless := issue(ca, "alice", "a"), issue(other, "alice"), issue(ca, "")
+	alice, carol, foreign, nameless := issue(ca, "alice", "a"), issue(second, "carol"), issue(other, "alice"), issue(second, "")
 	tokens := authenticator.TokenFunc(func(_ context.Context, token string) (*authenticator.Response, bool, error) {
 		switch token {
 		case "bob":
@@ -70,6 +72,7 @@ func TestAuthentication(t *testing.T) {
 	}{
 		"a certificate":                         {alice, "", all, []string{"alice", "a", user.AllAuthenticated}},
 		"a certificate, no anonymous":           {alice, "", "", []string{"alice", "a", user.AllAuthenticated}},
+		"a certificate of the second CA":        {carol, "", all, []string{"carol", user.AllAuthenticated}},
 		"a certificate of another CA":           {foreign, "", all, nil},
 		"a certificate without a name":          {nameless, "", all, []string{user.Anonymous, user.AllUnauthenticated}},
 		"a token":                               {nil, "bob", all, []string{"bob", "b", user.AllAuthenticated}},
@@ -89,7 +92,7 @@ func TestAuthentication(t *testing.T) {
 			if tc.anonymous != "" && tc.anonymous != all {
 				anonymous.Conditions = []apiserverapi.AnonymousAuthCondition{{Path: tc.anonymous}}
 			}
-			authn := NewAuthentication(provider, anonymous, tokens)
+			authn := NewAuthentication(providers, anonymous, tokens)
 			for _, websocket := range []bool{false, true} {
 				request := httptest.NewRequest(http.MethodGet, livez, nil)
 				request.TLS = &tls.ConnectionState{}
@@ -120,7 +123,7 @@ func TestAuthentication(t *testing.T) {
 		})
 	}
 
-	authn := NewAuthentication(provider, apiserverapi.AnonymousAuthConfig{}, tokens)
+	authn := NewAuthentication(providers, apiserverapi.AnonymousAuthConfig{}, tokens)
 	response, ok, err := authn.Tokens.AuthenticateToken(t.Context(), "bob")
 	if !ok || err != nil || !slices.Equal(response.User.GetGroups(), []string{"b", user.AllAuthenticated}) {
 		t.Errorf("the token of bob: got %+v, %v, %v", response, ok, err)
@@ -128,7 +131,7 @@ func TestAuthentication(t *testing.T) {
 	if _, ok, err := authn.Tokens.AuthenticateToken(authenticator.WithAudiences(t.Context(), authenticator.Audiences{"x"}), "bob"); ok || err != nil {
 		t.Errorf("the token of bob for another audience: got %v, %v", ok, err)
 	}
-	if _, ok, err := NewAuthentication(provider, apiserverapi.AnonymousAuthConfig{}).Tokens.AuthenticateToken(t.Context(), "bob"); ok || err != nil {
+	if _, ok, err := NewAuthentication(providers, apiserverapi.AnonymousAuthConfig{}).Tokens.AuthenticateToken(t.Context(), "bob"); ok || err != nil {
 		t.Errorf("without tokens: got %v, %v", ok, err)
 	}
 }

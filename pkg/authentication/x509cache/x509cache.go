@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -30,7 +31,7 @@ const (
 // cache is an authenticator that caches the responses of another one.
 type cache struct {
 	authenticator.Request
-	trusted   func() []byte
+	trusted   []func() []byte
 	clock     clock.PassiveClock
 	responses *lru.Cache
 }
@@ -40,17 +41,19 @@ type cachedResponse struct {
 	response authenticator.Response
 	// trusted is what the certificate was verified with. The response is valid only
 	// as long as that is the same.
-	trusted []byte
+	trusted [][]byte
 	expires time.Time
 }
 
 // New returns an authenticator that caches the responses of authn, which depend only
-// on the client certificates and on what trusted returns, such as a CA bundle.
-func New(authn authenticator.Request, trusted func() []byte) authenticator.Request {
-	return newCache(authn, trusted, clock.RealClock{})
+// on the client certificates and on what the functions return, such as a CA bundle. They
+// are called for each request, and what they return is kept for each certificate, so
+// they should return the same slice until the content changes.
+func New(authn authenticator.Request, trusted ...func() []byte) authenticator.Request {
+	return newCache(authn, clock.RealClock{}, trusted...)
 }
 
-func newCache(authn authenticator.Request, trusted func() []byte, clock clock.PassiveClock) *cache {
+func newCache(authn authenticator.Request, clock clock.PassiveClock, trusted ...func() []byte) *cache {
 	return &cache{authn, trusted, clock, lru.New(size)}
 }
 
@@ -61,9 +64,13 @@ func (c *cache) AuthenticateRequest(req *http.Request) (*authenticator.Response,
 		return c.Request.AuthenticateRequest(req)
 	}
 	certs := req.TLS.PeerCertificates
-	key, trusted, now := fingerprint(certs), c.trusted(), c.clock.Now()
+	key, now := fingerprint(certs), c.clock.Now()
+	trusted := make([][]byte, len(c.trusted))
+	for i, current := range c.trusted {
+		trusted[i] = current()
+	}
 	if found, ok := c.responses.Get(key); ok {
-		if cached := found.(cachedResponse); now.Before(cached.expires) && bytes.Equal(trusted, cached.trusted) {
+		if cached := found.(cachedResponse); now.Before(cached.expires) && slices.EqualFunc(trusted, cached.trusted, bytes.Equal) {
 			response := cached.response
 			return &response, true, nil
 		}

@@ -61,7 +61,7 @@ func TestCache(t *testing.T) {
 			})
 			ca := "old"
 			clock := clocktesting.NewFakePassiveClock(start)
-			authn := newCache(inner, func() []byte { return []byte(ca) }, clock)
+			authn := newCache(inner, clock, func() []byte { return nil }, func() []byte { return []byte(ca) })
 			for i, step := range tc.steps {
 				called = false
 				clock.SetTime(clock.Now().Add(step.after))

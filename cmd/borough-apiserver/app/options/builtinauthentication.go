@@ -64,9 +64,9 @@ func (o *BuiltInAuthenticationOptions) validateInCluster() (errs []error) {
 	return errs
 }
 
-// applyBuiltInAuthentication makes the server authenticate by certificates of the CA,
+// applyBuiltInAuthentication makes the server authenticate by certificates of the CAs,
 // and as the options say.
-func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.RecommendedConfig, clientCA dynamiccertificates.CAContentProvider) (standalone.Authentication, error) {
+func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.RecommendedConfig, clientCAs []dynamiccertificates.CAContentProvider) (standalone.Authentication, error) {
 	flags := o.BuiltInAuthentication
 	anonymous := apiserverapi.AnonymousAuthConfig{Enabled: flags.Anonymous}
 	var tokens []authenticator.Token
@@ -98,7 +98,7 @@ func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.Recommend
 		}
 		tokens = append(tokens, file)
 	}
-	users := standalone.NewAuthentication(clientCA, anonymous, tokens...)
+	users := standalone.NewAuthentication(clientCAs, anonymous, tokens...)
 	generic.Authentication.Authenticator = users.Request
 	return users, nil
 }

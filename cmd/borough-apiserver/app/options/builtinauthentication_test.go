@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
 // TestBuiltInAuthenticationFails checks that a file that cannot be used gets one line
@@ -47,7 +48,7 @@ func TestBuiltInAuthenticationFails(t *testing.T) {
 				Anonymous: true, anonymousSet: tc.anonymousSet, TokenFile: file("tokens", tc.tokens), ConfigFile: file("config", tc.config),
 			}
 			generic := genericapiserver.NewRecommendedConfig(o.codecs)
-			_, err := o.applyBuiltInAuthentication(generic, anyCA{})
+			_, err := o.applyBuiltInAuthentication(generic, []dynamiccertificates.CAContentProvider{anyCA{}})
 			if tc.want == "" {
 				if err != nil || generic.Authentication.Authenticator == nil {
 					t.Errorf("got %v, want an authenticator", err)

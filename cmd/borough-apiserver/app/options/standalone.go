@@ -81,18 +81,18 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 	if err != nil {
 		return fmt.Errorf("read the CA: %w", err)
 	}
-	trusted := dynamiccertificates.CAContentProvider(clientCA)
+	clientCAs := []dynamiccertificates.CAContentProvider{clientCA}
 	if file := o.Authentication.ClientCert.ClientCA; file != "" {
 		more, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca-file", file)
 		if err != nil {
 			return fmt.Errorf("read --client-ca-file: %w", err)
 		}
-		trusted = dynamiccertificates.NewUnionCAContentProvider(clientCA, more)
+		clientCAs = append(clientCAs, more)
 	}
-	if err := generic.Authentication.ApplyClientCert(trusted, generic.SecureServing); err != nil {
+	if err := generic.Authentication.ApplyClientCert(dynamiccertificates.NewUnionCAContentProvider(clientCAs...), generic.SecureServing); err != nil {
 		return err
 	}
-	users, err := o.applyBuiltInAuthentication(generic, trusted)
+	users, err := o.applyBuiltInAuthentication(generic, clientCAs)
 	if err != nil {
 		return err
 	}

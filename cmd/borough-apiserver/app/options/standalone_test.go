@@ -1,0 +1,63 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/borough-io/borough/pkg/certificates"
+	"github.com/borough-io/borough/pkg/standalone"
+)
+
+// TestClientCAsAreParsedOnce sends a certificate of no CA to a server with a large
+// --client-ca-file. Any client can do that, as often as it likes.
+func TestClientCAsAreParsedOnce(t *testing.T) {
+	dir := t.TempDir()
+	pki, err := standalone.EnsurePKI(filepath.Join(dir, "pki"), []string{"localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cas []*x509.Certificate
+	for i := range 100 {
+		ca, err := certificates.NewCA(fmt.Sprint("ca-", i), time.Now(), time.Now().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cas = append(cas, ca.Cert)
+	}
+	bundle, err := certutil.EncodeCertificates(cas[1:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := New()
+	o.Authentication.ClientCert.ClientCA = filepath.Join(dir, "ca.crt")
+	if err := os.WriteFile(o.Authentication.ClientCert.ClientCA, bundle, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	generic := genericapiserver.NewRecommendedConfig(o.codecs)
+	generic.SecureServing = &genericapiserver.SecureServingInfo{}
+	if err := o.applyStandalone(generic, pki, o.newStandaloneConfig()); err != nil {
+		t.Fatal(err)
+	}
+	request := (&http.Request{TLS: &tls.ConnectionState{PeerCertificates: cas[:1]}}).WithContext(t.Context())
+	allocations := testing.AllocsPerRun(10, func() {
+		if _, ok, err := generic.Authentication.Authenticator.AuthenticateRequest(request); ok || err == nil {
+			t.Errorf("got %v, %v", ok, err)
+		}
+	})
+	// To parse the CAs takes some 5,000.
+	if allocations > 500 {
+		t.Errorf("%v allocations, want 500 at most", allocations)
+	}
+}
