@@ -37,8 +37,9 @@ type Change struct {
 // Sink receives the objects and their changes. All but Decoded is called from one
 // goroutine.
 type Sink interface {
-	// Reset replaces everything by the objects at a revision. It is called first, and
-	// when the changes since the last call are not known any more.
+	// Reset replaces everything by the objects at a revision. It is called first, when
+	// the changes since the last call are not known any more, and when objects that
+	// could not be decrypted can be. The revision is higher than those before.
 	Reset(revision int64, objects iter.Seq[Change])
 	// Apply makes all changes of a revision, which is higher than those before.
 	Apply(revision int64, changes []Change)
@@ -57,8 +58,8 @@ type Source struct {
 	Connect func() (client *clientv3.Client, release func(), err error)
 	// Resources are those to follow.
 	Resources []stored.Resource
-	// BeginKey is the key that Feed.BeginWithWrite writes. It is outside of the
-	// resources.
+	// BeginKey is a key that the feed writes before it reads all objects, if its next
+	// revision has to be higher than those before. It is outside of the resources.
 	BeginKey string
 }
 

@@ -54,13 +54,16 @@ func describe(changed []changes.Change) string {
 	return b.String()
 }
 
-// transformer decrypts values that are not encrypted, fails for "bad", and for "later"
-// until it has failed twice.
-type transformer struct{ outages *atomic.Int32 }
+// transformer decrypts values that are not encrypted, fails for "bad" until the key is
+// restored, and for "later" until it has failed twice.
+type transformer struct {
+	outages  atomic.Int32
+	restored atomic.Bool
+}
 
-func (t transformer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
+func (t *transformer) TransformFromStorage(_ context.Context, data []byte, _ value.Context) ([]byte, bool, error) {
 	switch {
-	case string(data) == "bad":
+	case string(data) == "bad" && !t.restored.Load():
 		return nil, false, errors.New("the key is missing")
 	case string(data) == "later" && t.outages.Add(1) < 2:
 		return nil, false, status.Error(codes.Unavailable, "the key service does not answer")
@@ -68,19 +71,25 @@ func (t transformer) TransformFromStorage(_ context.Context, data []byte, _ valu
 	return data, false, nil
 }
 
-func (transformer) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
+func (*transformer) TransformToStorage(_ context.Context, data []byte, _ value.Context) ([]byte, error) {
 	return data, nil
 }
 
 // newFeed returns a feed of two resources, with another between their keys.
 func newFeed(client *clientv3.Client) (*changes.Feed, chan string) {
+	return newFeedOf(client, &transformer{})
+}
+
+func newFeedOf(client *clientv3.Client, t *transformer) (*changes.Feed, chan string) {
 	lines := make(chan string, 100)
 	feed := changes.NewFeed(recorder{lines})
-	source := changes.Source{Connect: func() (*clientv3.Client, func(), error) { return client, func() {}, nil }}
-	outages := &atomic.Int32{}
+	source := changes.Source{
+		Connect:  func() (*clientv3.Client, func(), error) { return client, func() {}, nil },
+		BeginKey: "/begin",
+	}
 	for _, name := range []string{"c", "a"} {
 		source.Resources = append(source.Resources, stored.Resource{
-			GroupResource: schema.GroupResource{Resource: name}, Prefix: "/r/" + name + "/", Transformer: transformer{outages},
+			GroupResource: schema.GroupResource{Resource: name}, Prefix: "/r/" + name + "/", Transformer: t,
 		})
 	}
 	feed.SetSource(source)
@@ -216,4 +225,23 @@ func TestUnreadable(t *testing.T) {
 	want(t, lines, "reset %d: a n/y@%d=later", begin, begin)
 	r := put(t, client, "/r/a/n/y", "bad")
 	want(t, lines, "apply %d: a n/y@%d=nil", r, r)
+}
+
+// TestRestoredKey checks that objects are sent when they can be decrypted again, also
+// those that the feed has listed before, and at a higher revision than before.
+func TestRestoredKey(t *testing.T) {
+	t.Parallel() // it waits for an interval
+	client := storagetest.StartEmbedded(t).Client()
+	first := put(t, client, "/r/a/n/w", "bad", "/r/a/n/x", "bad", "/r/a/n/y", "bad")
+	keys := &transformer{}
+	feed, lines := newFeedOf(client, keys)
+	run(t, feed)
+	want(t, lines, "reset %d:", first)
+	second := put(t, client, "/r/c/z", "bad", "/r/a/n/x", "", "/r/a/n/y", "good")
+	want(t, lines, "apply %d: c /z@%d=nil a n/x@%d=nil a n/y@%d=good", second, second, second, second)
+
+	keys.restored.Store(true)
+	want(t, lines, "reset %d: c /z@%d=bad a n/w@%d=bad a n/y@%d=good", second+1, second, first, second)
+	third := put(t, client, "/r/a/n/y", "")
+	want(t, lines, "apply %d: a n/y@%d=nil", third, third)
 }

@@ -37,6 +37,9 @@ const (
 	decryptInterval = time.Second
 )
 
+// errReadable ends a watch when a value can be decrypted again.
+var errReadable = errors.New("objects that could not be decrypted can be decrypted again")
+
 // Feed sends what it reads from a source to a sink.
 type Feed struct {
 	sink    Sink
@@ -45,10 +48,15 @@ type Feed struct {
 	reached await.Revision
 	// begin is whether Run writes before it reads.
 	begin bool
+	// unread has the keys whose values could not be decrypted, with their revisions. When
+	// an encryption key is restored, there is no event in etcd.
+	unread map[string]int64
+	// readable is set when one of them can be decrypted, until Reset has it.
+	readable bool
 }
 
 // NewFeed returns a feed to a sink. It needs a source before it runs.
-func NewFeed(sink Sink) *Feed { return &Feed{sink: sink} }
+func NewFeed(sink Sink) *Feed { return &Feed{sink: sink, unread: map[string]int64{}} }
 
 // BeginWithWrite makes Run write a key before it reads. So the first revision of the
 // sink is higher than any that a process has seen before.
@@ -128,11 +136,12 @@ func (f *Feed) Run(ctx context.Context) error {
 	})
 }
 
-// follow continues where the sink is, or lists the objects if it is nowhere or etcd has
-// compacted what follows. It ends with an error.
+// follow continues where the sink is, or lists the objects if it is nowhere, more of them
+// can be decrypted, or etcd has compacted what follows. It ends with an error.
 func (f *Feed) follow(ctx context.Context, client *clientv3.Client) error {
-	if f.reached.Get() == 0 {
-		if f.begin {
+	if f.reached.Get() == 0 || f.readable {
+		// Without a write, the sink could get other objects at the same revision.
+		if f.begin || f.readable {
 			if _, err := client.Put(ctx, f.source.BeginKey, ""); err != nil {
 				return fmt.Errorf("write %s: %w", f.source.BeginKey, err)
 			}
@@ -188,6 +197,7 @@ func (f *Feed) list(ctx context.Context, client *clientv3.Client) error {
 			}
 		}
 	})
+	f.readable = false
 	f.reached.Reach(revision)
 	return nil
 }
@@ -196,8 +206,10 @@ func (f *Feed) list(ctx context.Context, client *clientv3.Client) error {
 func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ticker := time.NewTicker(idleInterval)
-	defer ticker.Stop()
+	idle := time.NewTicker(idleInterval)
+	defer idle.Stop()
+	examine := time.NewTicker(unreadable.ExamineInterval)
+	defer examine.Stop()
 	first, end := f.source.keys()
 	responses := client.Watch(streamContext(ctx), first, clientv3.WithRange(end), clientv3.WithRev(f.reached.Get()+1), clientv3.WithProgressNotify())
 	for {
@@ -212,10 +224,45 @@ func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 			if err := f.send(ctx, &response); err != nil {
 				return err
 			}
-		case <-ticker.C:
+		case <-idle.C:
 			f.requestProgress(ctx)
+		case <-examine.C:
+			if f.examine(ctx, client) {
+				f.readable = true
+				return errReadable
+			}
 		}
 	}
+}
+
+// examine reads some of the values that could not be decrypted, and reports whether one
+// can be decrypted now.
+func (f *Feed) examine(ctx context.Context, client *clientv3.Client) bool {
+	examined := 0
+	for key, revision := range f.unread {
+		if examined++; examined > unreadable.MaxExamined {
+			break
+		}
+		response, err := client.Get(ctx, key)
+		if err != nil {
+			return false
+		}
+		if len(response.Kvs) == 0 {
+			// Also if it was deleted before a list, which does not have it.
+			delete(f.unread, key)
+			continue
+		}
+		kv := response.Kvs[0]
+		if kv.ModRevision != revision {
+			continue // the watch will send it
+		}
+		if resource, _, _, ok := f.source.split(key); ok {
+			if _, err := resource.Decrypt(ctx, kv); err == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // send sends the changes of a response to the sink.
@@ -258,6 +305,7 @@ func (f *Feed) change(ctx context.Context, kv *mvccpb.KeyValue, deleted bool) (C
 		return Change{}, false, nil
 	}
 	change := Change{Resource: resource, Namespace: namespace, Name: name, Revision: kv.ModRevision}
+	delete(f.unread, string(kv.Key))
 	if deleted {
 		return change, true, nil
 	}
@@ -271,6 +319,7 @@ func (f *Feed) change(ctx context.Context, kv *mvccpb.KeyValue, deleted bool) (C
 			return Change{}, false, context.Cause(ctx)
 		case !unreadable.IsOutage(err):
 			// The stores of the resource log and count what cannot be read.
+			f.unread[string(kv.Key)] = kv.ModRevision
 			return change, true, nil
 		}
 		klog.FromContext(ctx).Info("A stored object cannot be decrypted now, will retry", "resource", resource.GroupResource, "namespace", namespace, "name", name, "reason", err)

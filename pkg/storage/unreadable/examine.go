@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// examineInterval is the interval at which objects that cannot be read are read
+	// ExamineInterval is the interval at which objects that cannot be read are read
 	// again. When a reloaded configuration contains the key again, or a key service
 	// has recovered, there is no event in etcd.
-	examineInterval = 5 * time.Second
-	// maxExamined is the maximum number of objects that are read at each interval.
+	ExamineInterval = 5 * time.Second
+	// MaxExamined is the maximum number of objects that are read at each interval.
 	// After a missing key is restored, any object that needs it shows this.
-	maxExamined = 100
+	MaxExamined = 100
 	// maxSuspects is the size of the queue of objects to examine. Those that do not
 	// fit are found by the next list.
 	maxSuspects = 100
@@ -38,7 +38,7 @@ func (s *Store) suspect(key string) {
 // examine reads the suspects, and periodically the objects that could not be read,
 // until ctx ends.
 func (s *Store) examine(ctx context.Context) {
-	ticker := time.NewTicker(examineInterval)
+	ticker := time.NewTicker(ExamineInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -48,7 +48,7 @@ func (s *Store) examine(ctx context.Context) {
 			s.examineKey(ctx, key)
 		case <-ticker.C:
 			recovered := false
-			for _, object := range s.config.Objects.Some(s.config.Resource, maxExamined) {
+			for _, object := range s.config.Objects.Some(s.config.Resource, MaxExamined) {
 				recovered = s.examineKey(ctx, object.Key) || recovered
 			}
 			if recovered {
