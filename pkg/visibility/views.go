@@ -34,9 +34,11 @@ import (
 )
 
 const (
-	// maxEntries bounds the history: changes of Namespaces, and subjects whose rights
-	// have changed.
-	maxEntries = 50_000
+	// maxChanges and maxBytes bound the history. The size is that in memory, about.
+	maxChanges = 50_000
+	maxBytes   = 128 << 20
+	// touchSize is that of a rbac.Touch, whose bindings the index has.
+	touchSize = 40
 	// freshTimeout is how long a request waits for a revision, as with a watch cache of
 	// the library.
 	freshTimeout = 3 * time.Second
@@ -58,7 +60,7 @@ type Views struct {
 	ahead map[string]*tenancy.Namespace
 	// history has the changes after the position floor until reached.
 	history        []change
-	entries        int // in history
+	bytes          int // of history
 	floor, reached int64
 	watchers       watchers
 }
@@ -86,7 +88,7 @@ type change struct {
 	touched    []rbac.Touch
 }
 
-func (c *change) entries() int { return len(c.namespaces) + len(c.touched) }
+func (c *change) size() int { return touchSize * len(c.touched) }
 
 // New returns views that keep the policy in the index.
 func New(index *rbac.Index) *Views {
@@ -135,7 +137,7 @@ func (v *Views) reset(position, revision int64, policy iter.Seq[rbac.Change], ob
 	if v.order != nil {
 		v.order.reset(revision)
 	}
-	v.namespaces, v.history, v.entries = newNamespaces(), nil, 0
+	v.namespaces, v.history, v.bytes = newNamespaces(), nil, 0
 	v.floor, v.reached = position, position
 	for object := range objects {
 		// In force at each position of the history, which begins at this one.
@@ -183,12 +185,13 @@ func (v *Views) apply(position, revision int64, policy []rbac.Change, namespaces
 		v.set(position, &namespaces[i])
 	}
 	v.reached = position
+	changed := len(next.namespaces)+len(next.touched) > 0
 	if v.order != nil {
-		v.order.add(revision, next.entries() > 0)
+		v.order.add(revision, changed)
 	}
-	if next.entries() > 0 {
+	if changed {
 		v.history = append(v.history, next)
-		v.entries += next.entries()
+		v.bytes += next.size()
 		v.trim()
 		v.watchers.notify(v.index, &next)
 	}
@@ -219,14 +222,15 @@ func (v *Views) set(position int64, c *changes.Change) {
 	}
 }
 
-// trim removes the oldest changes of a history that is too long, but not the last. The
-// lock is held.
+// trim removes the oldest changes of a history that is too long, and those of which the
+// index has no history any more, but not the last. The lock is held.
 func (v *Views) trim() {
-	for v.entries > maxEntries && len(v.history) > 1 {
+	floor := v.index.Floor()
+	for len(v.history) > 1 && (len(v.history) > maxChanges || v.bytes > maxBytes || v.history[0].position <= floor) {
 		oldest := v.history[0]
 		v.history[0] = change{}
 		v.history = v.history[1:]
-		v.entries -= oldest.entries()
+		v.bytes -= oldest.size()
 		v.floor = oldest.position
 		for _, name := range oldest.namespaces {
 			v.namespaces.forget(name, v.floor)

@@ -59,11 +59,14 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 		from = v.positionOf(from)
 	}
 	r.position, r.rights = from, w.rights(from)
+	r.queue.rights = w.rights(v.reached)
+	if from >= v.oldest() {
+		r.queue.items = v.itemsSince(from, w.subjects)
+	}
+	// Again, because the index may have trimmed its history at the same time.
 	if oldest := v.oldest(); from < oldest {
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", options.ResourceVersion, v.revisionAt(oldest)))
 	}
-	r.queue.rights = w.rights(v.reached)
-	r.queue.items = v.itemsSince(from, w.subjects)
 	v.watchers.add(r.queue)
 	var seen []named
 	if initial {

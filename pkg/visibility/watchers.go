@@ -129,13 +129,16 @@ func (w *watchers) notify(index *rbac.Index, c *change) {
 			}
 		}
 	}
-	for _, touch := range c.touched {
-		for q := range w.bySubject[touch.Subject] {
-			q.push(item{c.position, touch.Namespace})
-			if touch.Namespace == "" {
-				w.removeRights(q)
-				q.rights = index.ClusterRights(q.subjects, c.position)
-				w.addRights(q)
+	for i := range c.touched {
+		touch := &c.touched[i]
+		for _, subject := range index.Touched(touch) {
+			for q := range w.bySubject[subject] {
+				q.push(item{c.position, touch.Namespace})
+				if touch.Namespace == "" {
+					w.removeRights(q)
+					q.rights = index.ClusterRights(q.subjects, c.position)
+					w.addRights(q)
+				}
 			}
 		}
 	}
@@ -149,8 +152,8 @@ func (w *watchers) expire() {
 	}
 }
 
-// itemsSince returns what a watch of the subjects has to look at after a position. The
-// lock is held.
+// itemsSince returns what a watch of the subjects has to look at after a position, which
+// still has to be in the history when it returns. The lock is held.
 func (v *Views) itemsSince(position int64, subjects []rbac.Subject) []item {
 	var items []item
 	first, _ := slices.BinarySearchFunc(v.history, position+1, func(c change, position int64) int { return int(c.position - position) })
@@ -158,9 +161,9 @@ func (v *Views) itemsSince(position int64, subjects []rbac.Subject) []item {
 		for _, name := range c.namespaces {
 			items = append(items, item{c.position, name})
 		}
-		for _, touch := range c.touched {
-			if slices.Contains(subjects, touch.Subject) {
-				items = append(items, item{c.position, touch.Namespace})
+		for i := range c.touched {
+			if v.index.Touches(&c.touched[i], subjects) {
+				items = append(items, item{c.position, c.touched[i].Namespace})
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Change is a change of one object of the policy.
@@ -45,7 +46,7 @@ func (x *Index) Reset(revision int64, objects iter.Seq[Change]) {
 // have changed. Revisions have to grow.
 func (x *Index) Apply(revision int64, changes []Change) []Touch {
 	x.mu.Lock()
-	var touched touches
+	touched := touches{roles: sets.New[objectKey]()}
 	aggregate := false
 	for i := range changes {
 		aggregate = x.policy.change(revision, &changes[i], &touched) || aggregate

@@ -4,9 +4,9 @@
 package rbac
 
 import (
+	"cmp"
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -214,20 +214,71 @@ func (x *Index) AllowsAt(ctx context.Context, a authorizer.Attributes, revision 
 	return by != nil, err
 }
 
-// Touch is a subject whose rights to a Namespace may have changed, or without a
-// namespace its rights by ClusterRoleBindings.
+// Touch is a change of the rights of subjects: to a Namespace, or without one by a
+// ClusterRoleBinding. It has the binding before and after the change, and not its
+// subjects, which may be very many.
 type Touch struct {
-	Subject   Subject
 	Namespace string
+	bindingChange
+	// both is true if the rights of those have changed, too, that are subjects before and
+	// after.
+	both bool
+}
+
+// Touched returns the subjects whose rights may have changed.
+func (x *Index) Touched(t *Touch) []Subject {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var list []Subject
+	if t.before != nil {
+		for _, s := range t.before.subjects {
+			if t.both || !s.has(t.after) {
+				list = append(list, s.Subject)
+			}
+		}
+	}
+	if t.after != nil {
+		for _, s := range t.after.subjects {
+			if !s.has(t.before) {
+				list = append(list, s.Subject)
+			}
+		}
+	}
+	return list
+}
+
+// Touches reports whether the rights of one of the subjects may have changed. The change
+// has to be in the history of the index.
+func (x *Index) Touches(t *Touch, subjects []Subject) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.ContainsFunc(subjects, func(name Subject) bool {
+		s := x.policy.subjects[name]
+		if s == nil {
+			return false
+		}
+		before, after := s.has(t.before), s.has(t.after)
+		return before != after || before && t.both
+	})
+}
+
+// has reports whether the subject is one of a binding, which may be nil.
+func (s *subject) has(b *binding) bool {
+	if b == nil {
+		return false
+	}
+	_, found := slices.BinarySearchFunc(s.bindings, b, compareBindings)
+	return found
 }
 
 // touches collects what the changes of a revision touch.
 type touches struct {
 	bindings []bindingChange
-	roles    []objectKey
+	roles    sets.Set[objectKey]
 }
 
-// bindingChange is a binding before and after a change, or nil.
+// bindingChange is a binding before and after a change, or nil. Both are the same if its
+// role has changed.
 type bindingChange struct{ before, after *binding }
 
 func (t *touches) addBinding(before, after *binding) {
@@ -236,11 +287,11 @@ func (t *touches) addBinding(before, after *binding) {
 	}
 }
 
-func (t *touches) addRole(key objectKey) { t.roles = append(t.roles, key) }
+func (t *touches) addRole(key objectKey) { t.roles.Insert(key) }
 
-// list returns what was touched, each once.
+// list returns what was touched.
 func (t *touches) list(p *policy, revision int64) []Touch {
-	for _, key := range t.roles {
+	for key := range t.roles {
 		before, after := &none, &none
 		if r := p.roles[key].at(revision - 1); r != nil {
 			before = &r.namespaces
@@ -254,28 +305,12 @@ func (t *touches) list(p *policy, revision int64) []Touch {
 			}
 		}
 	}
-	touched := sets.New[Touch]()
+	var list []Touch
 	for _, c := range t.bindings {
 		before, after := p.rightsOf(c.before, revision-1), p.rightsOf(c.after, revision)
-		switch {
-		case !before.equal(after):
-			touched.Insert(c.before.touches()...).Insert(c.after.touches()...)
-		case !before.none():
-			// Nothing has changed for the subjects of both.
-			maps.Copy(touched, sets.New(c.before.touches()...).SymmetricDifference(sets.New(c.after.touches()...)))
+		if changed := !before.equal(after); changed || !before.none() {
+			list = append(list, Touch{cmp.Or(c.before, c.after).namespace, c, changed})
 		}
-	}
-	return touched.UnsortedList()
-}
-
-// touches returns the subjects of a binding, which may be nil.
-func (b *binding) touches() []Touch {
-	if b == nil {
-		return nil
-	}
-	list := make([]Touch, 0, len(b.subjects))
-	for _, s := range b.subjects {
-		list = append(list, Touch{s.Subject, b.namespace})
 	}
 	return list
 }

@@ -53,9 +53,19 @@ func TestTouches(t *testing.T) {
 			}
 			var got []string
 			for _, touch := range x.Apply(2, changes) {
-				got = append(got, fmt.Sprintf("%s@%s", touch.Subject.Name, touch.Namespace))
+				touched := x.Touched(&touch)
+				for _, s := range touched {
+					got = append(got, fmt.Sprintf("%s@%s", s.Name, touch.Namespace))
+				}
+				for i := range 6 {
+					s := Subject{Name: fmt.Sprint(i)}
+					if want := slices.Contains(touched, s); x.Touches(&touch, []Subject{{Name: "other"}, s}) != want {
+						t.Errorf("%s is touched: want %t", s.Name, want)
+					}
+				}
 			}
 			slices.Sort(got)
+			got = slices.Compact(got)
 			if s := strings.Join(got, " "); s != tc.want {
 				t.Errorf("got %s, want %s", s, tc.want)
 			}
