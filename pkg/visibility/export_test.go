@@ -9,3 +9,10 @@ func (v *Views) Forget(revision int64) {
 	defer v.mu.Unlock()
 	v.floor = max(v.floor, revision)
 }
+
+// Oldest returns the position at which the history begins.
+func (v *Views) Oldest() int64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.oldest()
+}

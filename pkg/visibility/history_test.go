@@ -5,7 +5,14 @@ package visibility_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/storage/changes"
+	"github.com/borough-io/borough/pkg/storage/stored"
+	"github.com/borough-io/borough/pkg/visibility"
 )
 
 // TestHistoryOfManySubjects checks that changes of bindings with very many subjects do not
@@ -42,5 +49,34 @@ func TestHistoryOfManySubjects(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", user.name, got, want)
 			}
 		}
+	}
+}
+
+// TestHistorySize checks that changes of large Namespaces do not keep many large versions,
+// and that those of small ones do not end the history.
+func TestHistorySize(t *testing.T) {
+	const begin, last = 1, 300
+	for name, tc := range map[string]struct {
+		bytes             int
+		earliest, highest int64 // where the history may begin
+	}{
+		"small": {1 << 10, begin, begin},
+		"large": {1 << 20, 150, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			views := visibility.New(rbac.NewIndex(nil))
+			views.Reset(begin, slices.Values([]changes.Change(nil)))
+			resource := &stored.Resource{GroupResource: tenancy.Resource("namespaces")}
+			for revision := int64(begin + 1); revision <= last; revision++ {
+				change := changes.Change{Resource: resource, Name: "a", Revision: revision}
+				if revision%10 > 0 { // otherwise it is deleted
+					change.Value = make([]byte, tc.bytes)
+				}
+				views.Apply(revision, []changes.Change{change})
+			}
+			if oldest := views.Oldest(); oldest < tc.earliest || oldest > tc.highest {
+				t.Errorf("the history begins at %d, want %d to %d", oldest, tc.earliest, tc.highest)
+			}
+		})
 	}
 }

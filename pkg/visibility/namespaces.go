@@ -41,12 +41,16 @@ func (n *namespaces) begin(name string, next *version) {
 	n.existing++
 }
 
-// end ends the last version of a Namespace at a position, unless it has ended.
-func (n *namespaces) end(name string, position int64) {
-	if last := n.last(name); last != nil && last.to == 0 {
-		last.to = position
-		n.existing--
+// end ends the last version of a Namespace at a position, unless it has ended, and returns
+// about how much memory it takes.
+func (n *namespaces) end(name string, position int64) int {
+	last := n.last(name)
+	if last == nil || last.to != 0 {
+		return 0
 	}
+	last.to = position
+	n.existing--
+	return versionSize + last.bytes
 }
 
 // forget removes the versions of a Namespace that have ended at a position or before.

@@ -37,8 +37,10 @@ const (
 	// maxChanges and maxBytes bound the history. The size is that in memory, about.
 	maxChanges = 50_000
 	maxBytes   = 128 << 20
-	// touchSize is that of a rbac.Touch, whose bindings the index has.
-	touchSize = 40
+	// touchSize is that of a rbac.Touch, whose bindings the index has, and versionSize that
+	// of a version without its content.
+	touchSize   = 40
+	versionSize = 500
 	// freshTimeout is how long a request waits for a revision, as with a watch cache of
 	// the library.
 	freshTimeout = 3 * time.Second
@@ -70,6 +72,7 @@ type Views struct {
 type version struct {
 	from, to int64
 	revision int64 // of etcd
+	bytes    int   // of the stored value
 	content  atomic.Pointer[content]
 	resource *stored.Resource
 	previous *version
@@ -86,9 +89,8 @@ type change struct {
 	position   int64
 	namespaces []string
 	touched    []rbac.Touch
+	bytes      int // of what is kept for it
 }
-
-func (c *change) size() int { return touchSize * len(c.touched) }
 
 // New returns views that keep the policy in the index.
 func New(index *rbac.Index) *Views {
@@ -175,6 +177,7 @@ func (v *Views) apply(position, revision int64, policy []rbac.Change, namespaces
 	next := change{position: position}
 	if len(policy) > 0 {
 		next.touched = v.index.Apply(position, policy)
+		next.bytes = touchSize * len(next.touched)
 	} else {
 		v.index.Advance(position)
 	}
@@ -182,7 +185,7 @@ func (v *Views) apply(position, revision int64, policy []rbac.Change, namespaces
 	defer v.mu.Unlock()
 	for i := range namespaces {
 		next.namespaces = append(next.namespaces, namespaces[i].Name)
-		v.set(position, &namespaces[i])
+		next.bytes += v.set(position, &namespaces[i])
 	}
 	v.reached = position
 	changed := len(next.namespaces)+len(next.touched) > 0
@@ -191,7 +194,7 @@ func (v *Views) apply(position, revision int64, policy []rbac.Change, namespaces
 	}
 	if changed {
 		v.history = append(v.history, next)
-		v.bytes += next.size()
+		v.bytes += next.bytes
 		v.trim()
 		v.watchers.notify(v.index, &next)
 	}
@@ -205,9 +208,10 @@ func (v *Views) Advance(revision int64) {
 	v.reached = revision
 }
 
-// set begins or ends a version of a Namespace. The lock is held.
-func (v *Views) set(position int64, c *changes.Change) {
-	v.namespaces.end(c.Name, position)
+// set begins or ends a version of a Namespace, and returns the size of the one that has
+// ended. The lock is held.
+func (v *Views) set(position int64, c *changes.Change) (ended int) {
+	ended = v.namespaces.end(c.Name, position)
 	written := &content{value: c.Value}
 	if n := v.ahead[c.Name]; n != nil && revisionOf(n) <= c.Revision {
 		delete(v.ahead, c.Name)
@@ -216,10 +220,11 @@ func (v *Views) set(position int64, c *changes.Change) {
 		}
 	}
 	if c.Value != nil {
-		next := &version{from: position, revision: c.Revision, resource: c.Resource}
+		next := &version{from: position, revision: c.Revision, bytes: len(c.Value), resource: c.Resource}
 		next.content.Store(written)
 		v.namespaces.begin(c.Name, next)
 	}
+	return ended
 }
 
 // trim removes the oldest changes of a history that is too long, and those of which the
@@ -230,7 +235,7 @@ func (v *Views) trim() {
 		oldest := v.history[0]
 		v.history[0] = change{}
 		v.history = v.history[1:]
-		v.bytes -= oldest.size()
+		v.bytes -= oldest.bytes
 		v.floor = oldest.position
 		for _, name := range oldest.namespaces {
 			v.namespaces.forget(name, v.floor)
