@@ -61,7 +61,7 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	r.position, r.rights = from, w.rights(from)
 	r.queue.rights = w.rights(v.reached)
 	if from >= v.oldest() {
-		r.queue.items = v.itemsSince(from, w.subjects)
+		v.pushSince(r.queue, from)
 	}
 	// Again, because the index may have trimmed its history at the same time.
 	if oldest := v.oldest(); from < oldest {
@@ -205,6 +205,9 @@ func (r *watcher) sendInitial(ctx context.Context, initial []named, closing bool
 // sendItems sends the events of the items, which are sorted by position.
 func (r *watcher) sendItems(ctx context.Context, items []item) bool {
 	for len(items) > 0 {
+		if r.ended(ctx) {
+			return false // also if none of them results in an event
+		}
 		position := items[0].position
 		end := slices.IndexFunc(items, func(i item) bool { return i.position != position })
 		if end < 0 {
@@ -348,6 +351,18 @@ func (r *watcher) sendBookmark(ctx context.Context, position int64, annotations 
 	bookmark := r.object(&tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}, 0)
 	setRevision(bookmark, r.revisionAt(position))
 	return r.send(ctx, watch.Event{Type: watch.Bookmark, Object: bookmark})
+}
+
+// ended reports whether the client does not read the events any more.
+func (r *watcher) ended(ctx context.Context) bool {
+	select {
+	case <-r.stopped:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // send sends an event, and reports whether the watch continues.

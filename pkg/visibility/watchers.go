@@ -34,6 +34,9 @@ type queue struct {
 }
 
 func (q *queue) push(i item) {
+	if len(q.items) > 0 && q.items[len(q.items)-1] == i {
+		return // by another binding
+	}
 	if len(q.items) >= maxPending {
 		q.items, q.expired = nil, true
 	}
@@ -123,7 +126,7 @@ func (w *watchers) notify(index *rbac.Index, c *change) {
 		if len(w.all) == len(w.seeingAll) {
 			continue
 		}
-		for subject := range index.Bound(name) {
+		for subject := range index.Bound(name, c.position) {
 			for q := range w.bySubject[subject] {
 				q.push(item{c.position, name})
 			}
@@ -152,20 +155,21 @@ func (w *watchers) expire() {
 	}
 }
 
-// itemsSince returns what a watch of the subjects has to look at after a position, which
-// still has to be in the history when it returns. The lock is held.
-func (v *Views) itemsSince(position int64, subjects []rbac.Subject) []item {
-	var items []item
+// pushSince pushes what a watch has to look at after a position, which still has to be in
+// the history when it returns. The lock is held.
+func (v *Views) pushSince(q *queue, position int64) {
 	first, _ := slices.BinarySearchFunc(v.history, position+1, func(c change, position int64) int { return int(c.position - position) })
 	for _, c := range v.history[first:] {
 		for _, name := range c.namespaces {
-			items = append(items, item{c.position, name})
+			q.push(item{c.position, name})
 		}
 		for i := range c.touched {
-			if v.index.Touches(&c.touched[i], subjects) {
-				items = append(items, item{c.position, c.touched[i].Namespace})
+			if v.index.Touches(&c.touched[i], q.subjects) {
+				q.push(item{c.position, c.touched[i].Namespace})
 			}
 		}
+		if q.expired {
+			return
+		}
 	}
-	return items
 }

@@ -185,12 +185,16 @@ func (x *Index) Visible(subjects []Subject, from string, revision int64) (names 
 	return slices.Compact(names), false
 }
 
-// Bound returns the subjects of all bindings in a namespace, and possibly some more.
-func (x *Index) Bound(namespace string) iter.Seq[Subject] {
+// Bound returns the subjects of the bindings in a namespace that are in force at a
+// revision or at the one before, and possibly some more.
+func (x *Index) Bound(namespace string, revision int64) iter.Seq[Subject] {
 	return func(yield func(Subject) bool) {
 		x.mu.RLock()
 		defer x.mu.RUnlock()
 		for _, b := range x.policy.bindings[namespace] {
+			if b.to != 0 && b.to < revision {
+				continue
+			}
 			for _, s := range b.subjects {
 				if !yield(s.Subject) {
 					return

@@ -72,3 +72,19 @@ func TestTouches(t *testing.T) {
 		})
 	}
 }
+
+// TestBound checks that versions of bindings that have ended are those of no subject.
+func TestBound(t *testing.T) {
+	x := newIndex(t, bind("a", "b", "ClusterRole", "get", "User:1"))
+	for revision := int64(2); revision <= 3; revision++ {
+		x.Apply(revision, []Change{changeOf(bind("a", "b", "ClusterRole", "get", fmt.Sprint("User:", revision)), false)})
+	}
+	var got []string
+	for s := range x.Bound("a", 3) {
+		got = append(got, s.Name)
+	}
+	// That of revision 2 is in force before 3.
+	if slices.Sort(got); !slices.Equal(got, []string{"2", "3"}) {
+		t.Errorf("got %v", got)
+	}
+}

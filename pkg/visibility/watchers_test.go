@@ -1,0 +1,55 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/borough-io/borough/pkg/authorization/rbac"
+)
+
+// TestNotifyOnce checks that a change of a Namespace is pushed once to a watch, regardless
+// of how many bindings in it there are of its user.
+func TestNotifyOnce(t *testing.T) {
+	index := rbac.NewIndex(nil)
+	user := rbac.Subject{Name: "u"}
+	var bindings []rbac.Change
+	for i := range 3 {
+		meta := metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint(i)}
+		bindings = append(bindings, rbac.Change{Resource: rbacv1.Resource("rolebindings"), Namespace: "a", Name: meta.Name, Object: &rbacv1.RoleBinding{
+			ObjectMeta: meta, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: "u"}, {Kind: rbacv1.UserKind, Name: "other"}},
+		}})
+	}
+	index.Reset(1, slices.Values(bindings))
+	w := newWatchers()
+	q := &queue{subjects: []rbac.Subject{user}, wake: make(chan struct{}, 1)}
+	w.add(q)
+	for position := range int64(2) {
+		w.notify(index, &change{position: 2 + position, namespaces: []string{"a"}})
+	}
+	if want := []item{{2, "a"}, {3, "a"}}; !slices.Equal(q.items, want) {
+		t.Errorf("got %v, want %v", q.items, want)
+	}
+}
+
+// TestEndWithoutEvents checks that a watch that is behind ends with its request, also if
+// it has nothing to send.
+func TestEndWithoutEvents(t *testing.T) {
+	r := &watcher{View: newViews(rbac.NewIndex(nil)).Everything(), queue: &queue{}, stopped: make(chan struct{})}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r.sendItems(ended, []item{{2, "a"}}) {
+		t.Error("a watch whose request has ended continues")
+	}
+	r.Stop()
+	if r.sendItems(t.Context(), []item{{2, "a"}}) {
+		t.Error("a watch that was stopped continues")
+	}
+}
