@@ -132,7 +132,7 @@ func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 		uncached := &progressRequestingStore{Interface: store}
 		var cacheable storage.Interface = uncached
 		if b.feed != nil && config.GroupResource == tenancy.Resource("namespaces") {
-			cacheable = decodedStore{uncached, b.feed.Decoded}
+			cacheable = decodedStore{uncached, b.feed}
 		}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
 			Storage:             cacheable,

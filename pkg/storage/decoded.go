@@ -11,15 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/storage/changes"
 )
 
-// decodedStore is the store of a watch cache. It passes on the objects that the cache
-// gets, before the cache has them. The library's cache can be asked for a page only by its
+// decodedStore is the store of a watch cache. It passes the objects that the cache gets to
+// a feed, before the cache has them. The library's cache can be asked for a page only by its
 // continue tokens, which counts all that follows, and for one object at about the cost of
 // decoding it.
 type decodedStore struct {
 	storage.Interface
-	pass func(runtime.Object)
+	feed *changes.Feed
 }
 
 // GetList lists objects.
@@ -28,7 +30,7 @@ func (s decodedStore) GetList(ctx context.Context, key string, opts storage.List
 		return err
 	}
 	return meta.EachListItem(list, func(obj runtime.Object) error {
-		s.pass(obj)
+		s.feed.Decoded(obj)
 		return nil
 	})
 }
@@ -40,7 +42,7 @@ func (s decodedStore) Watch(ctx context.Context, key string, opts storage.ListOp
 		return nil, err
 	}
 	w := &decodedWatch{Interface: inner, events: make(chan watch.Event), stopped: make(chan struct{})}
-	go w.run(s.pass)
+	go w.run(s.feed)
 	return w, nil
 }
 
@@ -60,15 +62,18 @@ func (w *decodedWatch) Stop() {
 	w.Interface.Stop()
 }
 
-func (w *decodedWatch) run(pass func(runtime.Object)) {
+func (w *decodedWatch) run(feed *changes.Feed) {
 	defer close(w.events)
 	for event := range w.Interface.ResultChan() {
-		if event.Type == watch.Added || event.Type == watch.Modified {
-			obj := event.Object
-			if timed, ok := obj.(storage.WatchEventWithRecordTime); ok {
-				obj = timed.Unwrap()
-			}
-			pass(obj)
+		obj := event.Object
+		if timed, ok := obj.(storage.WatchEventWithRecordTime); ok {
+			obj = timed.Unwrap()
+		}
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			feed.Decoded(obj)
+		case watch.Deleted:
+			feed.Deleted(obj)
 		}
 		select {
 		case w.events <- event:

@@ -5,6 +5,7 @@ package storage_test
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ import (
 type follower struct {
 	mu      sync.Mutex
 	decoded []*tenancy.Namespace
+	deleted []*tenancy.Namespace
 }
 
 func (*follower) Reset(int64, iter.Seq[changes.Change]) {}
@@ -39,6 +41,21 @@ func (f *follower) Decoded(obj runtime.Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.decoded = append(f.decoded, obj.(*tenancy.Namespace))
+}
+
+func (f *follower) Deleted(obj runtime.Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deleted = append(f.deleted, obj.(*tenancy.Namespace))
+}
+
+// deletedAt reports whether an object with the name was deleted at a revision.
+func (f *follower) deletedAt(name string, revision int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.deleted, func(n *tenancy.Namespace) bool {
+		return n.Name == name && n.ResourceVersion == strconv.FormatInt(revision, 10)
+	})
 }
 
 // at returns the object that was decoded with the name and revision, or nil.
@@ -64,7 +81,7 @@ func (s *server) follow(t *testing.T) *follower {
 }
 
 // TestDecoded checks that a feed gets the objects that the watch cache has: those that were
-// listed, created and updated.
+// listed, created and updated, and that it gets those that were deleted.
 func TestDecoded(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "listed")
@@ -78,6 +95,16 @@ func TestDecoded(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.wantDecoded(t, feed, name)
+			response, err := s.client.Delete(t.Context(), "/registry/tenancy.borough.io/namespaces/"+name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			poll.Eventually(t, func() string {
+				if !feed.deletedAt(name, response.Header.Revision) {
+					return name + ": not deleted"
+				}
+				return ""
+			})
 		}
 	})
 }

@@ -10,6 +10,14 @@ func (v *Views) Forget(revision int64) {
 	v.floor = max(v.floor, revision)
 }
 
+// Held returns the number of Namespaces that are decoded, but whose change has not been
+// applied.
+func (v *Views) Held() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.ahead)
+}
+
 // Oldest returns the position at which the history begins.
 func (v *Views) Oldest() int64 {
 	v.mu.RLock()

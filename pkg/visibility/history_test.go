@@ -6,7 +6,10 @@ package visibility_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
@@ -78,5 +81,24 @@ func TestHistorySize(t *testing.T) {
 				t.Errorf("the history begins at %d, want %d to %d", oldest, tc.earliest, tc.highest)
 			}
 		})
+	}
+}
+
+// TestHeldBeforeStart checks that views whose feed does not run hold no more than the
+// Namespaces that exist.
+func TestHeldBeforeStart(t *testing.T) {
+	_, merged := newMergedFixture(t)
+	at := func(name string, revision int) *tenancy.Namespace {
+		return &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(revision)}}
+	}
+	merged.Feed().Decoded(at("stays", 1))
+	for i := range 10 {
+		merged.Feed().Decoded(at(fmt.Sprint(i), 2+i))
+		merged.Feed().Deleted(at(fmt.Sprint(i), 20+i))
+	}
+	merged.Feed().Decoded(at("again", 32))
+	merged.Feed().Deleted(at("again", 31))
+	if held := merged.Held(); held != 2 {
+		t.Errorf("%d Namespaces are held, want 2", held)
 	}
 }

@@ -165,6 +165,21 @@ func (v *Views) Decoded(obj runtime.Object) {
 	}
 }
 
+// Deleted implements changes.Sink.
+func (v *Views) Deleted(obj runtime.Object) {
+	n, ok := obj.(*tenancy.Namespace)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	// The change itself may never be applied: the feed of a server in a cluster waits for
+	// the right to read the policy.
+	if held := v.ahead[n.Name]; held != nil && revisionOf(held) <= revisionOf(n) {
+		delete(v.ahead, n.Name)
+	}
+}
+
 // Apply implements changes.Sink.
 func (v *Views) Apply(revision int64, changed []changes.Change) {
 	policy, namespaces := split(slices.Values(changed))

@@ -34,8 +34,8 @@ type Change struct {
 	Value []byte
 }
 
-// Sink receives the objects and their changes. All but Decoded is called from one
-// goroutine.
+// Sink receives the objects and their changes. Decoded and Deleted are called from
+// any goroutine, all others from one.
 type Sink interface {
 	// Reset replaces everything by the objects at a revision. It is called first, when
 	// the changes since the last call are not known any more, and when objects that
@@ -46,9 +46,12 @@ type Sink interface {
 	// Advance is called when there are no further changes until a revision.
 	Advance(revision int64)
 	// Decoded is called with an object that the server has decoded, with the
-	// resourceVersion at which it was written: before or after that change, from any
-	// goroutine, and not for each change. The object must not be modified.
+	// resourceVersion at which it was written: before or after that change, and not
+	// for each change. The object must not be modified.
 	Decoded(obj runtime.Object)
+	// Deleted is called like Decoded with an object that was deleted, with the
+	// resourceVersion of that change.
+	Deleted(obj runtime.Object)
 }
 
 // Source is where a Feed reads.

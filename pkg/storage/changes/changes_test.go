@@ -43,6 +43,8 @@ func (r recorder) Advance(int64) {}
 
 func (r recorder) Decoded(runtime.Object) {}
 
+func (r recorder) Deleted(runtime.Object) {}
+
 func describe(changed []changes.Change) string {
 	var b strings.Builder
 	for _, c := range changed {

@@ -71,6 +71,9 @@ func (f *Feed) Revision() int64 { return f.reached.Get() }
 // Decoded passes an object that the server has decoded to the sink.
 func (f *Feed) Decoded(obj runtime.Object) { f.sink.Decoded(obj) }
 
+// Deleted passes an object that was deleted to the sink.
+func (f *Feed) Deleted(obj runtime.Object) { f.sink.Deleted(obj) }
+
 // Current returns the current revision of etcd.
 func (f *Feed) Current(ctx context.Context) (int64, error) {
 	client := f.client.Load()
