@@ -22,6 +22,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage/changes"
+	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 	"github.com/borough-io/borough/pkg/storage/transaction"
@@ -35,6 +36,7 @@ type Backend struct {
 	options     options.EtcdOptions
 	connections *connections
 	fence       *fence.Fence
+	charger     *charge.Charger // or nil
 	caches      *watchCaches
 	feed        *changes.Feed // or nil
 	unreadable  *unreadable.Objects

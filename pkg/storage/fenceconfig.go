@@ -11,8 +11,9 @@ import (
 	"github.com/borough-io/borough/pkg/storage/fence"
 )
 
-// newFence returns the fence for the resources of the config.
-func newFence(resources *resources, config Config, caches *watchCaches) (*fence.Fence, error) {
+// newFence returns the fence for the resources of the config, and what charges their
+// quotas, which is nil if there are none.
+func newFence(resources *resources, config Config, caches *watchCaches) (*fence.Fence, *charge.Charger, error) {
 	fenceConfig := fence.Config{
 		Namespaces:    resources.namespaces,
 		GenerationKey: path.Join(resources.prefix, "borough-create-generation"),
@@ -22,19 +23,19 @@ func newFence(resources *resources, config Config, caches *watchCaches) (*fence.
 	const why = "they are in the same transactions"
 	var err error
 	if fenceConfig.Conditional, err = resources.all(config.Conditional, why); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if fenceConfig.Namespaced, err = resources.all(config.Namespaced, why); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !config.Quotas.Empty() {
 		if fenceConfig.Charger, err = charge.New(config.Quotas, fenceConfig.Namespaced, caches.pods); err != nil {
-			return nil, fmt.Errorf("charge quotas: %w", err)
+			return nil, nil, fmt.Errorf("charge quotas: %w", err)
 		}
 	}
 	f, err := fence.New(fenceConfig)
 	if err != nil {
-		return nil, fmt.Errorf("create the fence: %w", err)
+		return nil, nil, fmt.Errorf("create the fence: %w", err)
 	}
-	return f, nil
+	return f, fenceConfig.Charger, nil
 }

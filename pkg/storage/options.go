@@ -226,7 +226,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) (*Backend, 
 	if err != nil {
 		return nil, err
 	}
-	fence, err := newFence(resources, config, caches)
+	fence, charger, err := newFence(resources, config, caches)
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +243,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) (*Backend, 
 		options:     etcd,
 		connections: connections,
 		fence:       fence,
+		charger:     charger,
 		caches:      caches,
 		feed:        config.Feed,
 		unreadable:  config.Unreadable,

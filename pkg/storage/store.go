@@ -100,7 +100,7 @@ func (b *Backend) newStore(
 	if writesSeveral(config.GroupResource) {
 		client.Watcher = atomicWatcher{client.Watcher}
 	}
-	client.Kubernetes = transaction.NewClient(b.fence.Counting(ambiguousWriteRetrier{
+	client.Kubernetes = transaction.NewClient(b.charger.NewClient(ambiguousWriteRetrier{
 		Interface: b.fence.Wrap(config.GroupResource, client),
 		outcomes:  fenceResolver{b.fence, client.Client, compactor},
 	}, client.KV))
@@ -108,8 +108,11 @@ func (b *Backend) newStore(
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, b.awaitWrite}}
 	}
 
-	decodeShared := b.fence.Decoded(config.GroupResource)
-	if config.GroupResource == tenancy.Resource("pods") {
+	var decodeShared func(encoded []byte) runtime.Object
+	switch {
+	case b.charger.Quotas(config.GroupResource):
+		decodeShared = b.charger.Decoded
+	case config.GroupResource == tenancy.Resource("pods"):
 		decodeShared = podspec.NewDecoder(config.Codec).Decode
 	}
 	versioner := storage.APIObjectVersioner{}
@@ -140,5 +143,5 @@ func (b *Backend) newStore(
 		stopCompactor()
 		_ = client.Close()
 	})
-	return b.fence.ChargedStore(store, config.GroupResource), newRemover(client.Kubernetes, config, resourcePrefix), destroy, nil
+	return b.charger.NewStore(store, config.GroupResource), newRemover(client.Kubernetes, config, resourcePrefix), destroy, nil
 }

@@ -128,13 +128,15 @@ func TestManyOperations(t *testing.T) {
 // TestEventsAreNotCharged checks that the writes of a resource that no quota counts are not
 // charged.
 func TestEventsAreNotCharged(t *testing.T) {
-	resources := []stored.Resource{{GroupResource: tenancy.Resource("resourcequotas")}}
+	resources := []stored.Resource{{GroupResource: tenancy.Resource("resourcequotas")}, {GroupResource: tenancy.Resource("pods")}, {GroupResource: corev1.Resource("events")}}
 	charger, err := charge.New(resources[0].GroupResource, resources, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var inner storage.Interface = &struct{ storage.Interface }{}
-	for resource, want := range map[schema.GroupResource]bool{corev1.Resource("events"): false, tenancy.Resource("pods"): true} {
+	for resource, want := range map[schema.GroupResource]bool{
+		corev1.Resource("events"): false, tenancy.Resource("pods"): true, tenancy.Resource("namespaces"): false,
+	} {
 		if charged := charger.NewStore(inner, resource) != inner; charged != want {
 			t.Errorf("%s are charged: %t", resource, charged)
 		}

@@ -6,12 +6,14 @@ package charge
 import (
 	"context"
 	"path"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 type changeKey struct{}
@@ -21,13 +23,6 @@ type changeKey struct{}
 func changeOf(ctx context.Context) *quota.Change {
 	change, _ := ctx.Value(changeKey{}).(*quota.Change)
 	return change
-}
-
-// LeavesUncounted reports whether the usage of a quota may not be known after the write with
-// the context.
-func LeavesUncounted(ctx context.Context) bool {
-	change := changeOf(ctx)
-	return change != nil && change.Unknown
 }
 
 // Exempt returns a context for deletes that are not charged: of objects in a Namespace
@@ -45,9 +40,10 @@ type store struct {
 	resource schema.GroupResource
 }
 
-// NewStore returns a store whose writes are charged, if quotas can count the resource.
+// NewStore returns a store whose writes are charged, if the resource is namespaced and
+// quotas can count it.
 func (c *Charger) NewStore(s storage.Interface, resource schema.GroupResource) storage.Interface {
-	if len(quota.Count(resource)) == 0 {
+	if c == nil || !slices.ContainsFunc(c.content, func(r stored.Resource) bool { return r.GroupResource == resource }) || len(quota.Count(resource)) == 0 {
 		return s
 	}
 	if resource == c.quotas.GroupResource {

@@ -24,7 +24,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -34,9 +33,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/lru"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
@@ -128,25 +125,6 @@ func (f *Fence) Wrap(resource schema.GroupResource, client *kubernetes.Client) k
 		}
 	}
 	return client.Kubernetes
-}
-
-// ChargedStore returns the store of the resource, whose writes are charged if the
-// resource is namespaced.
-func (f *Fence) ChargedStore(s storage.Interface, resource schema.GroupResource) storage.Interface {
-	namespaced := slices.ContainsFunc(f.config.Namespaced, func(r stored.Resource) bool { return r.GroupResource == resource })
-	if f.config.Charger == nil || !namespaced || off != "" {
-		return s
-	}
-	return f.config.Charger.NewStore(s, resource)
-}
-
-// Decoded returns the function that returns an object of the resource with an encoded form
-// if the server has it, or nil if there is no such function.
-func (f *Fence) Decoded(resource schema.GroupResource) func(encoded []byte) runtime.Object {
-	if !f.config.Charger.Quotas(resource) {
-		return nil
-	}
-	return f.config.Charger.Decoded
 }
 
 // CheckQuotas implements quota.Checker. It returns an error until the store of a
