@@ -6,6 +6,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"sync"
 
@@ -79,6 +80,17 @@ func checkProgressRequests() error {
 	return nil
 }
 
+// nextRevision returns a function that writes a key to etcd, and returns the revision.
+func nextRevision(client *clientv3.Client, key string) func(context.Context) (int64, error) {
+	return func(ctx context.Context) (int64, error) {
+		response, err := client.Put(ctx, key, "")
+		if err != nil {
+			return 0, fmt.Errorf("write %s: %w", key, err)
+		}
+		return response.Header.Revision, nil
+	}
+}
+
 // newStore creates the store of one resource, as the library's storage factory
 // does, but with a client that writes through the fence.
 func (b *Backend) newStore(
@@ -121,6 +133,7 @@ func (b *Backend) newStore(
 		PathPrefix:     path.Join("/", config.Prefix),
 		ResourcePrefix: resourcePrefix,
 		Client:         client.Kubernetes,
+		NextRevision:   nextRevision(client.Client, path.Join("/", config.Prefix, "borough-recovered")),
 		Codec:          config.Codec,
 		Transformer:    transformerOf(config),
 		Versioner:      versioner,

@@ -5,6 +5,7 @@ package storage_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
 
 	"github.com/borough-io/borough/pkg/storage"
@@ -25,7 +27,8 @@ import (
 )
 
 // TestUnreadableKeyReturns takes a key out of the encryption config and puts it
-// back: the objects are gone and there again, without a restart.
+// back: the objects are gone and there again, without a restart, and a watch cannot
+// continue a list without them.
 func TestUnreadableKeyReturns(t *testing.T) {
 	period := controller.EncryptionConfigFileChangePollDuration
 	controller.EncryptionConfigFileChangePollDuration = 20 * time.Millisecond
@@ -49,12 +52,26 @@ func TestUnreadableKeyReturns(t *testing.T) {
 				writeEncryption(t, file, "two")
 				s = s.reopened(t)
 				run(t, s.Config)
+				without := map[string]*metainternal.ListOptions{}
+				watches := map[string]watch.Interface{}
 				for _, k := range kinds {
-					if got := k.list(t, s, metainternal.ListOptions{}); len(got) > 0 {
-						t.Errorf("list of %s without the key: %v", k.resource, got)
+					list, err := k.store(s).List(k.in(t.Context()), &metainternal.ListOptions{})
+					if err != nil || meta.LenList(list) > 0 {
+						t.Errorf("list of %s without the key: %v, %v", k.resource, list, err)
+					}
+					without[k.resource] = &metainternal.ListOptions{ResourceVersion: list.(metav1.ListInterface).GetResourceVersion()}
+					if watches[k.resource], err = k.store(s).Watch(k.in(t.Context()), without[k.resource]); err != nil {
+						t.Fatal(err)
 					}
 				}
 				writeEncryption(t, file, "two", "one")
+				for _, k := range kinds {
+					for event := range watches[k.resource].ResultChan() {
+						if err := apierrors.FromObject(event.Object); !apierrors.IsResourceExpired(err) {
+							t.Errorf("a watch of %s got %v", k.resource, event)
+						}
+					}
+				}
 				for _, k := range kinds {
 					poll.Eventually(t, func() string {
 						list, err := k.store(s).List(k.in(t.Context()), &metainternal.ListOptions{})
@@ -66,9 +83,28 @@ func TestUnreadableKeyReturns(t *testing.T) {
 						}
 						return ""
 					})
+					if err := firstError(t, s, k, without[k.resource]); !apierrors.IsResourceExpired(err) {
+						t.Errorf("a watch of %s from a list without the key: %v", k.resource, err)
+					}
 				}
 			})
 		})
+	}
+}
+
+// firstError returns the error with which a watch does not start or ends.
+func firstError(t *testing.T, s server, k kind, options *metainternal.ListOptions) error {
+	t.Helper()
+	w, err := k.store(s).Watch(k.in(t.Context()), options)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	select {
+	case event := <-w.ResultChan():
+		return apierrors.FromObject(event.Object)
+	case <-time.After(30 * time.Second):
+		return errors.New("the watch has no event")
 	}
 }
 

@@ -45,7 +45,9 @@ func (s *Store) examine(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case key := <-s.suspects:
-			s.examineKey(ctx, key)
+			if s.examineKey(ctx, key) {
+				s.expireWatches(ctx)
+			}
 		case <-ticker.C:
 			recovered := false
 			for _, object := range s.config.Objects.Some(s.config.Resource, MaxExamined) {
@@ -92,13 +94,21 @@ func (s *Store) read(ctx context.Context, kv *mvccpb.KeyValue) error {
 	return err
 }
 
-// expireWatches ends the watches with the error 410. The clients, mainly watch
+// expireWatches ends the watches with the error 410, and those that begin later at an
+// earlier revision, of a list that may have left objects out. The clients, mainly watch
 // caches, then list again, which includes the objects that can be read now. An event
 // would not do: its resourceVersion would be an old one.
 func (s *Store) expireWatches(ctx context.Context) {
-	klog.FromContext(ctx).Info("Objects that could not be read from storage can be read again, ending watches so that clients list again", "resource", s.config.Resource)
+	logger := klog.FromContext(ctx)
+	logger.Info("Objects that could not be read from storage can be read again, ending watches so that clients list again", "resource", s.config.Resource)
+	// Without a write, lists before and after could have the same revision.
+	revision, err := s.config.NextRevision(ctx)
+	if err != nil {
+		logger.Error(err, "Watches that begin now may not have objects that can be read again", "resource", s.config.Resource)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.recovered = max(s.recovered, revision)
 	for w := range s.watches {
 		w.expire()
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	PathPrefix, ResourcePrefix string
 	// Client reads from etcd.
 	Client kubernetes.Interface
+	// NextRevision writes to etcd, outside of the resource, and returns the revision.
+	NextRevision func(ctx context.Context) (int64, error)
 	// Codec encodes and decodes objects, and Transformer encrypts and decrypts them.
 	Codec       runtime.Codec
 	Transformer value.Transformer
@@ -73,6 +75,9 @@ type Store struct {
 
 	mu      sync.Mutex
 	watches map[*watcher]struct{}
+	// recovered is the revision from which on lists have the objects that could be read
+	// again last.
+	recovered int64
 }
 
 // Library is the library's store.

@@ -27,6 +27,10 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	if !s.config.Cached || isWithoutCache(ctx) {
 		opts.Predicate = s.readable(opts.Predicate)
 	}
+	from, err := s.startOf(opts)
+	if err != nil {
+		return nil, err
+	}
 	inner, err := s.Interface.Watch(context.WithValue(ctx, readerKey{}, watching{}), key, opts)
 	if err != nil {
 		return nil, err
@@ -41,9 +45,22 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	}
 	s.mu.Lock()
 	s.watches[w] = struct{}{}
+	if from > 0 && from < s.recovered {
+		w.expire()
+	}
 	s.mu.Unlock()
 	go w.run()
 	return w, nil
+}
+
+// startOf returns the revision after which a watch starts, or 0 if it starts with all
+// objects.
+func (s *Store) startOf(opts storage.ListOptions) (int64, error) {
+	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
+		return 0, nil
+	}
+	revision, err := s.config.Versioner.ParseResourceVersion(opts.ResourceVersion)
+	return int64(revision), err
 }
 
 // WithoutCache returns a context for a watch that is not that of the watch cache.
