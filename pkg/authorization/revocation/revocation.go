@@ -100,6 +100,9 @@ func (r *revocable) Stop() {
 // run sends events until one of both sides ends the watch. If the policy has changed, an
 // event is sent only after a decision. It is made at once, but only once for the event:
 // events do not wait, no matter how often the policy changes.
+//
+// So nothing is sent that was written after this server has answered a revocation. What was
+// written between the two may be sent: the policy and the objects are not read in one order.
 func (r *revocable) run(ctx context.Context) {
 	defer close(r.events)
 	defer r.inner.Stop()
