@@ -21,7 +21,7 @@ import (
 // rules is for readers only (see Outdated). The result is that of the controller
 // when it has finished, except that a role that aggregates no rules has none:
 // the controller leaves those that users wrote.
-func (p *policy) aggregate(revision int64) []objectKey {
+func (p *policy) aggregate(position int64) []objectKey {
 	if len(p.aggregating) == 0 {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (p *policy) aggregate(revision int64) []objectKey {
 			break
 		}
 	}
-	return slices.DeleteFunc(names, func(name objectKey) bool { return !p.setAggregated(revision, name, rules[name]) })
+	return slices.DeleteFunc(names, func(name objectKey) bool { return !p.setAggregated(position, name, rules[name]) })
 }
 
 // aggregated returns the rules of the roles that the role selects: by selector, then by
@@ -67,16 +67,16 @@ func (p *policy) aggregated(name objectKey, all []objectKey, rules map[objectKey
 	return unique(found)
 }
 
-// setAggregated sets the rules of a role that aggregates from a revision on, and
+// setAggregated sets the rules of a role that aggregates from a position on, and
 // reports whether they have changed.
-func (p *policy) setAggregated(revision int64, name objectKey, rules []rbacv1.PolicyRule) bool {
+func (p *policy) setAggregated(position int64, name objectKey, rules []rbacv1.PolicyRule) bool {
 	r := p.roles[name]
 	if equality.Semantic.DeepEqual(r.rules, rules) {
 		return false
 	}
-	if r.from != revision { // otherwise it was set by the same change
+	if r.from != position { // otherwise it was set by the same change
 		updated := *r
-		p.setRole(revision, name, &updated)
+		p.setRole(position, name, &updated)
 		r = &updated
 	}
 	p.setRules(name, r, rules)

@@ -25,47 +25,47 @@ type Change struct {
 	Object runtime.Object
 }
 
-// Reset replaces the policy and its history by the objects at a revision.
-func (x *Index) Reset(revision int64, objects iter.Seq[Change]) {
+// Reset replaces the policy and its history by the objects at a position.
+func (x *Index) Reset(position int64, objects iter.Seq[Change]) {
 	fresh := newPolicy(x.policy.effective) // which never changes
 	for change := range objects {
-		// In force at each revision of the history, which begins at this one.
+		// In force at each position of the history, which begins at this one.
 		fresh.set(0, &change)
 	}
 	fresh.aggregate(0)
 	fresh.trim(0, 0)
-	fresh.floor = revision
+	fresh.floor = position
 	x.mu.Lock()
 	x.policy = fresh
 	x.notify()
 	x.mu.Unlock()
-	x.revision.Reach(revision)
+	x.reached.Reach(position)
 }
 
-// Apply makes all changes of a revision, and returns whose rights to Namespaces may
-// have changed. Revisions have to grow.
-func (x *Index) Apply(revision int64, changes []Change) []Touch {
+// Apply makes all changes of a position, and returns whose rights to Namespaces may
+// have changed. Positions have to grow.
+func (x *Index) Apply(position int64, changes []Change) []Touch {
 	x.mu.Lock()
 	touched := touches{roles: sets.New[objectKey]()}
 	aggregate := false
 	for i := range changes {
-		aggregate = x.policy.change(revision, &changes[i], &touched) || aggregate
+		aggregate = x.policy.change(position, &changes[i], &touched) || aggregate
 	}
 	if aggregate {
-		for _, name := range x.policy.aggregate(revision) {
+		for _, name := range x.policy.aggregate(position) {
 			touched.addRole(name)
 		}
 	}
-	list := touched.list(&x.policy, revision)
+	list := touched.list(&x.policy, position)
 	x.policy.trim(maxEnded, maxEndedBytes)
 	x.notify()
 	x.mu.Unlock()
-	x.revision.Reach(revision)
+	x.reached.Reach(position)
 	return list
 }
 
-// Advance records that there are no further changes until a revision.
-func (x *Index) Advance(revision int64) { x.revision.Reach(revision) }
+// Advance records that there are no further changes until a position.
+func (x *Index) Advance(position int64) { x.reached.Reach(position) }
 
 // notify closes the channels of Changed. The lock is held.
 func (x *Index) notify() {
@@ -80,7 +80,7 @@ const (
 	maxEndedBytes = 128 << 20 // about
 )
 
-// Floor returns the revision at which the history begins.
+// Floor returns the position at which the history begins.
 func (x *Index) Floor() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -105,30 +105,30 @@ func (p *policy) trim(keep, bytes int) {
 }
 
 // change makes a change, and reports whether rules have to be aggregated.
-func (p *policy) change(revision int64, change *Change, touched *touches) (aggregate bool) {
+func (p *policy) change(position int64, change *Change, touched *touches) (aggregate bool) {
 	key := objectKey{change.Namespace, change.Name}
 	switch change.Resource.Resource {
 	case "roles", "clusterroles":
 		old := p.roles[key].at(latest)
-		aggregate = p.set(revision, change)
+		aggregate = p.set(position, change)
 		if updated := p.roles[key].at(latest); updated != old {
 			touched.addRole(key)
 		}
 	default:
 		before := p.binding(key)
-		p.set(revision, change)
+		p.set(position, change)
 		touched.addBinding(before, p.binding(key))
 	}
 	return aggregate
 }
 
-// set sets an object from a revision on, and reports whether rules have to be
+// set sets an object from a position on, and reports whether rules have to be
 // aggregated.
-func (p *policy) set(revision int64, change *Change) (aggregate bool) {
+func (p *policy) set(position int64, change *Change) (aggregate bool) {
 	key := objectKey{change.Namespace, change.Name}
 	switch obj := change.Object.(type) {
 	case *rbacv1.Role:
-		p.setRole(revision, key, &role{rules: obj.Rules})
+		p.setRole(position, key, &role{rules: obj.Rules})
 	case *rbacv1.ClusterRole:
 		updated := &role{rules: obj.Rules, labels: obj.Labels}
 		if obj.AggregationRule != nil {
@@ -136,25 +136,25 @@ func (p *policy) set(revision int64, change *Change) (aggregate bool) {
 			updated.rules, updated.stored = nil, obj.Rules
 		}
 		aggregate = p.affectsAggregation(p.roles[key].at(latest), updated)
-		p.setRole(revision, key, updated)
+		p.setRole(position, key, updated)
 	case *rbacv1.RoleBinding:
-		p.setBinding(revision, key, obj.RoleRef, obj.Subjects)
+		p.setBinding(position, key, obj.RoleRef, obj.Subjects)
 	case *rbacv1.ClusterRoleBinding:
-		p.setBinding(revision, key, obj.RoleRef, obj.Subjects)
+		p.setBinding(position, key, obj.RoleRef, obj.Subjects)
 	case nil:
 		switch change.Resource.Resource {
 		case "roles", "clusterroles":
 			aggregate = p.affectsAggregation(p.roles[key].at(latest), nil)
-			p.setRole(revision, key, nil)
+			p.setRole(position, key, nil)
 		default:
-			p.endBinding(revision, p.binding(key))
+			p.endBinding(position, p.binding(key))
 		}
 	}
 	return aggregate
 }
 
 // setRole begins a version of a role, or only ends the last one if r is nil.
-func (p *policy) setRole(revision int64, key objectKey, r *role) {
+func (p *policy) setRole(position int64, key objectKey, r *role) {
 	last := p.roles[key]
 	old := last.at(latest)
 	if old != nil && r != nil && old.sameAs(r) {
@@ -162,14 +162,14 @@ func (p *policy) setRole(revision int64, key objectKey, r *role) {
 		return
 	}
 	if old != nil {
-		old.to = revision
-		p.addEnded(ended{at: revision, role: key, bytes: old.size()})
+		old.to = position
+		p.addEnded(ended{at: position, role: key, bytes: old.size()})
 	}
 	delete(p.aggregating, key)
 	if r == nil {
 		return
 	}
-	r.from, r.previous = revision, last
+	r.from, r.previous = position, last
 	p.setRules(key, r, r.rules)
 	p.roles[key] = r
 	if r.selectors != nil {
@@ -190,10 +190,10 @@ func (r *role) sameAs(other *role) bool {
 		labels.Equals(r.labels, other.labels) && equality.Semantic.DeepEqual(r.rules, other.rules)
 }
 
-// trimRole removes the versions of a role that have ended at a revision or before.
-func (p *policy) trimRole(key objectKey, revision int64) {
+// trimRole removes the versions of a role that have ended at a position or before.
+func (p *policy) trimRole(key objectKey, position int64) {
 	for at, r := (**role)(nil), p.roles[key]; r != nil; at, r = &r.previous, r.previous {
-		if r.to == 0 || r.to > revision {
+		if r.to == 0 || r.to > position {
 			continue
 		}
 		// Those before it have ended before.
@@ -218,8 +218,8 @@ func (p *policy) binding(key objectKey) *binding {
 }
 
 // setBinding begins a version of a binding.
-func (p *policy) setBinding(revision int64, key objectKey, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-	b := &binding{lifetime: lifetime{from: revision}, objectKey: key, role: roleRef{ref.Kind, ref.Name}}
+func (p *policy) setBinding(position int64, key objectKey, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+	b := &binding{lifetime: lifetime{from: position}, objectKey: key, role: roleRef{ref.Kind, ref.Name}}
 	b.subjects = make([]boundSubject, 0, len(subjects))
 	seen := make(map[Subject]struct{}, len(subjects))
 	for i := range subjects {
@@ -238,7 +238,7 @@ func (p *policy) setBinding(revision int64, key objectKey, ref rbacv1.RoleRef, s
 	if old != nil && old.role == b.role && slices.Equal(old.subjects, b.subjects) {
 		return
 	}
-	p.endBinding(revision, old)
+	p.endBinding(position, old)
 	role := b.roleKey()
 	if others := p.byRole[role]; len(others) > 0 {
 		b.role = others[0].role // the same, but with its strings once in memory
@@ -252,10 +252,10 @@ func (p *policy) setBinding(revision int64, key objectKey, ref rbacv1.RoleRef, s
 }
 
 // endBinding ends a version of a binding, unless it is nil.
-func (p *policy) endBinding(revision int64, b *binding) {
+func (p *policy) endBinding(position int64, b *binding) {
 	if b != nil {
-		b.to = revision
-		p.addEnded(ended{at: revision, binding: b, bytes: b.size()})
+		b.to = position
+		p.addEnded(ended{at: position, binding: b, bytes: b.size()})
 	}
 }
 

@@ -62,10 +62,10 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// allows returns the binding that allows a request at a revision, or nil and the roles
+// allows returns the binding that allows a request at a position, or nil and the roles
 // that bindings refer to and do not exist.
-func (p *policy) allows(ctx context.Context, a authorizer.Attributes, revision int64) (by *binding, missing missingRoles, err error) {
-	err = p.visit(ctx, a.GetUser(), a.GetNamespace(), revision, func(b *binding, r *role) bool {
+func (p *policy) allows(ctx context.Context, a authorizer.Attributes, position int64) (by *binding, missing missingRoles, err error) {
+	err = p.visit(ctx, a.GetUser(), a.GetNamespace(), position, func(b *binding, r *role) bool {
 		if r == nil {
 			missing = append(missing, b.role)
 			return true
@@ -134,11 +134,11 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 	return all, missing, err
 }
 
-// visit calls the function with each binding that applies to a user at a revision, and
+// visit calls the function with each binding that applies to a user at a position, and
 // its role, which is nil if it does not exist: the bindings of the cluster and then
 // those in the namespace, each once. It ends when the function returns false, or with the
 // error of the context. The lock is held.
-func (p *policy) visit(ctx context.Context, u user.Info, namespace string, revision int64, f func(b *binding, r *role) bool) error {
+func (p *policy) visit(ctx context.Context, u user.Info, namespace string, position int64, f func(b *binding, r *role) bool) error {
 	ended := ctx.Done()
 	for i, scope := range [...]string{"", namespace} {
 		if i > 0 && scope == "" {
@@ -150,7 +150,7 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, revis
 				return context.Cause(ctx)
 			default:
 			}
-			if b.at(revision) && !f(b, p.roles[b.roleKey()].at(revision)) {
+			if b.at(position) && !f(b, p.roles[b.roleKey()].at(position)) {
 				return nil
 			}
 		}

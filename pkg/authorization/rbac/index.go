@@ -23,21 +23,24 @@ import (
 	"github.com/borough-io/borough/pkg/retriable"
 )
 
-// Index is the policy at each revision of its recent history, arranged so that a
+// Index is the policy at each position of its recent history, arranged so that a
 // decision reads only the bindings of the user and the groups of a request. It keeps no
 // more of each object than decisions need. It is safe for concurrent use.
+//
+// A position is a place in the order of all changes: the revision of etcd or, for the
+// policy of a cluster, one that the caller assigns.
 //
 // Apply follows the changes of the policy. What it replaces or deletes stays, as a
 // version that has ended, until there are very many.
 type Index struct {
-	mu       sync.RWMutex
-	policy   policy
-	revision await.Revision // 0 before Reset
+	mu      sync.RWMutex
+	policy  policy
+	reached await.Revision // the position; 0 before Reset
 	// changed is closed when the policy changes.
 	changed chan struct{}
 }
 
-// policy has versions of the objects. A version is in force from one revision until
+// policy has versions of the objects. A version is in force from one position until
 // another.
 type policy struct {
 	// effective returns the rules that decide for those of a role.
@@ -58,7 +61,7 @@ type policy struct {
 	// ended has the versions that have ended, in that order, and endedBytes their size.
 	ended      []ended
 	endedBytes int
-	// floor is the revision at which the history begins.
+	// floor is the position at which the history begins.
 	floor int64
 }
 
@@ -79,15 +82,15 @@ func compareKeys(a, b objectKey) int {
 	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 }
 
-// latest is the revision of the state that is reached.
+// latest is the position of the state that is reached.
 const latest = math.MaxInt64
 
-// lifetime is when a version is in force: from the first revision, and before the
+// lifetime is when a version is in force: from the first position, and before the
 // second, which is 0 if it has not ended.
 type lifetime struct{ from, to int64 }
 
-func (l *lifetime) at(revision int64) bool {
-	return l.from <= revision && (l.to == 0 || revision < l.to)
+func (l *lifetime) at(position int64) bool {
+	return l.from <= position && (l.to == 0 || position < l.to)
 }
 
 // ended is a version that has ended: that of a binding, or one of a role.
@@ -142,11 +145,11 @@ func (r *role) size() int {
 	return size
 }
 
-// at returns the version that is in force at a revision, or nil.
-func (r *role) at(revision int64) *role {
+// at returns the version that is in force at a position, or nil.
+func (r *role) at(position int64) *role {
 	for ; r != nil; r = r.previous {
-		if r.from <= revision {
-			if r.lifetime.at(revision) {
+		if r.from <= position {
+			if r.lifetime.at(position) {
 				return r
 			}
 			return nil
@@ -247,7 +250,7 @@ func (x *Index) Changed() <-chan struct{} {
 }
 
 // AwaitSync waits until the index has read the whole policy once.
-func (x *Index) AwaitSync(ctx context.Context) error { return x.revision.Await(ctx, 1) }
+func (x *Index) AwaitSync(ctx context.Context) error { return x.reached.Await(ctx, 1) }
 
 // syncTimeout is how long a request waits for the policy to be read.
 const syncTimeout = 2 * time.Second
@@ -273,7 +276,7 @@ func (x *Index) AwaitWrite(ctx context.Context, gr schema.GroupResource, revisio
 	if !slices.Contains(Resources(), gr) {
 		return nil
 	}
-	return x.revision.Await(ctx, revision)
+	return x.reached.Await(ctx, revision)
 }
 
 // Resources returns the resources of the policy.

@@ -92,10 +92,10 @@ func rightsToNamespaces(role objectKey, rules []rbacv1.PolicyRule) namespaceRigh
 var none namespaceRights
 
 // rightsOf returns what the role of a binding, which may be nil, allows on Namespaces at
-// a revision.
-func (p *policy) rightsOf(b *binding, revision int64) *namespaceRights {
-	if b != nil && b.at(revision) {
-		if r := p.roles[b.roleKey()].at(revision); r != nil {
+// a position.
+func (p *policy) rightsOf(b *binding, position int64) *namespaceRights {
+	if b != nil && b.at(position) {
+		if r := p.roles[b.roleKey()].at(position); r != nil {
 			return &r.namespaces
 		}
 	}
@@ -117,19 +117,19 @@ func (r *ClusterRights) Equal(other *ClusterRights) bool {
 	return r.All == other.All && r.Access == other.Access && slices.Equal(r.Names, other.Names)
 }
 
-// ClusterRights returns those of a user at a revision, which has to be in the history
+// ClusterRights returns those of a user at a position, which has to be in the history
 // of the index.
-func (x *Index) ClusterRights(subjects []Subject, revision int64) ClusterRights {
+func (x *Index) ClusterRights(subjects []Subject, position int64) ClusterRights {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.policy.clusterRights(subjects, revision)
+	return x.policy.clusterRights(subjects, position)
 }
 
-func (p *policy) clusterRights(subjects []Subject, revision int64) ClusterRights {
+func (p *policy) clusterRights(subjects []Subject, position int64) ClusterRights {
 	var rights ClusterRights
 	for _, s := range subjects {
 		for _, b := range p.subjects[s].in("") {
-			r := p.rightsOf(b, revision)
+			r := p.rightsOf(b, position)
 			rights.All = rights.All || r.get || r.list
 			rights.Names = append(rights.Names, r.names...)
 			rights.Access = max(rights.Access, r.access)
@@ -140,29 +140,29 @@ func (p *policy) clusterRights(subjects []Subject, revision int64) ClusterRights
 	return rights
 }
 
-// RightsIn reports whether a user may get a Namespace at a revision, which has to be in
+// RightsIn reports whether a user may get a Namespace at a position, which has to be in
 // the history of the index, and the highest access. The rights by ClusterRoleBindings
 // are not considered.
-func (x *Index) RightsIn(namespace string, subjects []Subject, revision int64) (get bool, access Access) {
+func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (get bool, access Access) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, s := range subjects {
 		for _, b := range x.policy.subjects[s].in(namespace) {
-			r := x.policy.rightsOf(b, revision)
+			r := x.policy.rightsOf(b, position)
 			get, access = get || r.gets(namespace), max(access, r.access)
 		}
 	}
 	return get, access
 }
 
-// Visible returns the names of the Namespaces that a user may get at a revision, which
+// Visible returns the names of the Namespaces that a user may get at a position, which
 // has to be in the history of the index, from a name on, sorted. Those that a ClusterRole
 // names need not exist. If the user may get all Namespaces, it returns true instead.
-func (x *Index) Visible(subjects []Subject, from string, revision int64) (names []string, all bool) {
+func (x *Index) Visible(subjects []Subject, from string, position int64) (names []string, all bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	p := &x.policy
-	rights := p.clusterRights(subjects, revision)
+	rights := p.clusterRights(subjects, position)
 	if rights.All {
 		return nil, true
 	}
@@ -176,7 +176,7 @@ func (x *Index) Visible(subjects []Subject, from string, revision int64) (names 
 		}
 		first, _ := slices.BinarySearchFunc(bound.bindings, max(from, "\x00"), compare)
 		for _, b := range bound.bindings[first:] {
-			if p.rightsOf(b, revision).gets(b.namespace) {
+			if p.rightsOf(b, position).gets(b.namespace) {
 				names = append(names, b.namespace)
 			}
 		}
@@ -186,13 +186,13 @@ func (x *Index) Visible(subjects []Subject, from string, revision int64) (names 
 }
 
 // Bound returns the subjects of the bindings in a namespace that are in force at a
-// revision or at the one before, and possibly some more.
-func (x *Index) Bound(namespace string, revision int64) iter.Seq[Subject] {
+// position or at the one before, and possibly some more.
+func (x *Index) Bound(namespace string, position int64) iter.Seq[Subject] {
 	return func(yield func(Subject) bool) {
 		x.mu.RLock()
 		defer x.mu.RUnlock()
 		for _, b := range x.policy.bindings[namespace] {
-			if b.to != 0 && b.to < revision {
+			if b.to != 0 && b.to < position {
 				continue
 			}
 			for _, s := range b.subjects {
@@ -209,12 +209,12 @@ func (x *Index) Allows(ctx context.Context, a authorizer.Attributes) (bool, erro
 	return x.AllowsAt(ctx, a, latest)
 }
 
-// AllowsAt reports whether the policy allowed a request at a revision, which has to be
+// AllowsAt reports whether the policy allowed a request at a position, which has to be
 // in the history of the index.
-func (x *Index) AllowsAt(ctx context.Context, a authorizer.Attributes, revision int64) (bool, error) {
+func (x *Index) AllowsAt(ctx context.Context, a authorizer.Attributes, position int64) (bool, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	by, _, err := x.policy.allows(ctx, a, revision)
+	by, _, err := x.policy.allows(ctx, a, position)
 	return by != nil, err
 }
 
@@ -275,7 +275,7 @@ func (s *subject) has(b *binding) bool {
 	return found
 }
 
-// touches collects what the changes of a revision touch.
+// touches collects what the changes of a position touch.
 type touches struct {
 	bindings []bindingChange
 	roles    sets.Set[objectKey]
@@ -294,13 +294,13 @@ func (t *touches) addBinding(before, after *binding) {
 func (t *touches) addRole(key objectKey) { t.roles.Insert(key) }
 
 // list returns what was touched.
-func (t *touches) list(p *policy, revision int64) []Touch {
+func (t *touches) list(p *policy, position int64) []Touch {
 	for key := range t.roles {
 		before, after := &none, &none
-		if r := p.roles[key].at(revision - 1); r != nil {
+		if r := p.roles[key].at(position - 1); r != nil {
 			before = &r.namespaces
 		}
-		if r := p.roles[key].at(revision); r != nil {
+		if r := p.roles[key].at(position); r != nil {
 			after = &r.namespaces
 		}
 		if !before.equal(after) {
@@ -311,7 +311,7 @@ func (t *touches) list(p *policy, revision int64) []Touch {
 	}
 	var list []Touch
 	for _, c := range t.bindings {
-		before, after := p.rightsOf(c.before, revision-1), p.rightsOf(c.after, revision)
+		before, after := p.rightsOf(c.before, position-1), p.rightsOf(c.after, position)
 		if changed := !before.equal(after); changed || !before.none() {
 			list = append(list, Touch{cmp.Or(c.before, c.after).namespace, c, changed})
 		}
