@@ -6,22 +6,8 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
-	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/component-base/cli"
-
 	"github.com/borough-io/borough/cmd/borough-apiserver/app"
-	"github.com/borough-io/borough/cmd/internal/connections"
+	"github.com/borough-io/borough/cmd/internal/command"
 )
 
-func main() {
-	connections.SetHealthChecks()
-	cmd := app.NewCommand(app.Run)
-	cmd.SetContext(genericapiserver.SetupSignalContext())
-	if err := cli.RunNoErrOutput(cmd); err != nil {
-		fmt.Fprintf(os.Stderr, "borough-apiserver: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Run(app.NewCommand(app.Run)) }

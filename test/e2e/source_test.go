@@ -106,7 +106,7 @@ func TestSource(t *testing.T) {
 		node + " " + from + " --namespace=A":                       `--namespace: "A": `,
 		node + " " + from + " --url-client-key=k":                  "--url-client-certificate and --url-client-key must be set together",
 		node + " --from=https://h/ --url-ca-file=/does/not/exist":  "--from=https://h/: set up the client of the source: ",
-		node + " " + from + " --leader-elect-lease-duration=500ms": "--leader-elect-lease-duration: must be at least 1s",
+		node + " " + from + " --leader-elect-lease-duration=500ms": "borough-source: --leader-elect-lease-duration: must be more than --leader-elect-renew-deadline in whole seconds",
 		node + " " + from + " --url-interval=0s":                   "--url-interval: must be at least 1s",
 	} {
 		code, output := s.run(t, strings.Fields(args)...)

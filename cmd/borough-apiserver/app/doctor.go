@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/component-base/term"
 
+	"github.com/borough-io/borough/cmd/internal/command"
 	"github.com/borough-io/borough/pkg/doctor"
 )
 
@@ -68,8 +68,6 @@ nothing. It skips checks that the user of the kubeconfig lacks permissions for.`
 	fs.StringVar(&options.ServiceAccount, "service-account", options.ServiceAccount, "Service account that borough-apiserver runs as.")
 	fs.StringVar(&options.ControllerServiceAccount, "controller-service-account", options.ControllerServiceAccount, "Service account that borough-controller-manager runs as.")
 	fs.StringVarP(&output, "output", "o", output, "Output format: text or json.")
-	cmd.Flags().AddFlagSet(fs)
-	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
-	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	command.AddSections(cmd, sets)
 	return cmd
 }

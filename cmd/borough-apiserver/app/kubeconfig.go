@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/authentication/user"
 	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/component-base/term"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
+	"github.com/borough-io/borough/cmd/internal/command"
 	"github.com/borough-io/borough/pkg/certificates"
 	"github.com/borough-io/borough/pkg/standalone"
 )
@@ -75,9 +75,7 @@ revoked before it expires.`,
 
 	var sets cliflag.NamedFlagSets
 	o.addFlags(sets.FlagSet("kubeconfig"))
-	cmd.Flags().AddFlagSet(sets.FlagSet("kubeconfig"))
-	width, _, _ := term.TerminalSize(cmd.OutOrStdout())
-	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
+	command.AddSections(cmd, sets)
 	return cmd
 }
 

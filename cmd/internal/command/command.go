@@ -28,6 +28,11 @@ func AddFlags(cmd *cobra.Command, sets cliflag.NamedFlagSets) {
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	sets.FlagSet("global").Bool("version", false, "Print the version and quit.")
 	globalflag.AddGlobalFlags(sets.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
+	AddSections(cmd, sets)
+}
+
+// AddSections adds the flags in sections.
+func AddSections(cmd *cobra.Command, sets cliflag.NamedFlagSets) {
 	for _, name := range sets.Order {
 		cmd.Flags().AddFlagSet(sets.FlagSets[name])
 	}
@@ -35,8 +40,8 @@ func AddFlags(cmd *cobra.Command, sets cliflag.NamedFlagSets) {
 	cliflag.SetUsageAndHelpFunc(cmd, sets, width)
 }
 
-// Run runs the command of a controller until it ends or the process gets SIGINT or SIGTERM, and exits. If
-// the command fails, Run prints why in one line, and exits with 1.
+// Run runs the command until it ends or the process gets SIGINT or SIGTERM. If the
+// command fails, Run prints why in one line, and exits with 1.
 func Run(cmd *cobra.Command) {
 	connections.SetHealthChecks()
 	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

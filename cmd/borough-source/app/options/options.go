@@ -174,10 +174,6 @@ func (o *Options) Validate() error {
 		errs = append(errs, err)
 	}
 	if o.LeaderElection.LeaderElect {
-		// A Lease has whole seconds.
-		if d := o.LeaderElection.LeaseDuration.Duration; d < time.Second {
-			invalid("leader-elect-lease-duration", "must be at least 1s, not %s", d)
-		}
 		errs = append(errs, flags.CheckLeaderElection(o.LeaderElection)...)
 	}
 	return utilerrors.NewAggregate(errs)
