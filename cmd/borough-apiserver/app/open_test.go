@@ -120,6 +120,8 @@ func TestOpenFails(t *testing.T) {
 	}{
 		{"data directory of etcd", []string{"--data-dir=" + file, port}, []string{"--data-dir: ", file}},
 		{"data directory of certificates", []string{"--data-dir=" + file, "--etcd-servers=http://127.0.0.1:1", port}, []string{"--data-dir: ", file}},
+		{"address", []string{data, port, "--bind-address=192.0.2.1"}, []string{"--bind-address and --secure-port: ", "192.0.2.1"}},
+		{"egress selector", []string{data, port, "--egress-selector-config-file=" + file}, []string{"--egress-selector-config-file: "}},
 		{"port", []string{data, "--secure-port=" + taken(t)}, []string{"--secure-port: ", "address already in use"}},
 		{"certificate", []string{data, port, "--tls-cert-file=" + file + ".crt", "--tls-private-key-file=" + file}, []string{"--tls-cert-file: ", file}},
 		{"audit log", []string{data, port, "--audit-log-path=" + file + "/log"}, []string{"auditing", file}},

@@ -110,7 +110,7 @@ func (o *Options) validateInCluster() []error {
 	if err := flags.CheckCertLifetime("serving-cert-lifetime", o.Cluster.CertLifetime); err != nil {
 		errs = append(errs, err)
 	}
-	if o.SecureServing.ServerCert.CertKey.CertFile != "" {
+	if pair := o.SecureServing.ServerCert.CertKey; pair.CertFile != "" || pair.KeyFile != "" {
 		errs = append(errs, fmt.Errorf("--serving-cert-secret and --tls-cert-file cannot be used together"))
 	}
 	return errs

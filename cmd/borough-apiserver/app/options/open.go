@@ -60,10 +60,10 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 		return nil, err
 	}
 	if err := o.openAudit(d); err != nil {
-		return nil, fmt.Errorf("set up auditing: %w", err)
+		return nil, err
 	}
 	if err := d.openPort(); err != nil {
-		return nil, fmt.Errorf("--secure-port: %w", err)
+		return nil, fmt.Errorf("--bind-address and --secure-port: %w", err)
 	}
 	if o.Standalone {
 		// Only after the port is open: a server that cannot listen must not overwrite
@@ -139,10 +139,10 @@ func (o *Options) openClusterCertificate(d *Dependencies) (err error) {
 func (o *Options) openAudit(d *Dependencies) error {
 	config := &genericapiserver.Config{}
 	if err := o.EgressSelector.ApplyTo(config); err != nil {
-		return err
+		return fmt.Errorf("--egress-selector-config-file: %w", err)
 	}
 	if err := o.Audit.ApplyTo(config); err != nil {
-		return err
+		return fmt.Errorf("set up auditing: %w", err)
 	}
 	d.auditBackend, d.auditPolicy = config.AuditBackend, config.AuditPolicyRuleEvaluator
 	return nil

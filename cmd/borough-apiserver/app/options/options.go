@@ -229,6 +229,9 @@ func (o *Options) Validate() error {
 	if o.SecureServing.BindPort == 0 {
 		errs = append(errs, fmt.Errorf("--secure-port must not be 0: the server has no other port"))
 	}
+	if pair := o.SecureServing.ServerCert.CertKey; (pair.CertFile == "") != (pair.KeyFile == "") {
+		errs = append(errs, fmt.Errorf("--tls-cert-file and --tls-private-key-file must be set together"))
+	}
 	for _, part := range [][]error{
 		o.Server.Validate(),
 		o.Storage.Validate(),
