@@ -195,6 +195,8 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{kubeconfig, "--etcd-client-cert-secret=n/client"}, `--etcd-ca-secret must be NAMESPACE/NAME, not ""`},
 		{append(slices.Clip(etcd), "--etcd-cert-secret=n/ca"), "must be different Secrets"},
 		{etcd[:4], "--etcd-cert-hosts is required"},
+		{[]string{kubeconfig, "--etcd-cert-hosts=a"}, "--etcd-cert-hosts and --etcd-cert-lifetime need --etcd-ca-secret"},
+		{[]string{kubeconfig, "--etcd-cert-lifetime=1h"}, "--etcd-cert-hosts and --etcd-cert-lifetime need --etcd-ca-secret"},
 		{append(slices.Clip(etcd), "--etcd-cert-hosts=a:2379"), `--etcd-cert-hosts: "a:2379": `},
 		{append(slices.Clip(etcd), "--etcd-cert-lifetime=29s"), "--etcd-cert-lifetime must be at least 30s, not 29s"},
 	} {

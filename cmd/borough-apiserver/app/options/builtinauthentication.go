@@ -48,22 +48,6 @@ func (o *BuiltInAuthenticationOptions) complete(flags *pflag.FlagSet) {
 	o.anonymousSet = flags.Changed("anonymous-auth")
 }
 
-func (o *BuiltInAuthenticationOptions) validateInCluster() (errs []error) {
-	for _, flag := range []struct {
-		name string
-		set  bool
-	}{
-		{"anonymous-auth", o.anonymousSet},
-		{"token-auth-file", o.TokenFile != ""},
-		{"authentication-config", o.ConfigFile != ""},
-	} {
-		if flag.set {
-			errs = append(errs, fmt.Errorf("--%s needs --standalone: behind a cluster's kube-apiserver, the cluster authenticates users", flag.name))
-		}
-	}
-	return errs
-}
-
 // applyBuiltInAuthentication makes the server authenticate by certificates of the CAs,
 // and as the options say.
 func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.RecommendedConfig, clientCAs []dynamiccertificates.CAContentProvider) (standalone.Authentication, error) {

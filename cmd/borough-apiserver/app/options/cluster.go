@@ -5,6 +5,7 @@ package options
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -88,16 +89,7 @@ func (o *Options) validateInCluster() []error {
 			return []error{fmt.Errorf("pass --standalone to run without a cluster, or --kubeconfig=FILE to run behind a cluster's kube-apiserver (%w)", err)}
 		}
 	}
-	errs := o.BuiltInAuthentication.validateInCluster()
-	if !o.DefaultLimits {
-		errs = append(errs, fmt.Errorf("--default-limits=false needs --standalone: in a cluster, the namespace default is created without limits"))
-	}
-	if o.EventTTL != defaultEventTTL {
-		errs = append(errs, fmt.Errorf("--event-ttl needs --standalone: in a cluster, events are not served"))
-	}
-	if o.MaxNamespacesPerUser != 0 {
-		errs = append(errs, fmt.Errorf("--max-namespaces-per-user needs --standalone: in a cluster, namespacerequests are not served"))
-	}
+	errs := slices.Clone(o.ignored)
 	if o.Cluster.CertSecret == "" {
 		return errs
 	}

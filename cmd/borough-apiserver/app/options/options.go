@@ -71,6 +71,7 @@ type Options struct {
 	scheme        *runtime.Scheme
 	codecs        serializer.CodecFactory
 	newNamespaces *clusterplugins.NewNamespaces
+	ignored       []error // of ignoredFlags
 }
 
 const (
@@ -191,6 +192,7 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 	if err := o.Server.ComponentGlobalsRegistry.Set(); err != nil {
 		return err
 	}
+	o.ignored = o.ignoredFlags(flags)
 	o.BuiltInAuthentication.complete(flags)
 	if o.Standalone {
 		o.Cluster.Namespaces.Controllers = nil

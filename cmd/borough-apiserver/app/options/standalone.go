@@ -39,29 +39,12 @@ const (
 const standaloneWatchGrace = 2 * time.Second
 
 func (o *Options) validateStandalone() []error {
-	var errs []error
-	for _, flag := range []struct{ name, value string }{
-		{"kubeconfig", o.CoreAPI.CoreAPIKubeconfigPath},
-		{"authentication-kubeconfig", o.Authentication.RemoteKubeConfigFile},
-		{"authorization-kubeconfig", o.Authorization.RemoteKubeConfigFile},
-		{"requestheader-client-ca-file", o.Authentication.RequestHeader.ClientCAFile},
-		{"serving-cert-secret", o.Cluster.CertSecret},
-	} {
-		if flag.value != "" {
-			errs = append(errs, fmt.Errorf("--%s needs a cluster and cannot be used with --standalone", flag.name))
-		}
-	}
+	errs := slices.Clone(o.ignored)
 	if o.MaxNamespacesPerUser < 0 {
 		errs = append(errs, fmt.Errorf("--max-namespaces-per-user must not be negative, but is %d", o.MaxNamespacesPerUser))
 	}
 	if o.EventTTL < minEventTTL {
 		errs = append(errs, fmt.Errorf("--event-ttl must be at least %s, but is %s", minEventTTL, o.EventTTL))
-	}
-	if o.Cluster.Namespaces.Couple {
-		errs = append(errs, fmt.Errorf("--couple-cluster-namespaces needs a cluster and cannot be used with --standalone"))
-	}
-	if o.Cluster.ServeProjects {
-		errs = append(errs, fmt.Errorf("--serve-projects needs a cluster and cannot be used with --standalone, which always serves projects"))
 	}
 	for _, plugin := range o.Admission.EnablePlugins {
 		if slices.Contains(clusterplugins.Names(), plugin) {

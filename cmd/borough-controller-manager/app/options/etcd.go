@@ -50,6 +50,8 @@ func (o *EtcdOptions) validate() []error {
 	switch {
 	case err != nil:
 		return []error{err}
+	case config == nil && (len(o.CertHosts) > 0 || o.CertLifetime != newEtcdOptions().CertLifetime):
+		return []error{errors.New("--etcd-cert-hosts and --etcd-cert-lifetime need --etcd-ca-secret, --etcd-cert-secret and --etcd-client-cert-secret")}
 	case config == nil:
 		return nil
 	}
