@@ -4,9 +4,12 @@
 package visibility_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -41,9 +45,24 @@ type fixture struct {
 	codec  runtime.Codec
 	index  *rbac.Index
 	views  *visibility.Views
+	// keyIsMissing is whether values that contain "hidden" cannot be decrypted.
+	keyIsMissing atomic.Bool
 	// decodes decides whether the views have a Namespace that is written decoded, too,
 	// before or after the feed has it. Without it they have none.
 	decodes func() bool
+}
+
+// decryptor decrypts values, which are not encrypted, of the fixture.
+type decryptor struct {
+	value.Transformer
+	*fixture
+}
+
+func (d decryptor) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+	if d.keyIsMissing.Load() && bytes.Contains(data, []byte("hidden")) {
+		return nil, false, errors.New("the key is missing")
+	}
+	return d.Transformer.TransformFromStorage(ctx, data, dataCtx)
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -54,10 +73,13 @@ func newFixture(t testing.TB) *fixture {
 		index:  rbac.NewIndex(nil),
 	}
 	f.views = visibility.New(f.index)
-	source := changes.Source{Connect: func() (*clientv3.Client, func(), error) { return f.client, func() {}, nil }}
+	source := changes.Source{
+		Connect:  func() (*clientv3.Client, func(), error) { return f.client, func() {}, nil },
+		BeginKey: "/registry/begin",
+	}
 	for _, gr := range visibility.Resources() {
 		source.Resources = append(source.Resources, stored.Resource{
-			GroupResource: gr, Prefix: prefixOf(gr), Codec: f.codec, Transformer: identity.NewEncryptCheckTransformer(),
+			GroupResource: gr, Prefix: prefixOf(gr), Codec: f.codec, Transformer: decryptor{identity.NewEncryptCheckTransformer(), f},
 		})
 	}
 	f.views.Feed().SetSource(source)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -53,6 +55,31 @@ func TestHistoryOfManySubjects(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRestoredKey checks that users have the rights and see the Namespaces again that
+// could not be decrypted, and that no watch continues from a revision before.
+func TestRestoredKey(t *testing.T) {
+	t.Parallel() // it waits for an interval
+	f := newFixture(t)
+	f.keyIsMissing.Store(true)
+	f.put(t, newRole("r", []string{"get"}), newNamespace("a"), bind("a", "x", "r", "u"),
+		newNamespace("b"), bind("b", "hidden", "r", "u"), newNamespace("hidden"), bind("hidden", "x", "r", "u"))
+	f.run(t)
+	names, before := list(t, f.of("u"), metainternalversion.ListOptions{})
+	wantNames(t, names, "a")
+	options := metainternalversion.ListOptions{ResourceVersion: before.ResourceVersion}
+	open := watch(t.Context(), t, f.of("u"), options, everything())
+
+	f.keyIsMissing.Store(false)
+	if got := next(t, open); got.kind != "ERROR" || got.name != string(metav1.StatusReasonExpired) {
+		t.Errorf("an open watch: got %+v", got)
+	}
+	if _, err := f.of("u").Watch(t.Context(), &options, everything()); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch from before: %v", err)
+	}
+	names, _ = list(t, f.of("u"), metainternalversion.ListOptions{})
+	wantNames(t, names, "a", "b", "hidden")
 }
 
 // TestHistorySize checks that changes of large Namespaces do not keep many large versions,
