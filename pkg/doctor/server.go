@@ -39,7 +39,7 @@ func (x *examination) checkEtcd(ctx context.Context) Finding {
 	case a.status == http.StatusTooManyRequests && !a.isStatus():
 		// Flow control answers with plain text; storage that is not ready, with a Status.
 		return skipped("the server is busy: %s", a)
-	case a.status >= http.StatusInternalServerError && !a.isStatus():
+	case a.status == http.StatusServiceUnavailable && !a.isStatus():
 		// The aggregator answers with plain text if it cannot reach a server.
 		return fault("kube-apiserver may not reach all servers: "+a.String(), cureUnreached)
 	case a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests:
