@@ -39,7 +39,8 @@ type Config struct {
 	Couple bool
 }
 
-// DefaultControllers returns the user names of the cluster's namespace controller, with --use-service-account-credentials and without.
+// DefaultControllers returns the user names of the cluster's namespace controller, with
+// --use-service-account-credentials and without.
 func DefaultControllers() []string {
 	return []string{"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"}
 }
@@ -47,10 +48,10 @@ func DefaultControllers() []string {
 // selectNothing is a label selector that no object matches.
 const selectNothing = "tenancy.borough.io/none,!tenancy.borough.io/none"
 
-// WithFilter returns a handler that filters the two requests with which a namespace controller purges: a
-// deletecollection of a resource in a namespace, and a list of what is left. Other
-// requests of the same user, such as those of the garbage collector, name an object
-// or span all namespaces.
+// WithFilter returns a handler that filters the two requests with which a namespace
+// controller purges: a deletecollection of a resource in a namespace, and a list of what
+// is left. Other requests of the same user, such as those of the garbage collector, name
+// an object or span all namespaces.
 func (c Config) WithFilter(next http.Handler, client versioned.Interface, serializer runtime.NegotiatedSerializer) http.Handler {
 	if len(c.Controllers) == 0 {
 		return next

@@ -149,11 +149,11 @@ func CheckQuantity(text string) string {
 // isMisread reports whether a quantity would be stored as another one: the library has
 // no suffix for multiples of 1000E, and writes them without one.
 func isMisread(text string) bool {
-	const decimals = "numkMGTPE"
+	const suffixes = "kMGTPE" // each a thousand times the one before
 	digits := strings.TrimLeft(strings.TrimSpace(text), "+-")
 	magnitude := strings.IndexFunc(digits+".", func(r rune) bool { return r < '0' || r > '9' })
-	if suffix := strings.IndexAny(digits, "kMGTPE"); suffix >= 0 {
-		magnitude += 3 * (strings.IndexByte(decimals, digits[suffix]) - 2)
+	if at := strings.IndexAny(digits, suffixes); at >= 0 {
+		magnitude += 3 * (1 + strings.IndexByte(suffixes, digits[at]))
 	}
 	if magnitude <= 21 { // less than 1000E
 		return false

@@ -140,10 +140,10 @@ func (c *Controller) RunInformer(ctx context.Context) {
 	c.informer.RunWithContext(ctx)
 }
 
-// RunWorkers purges Namespaces until the context ends, and returns when
-// everything that it started has ended, except for a request for discovery. There are two workers for each of the
-// given number, and that many slots: the other half of the workers is free for
-// first passes, regardless of what the slots are used for. It can be called once.
+// RunWorkers purges Namespaces until the context ends, and returns when everything that
+// it started has ended, except for a request for discovery. There are two workers for
+// each of the given number, and that many slots: the other half of the workers is free
+// for first passes, regardless of what the slots are used for. It can be called once.
 func (c *Controller) RunWorkers(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
