@@ -4,7 +4,6 @@
 package testcluster
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,11 +11,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
+
+	"github.com/borough-io/borough/pkg/certificates"
 )
 
 // validity is that of all certificates and tokens. Tests of rotation make their
@@ -27,79 +28,36 @@ const validity = 24 * time.Hour
 type CA struct {
 	CertPEM []byte
 
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	pair certificates.Pair
 }
 
 // NewCA makes a certificate authority with a new key.
 func NewCA(name string) (*CA, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	now := time.Now()
+	pair, err := certificates.NewCA(name, now, now.Add(validity))
 	if err != nil {
-		return nil, fmt.Errorf("make the key of %s: %w", name, err)
+		return nil, err
 	}
-	template := newTemplate(pkix.Name{CommonName: name})
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("make the certificate of %s: %w", name, err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("parse the certificate of %s: %w", name, err)
-	}
-	return &CA{encodePEM("CERTIFICATE", der), cert, key}, nil
+	cert, _, err := pair.EncodePEM()
+	return &CA{cert, pair}, err
 }
 
 // Issue makes a certificate for the subject and returns it and its key in PEM.
 // It is a client certificate and, with hosts (names and addresses), also a
 // serving certificate.
 func (ca *CA) Issue(subject pkix.Name, hosts ...string) (cert, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make the key of %s: %w", subject.CommonName, err)
-	}
-	template := newTemplate(subject)
-	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	template := certificates.Client(subject)
 	if len(hosts) > 0 {
-		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		template = certificates.Server(subject.CommonName, hosts)
+		template.Subject = subject
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
-	for _, host := range hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, private.Public(), ca.key)
+	now := time.Now()
+	pair, err := ca.pair.Issue(template, now, now.Add(validity))
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the certificate of %s: %w", subject.CommonName, err)
+		return nil, nil, err
 	}
-	key, err = encodeKey(private)
-	return encodePEM("CERTIFICATE", der), key, err
-}
-
-func newTemplate(subject pkix.Name) *x509.Certificate {
-	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // never fails
-	return &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      subject,
-		NotBefore:    time.Now().Add(-time.Minute),
-		NotAfter:     time.Now().Add(validity),
-	}
-}
-
-func encodePEM(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-}
-
-func encodeKey(key crypto.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode a key: %w", err)
-	}
-	return encodePEM("PRIVATE KEY", der), nil
+	return pair.EncodePEM()
 }
 
 // pki is a directory of certificates and keys. It keeps the first error, after
@@ -155,14 +113,16 @@ func (p *pki) newKeyPair(name string) {
 		p.err = fmt.Errorf("make the key %s: %w", name, err)
 		return
 	}
-	public, err := x509.MarshalPKIXPublicKey(private.Public())
+	key, err := keyutil.MarshalPrivateKeyToPEM(private)
 	if err != nil {
 		p.err = fmt.Errorf("encode the key %s: %w", name, err)
 		return
 	}
-	var data []byte
-	if data, p.err = encodeKey(private); p.err == nil {
-		p.write(name+".key", data)
-		p.write(name+".pub", encodePEM("PUBLIC KEY", public))
+	public, err := x509.MarshalPKIXPublicKey(private.Public())
+	if err != nil {
+		p.err = fmt.Errorf("encode the public key %s: %w", name, err)
+		return
 	}
+	p.write(name+".key", key)
+	p.write(name+".pub", pem.EncodeToMemory(&pem.Block{Type: keyutil.PublicKeyBlockType, Bytes: public}))
 }
