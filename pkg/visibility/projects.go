@@ -21,7 +21,7 @@ import (
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 )
 
-// Projects is what one user sees, as Projects: the Namespaces with her access.
+// Projects is what one user sees, as Projects: the Namespaces with the user's access.
 type Projects struct{ view View }
 
 // Projects returns the Projects of the user of a request. Members of the privileged

@@ -28,7 +28,7 @@ import (
 type View struct {
 	views    *Views
 	subjects []rbac.Subject
-	// all is true if she has all rights, regardless of the policy.
+	// all is true if the user has all rights, regardless of the policy.
 	all bool
 	// form is in what the view shows Namespaces, or nil if it shows them as they are.
 	form form
@@ -80,13 +80,13 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 
 // ByRight reports whether the user has the right to list or watch all that the request
 // selects, so that it can be served without the view. What the request lists must then
-// be at a revision at which she had the right, see HeldAt.
+// be at a revision at which the user had the right, see HeldAt.
 //
 // A watch of a collection is always one of the view: the right may come or go between two
 // events, or between a list and the watch that continues it, and the client would keep
 // what it does not see any more, or miss something. A watch of a single Namespace that
-// continues from a revision is by right only if she had the right at that revision. And
-// what a view has begun to list it continues.
+// continues from a revision is by right only if the user had the right at that revision.
+// And what a view has begun to list it continues.
 func (q *Request) ByRight(ctx context.Context) (bool, error) {
 	if q.options.Watch && q.attributes.GetName() == "" || isOfView(q.options.Continue) {
 		return false, nil
@@ -149,12 +149,12 @@ func (w *View) revisionAt(position int64) int64 {
 
 // sight is what the user sees of a Namespace.
 type sight struct {
-	version *version // nil if she does not see it
+	version *version // nil if the user does not see it
 	access  rbac.Access
 }
 
-// sight returns what the user sees of a Namespace at a position, at which she has the
-// rights by ClusterRoleBindings.
+// sight returns what the user sees of a Namespace at a position, at which rights are
+// those by ClusterRoleBindings.
 func (w *View) sight(name string, position int64, rights *rbac.ClusterRights) sight {
 	if n := w.version(name, position); n != nil {
 		if seen, access := w.sees(name, position, rights); seen {
@@ -164,8 +164,8 @@ func (w *View) sight(name string, position int64, rights *rbac.ClusterRights) si
 	return sight{}
 }
 
-// sees reports whether the user may get a Namespace at a position, at which she has the
-// rights by ClusterRoleBindings, and her access, if the view shows it.
+// sees reports whether the user may get a Namespace at a position, at which rights are
+// those by ClusterRoleBindings, and the access, if the view shows it.
 func (w *View) sees(name string, position int64, rights *rbac.ClusterRights) (bool, rbac.Access) {
 	seen := rights.All
 	if !seen {

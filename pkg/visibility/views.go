@@ -1,12 +1,12 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package visibility shows each user the Namespaces that she may get.
+// Package visibility shows each user the Namespaces that the user may get.
 //
 // What a user sees is a function of a revision of etcd: the Namespaces at this revision
-// that the policy at this revision allows her to get. Views keep the recent history of
+// that the policy at this revision allows the user to get. Views keep the recent history of
 // both. They read it from one feed, in the order of the revisions, so that a list and
-// each event of a watch are what she could see at one revision.
+// each event of a watch are what the user could see at one revision.
 package visibility
 
 import (

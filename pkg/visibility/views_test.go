@@ -44,7 +44,7 @@ func TestClusterRights(t *testing.T) {
 	granted := f.put(t, bind("", "n", "named", "u"))
 	want("ADDED", "b", begin)
 	want("BOOKMARK", "", granted)
-	f.put(t, newNamespace("a")) // which she does not see
+	f.put(t, newNamespace("a")) // which the user does not see
 	want("ADDED", "c", f.put(t, newNamespace("c")))
 	want("MODIFIED", "c", f.put(t, newNamespace("c", "gold")))
 	granted = f.put(t, bind("", "e", "every", "u"))

@@ -32,7 +32,7 @@ const (
 // Watch watches the Namespaces that the user sees and the predicate selects, from the
 // revision of the options. It returns Expired if that is before the history.
 //
-// A Namespace is ADDED when she may see it and DELETED when she may not any more, at
+// A Namespace is ADDED when the user may see it and DELETED when no longer, at
 // the revision of this change of the policy: with this resourceVersion if it is
 // DELETED, and with that of the Namespace if it is ADDED, which a bookmark follows. Of
 // several that are DELETED at one revision, only the last has it.
@@ -273,8 +273,8 @@ func (r *watcher) sendPosition(ctx context.Context, position int64, items []item
 	return true
 }
 
-// addDifferences adds the names of the Namespaces that the user may see, or her access
-// to them, by rights from before or after a position and not both.
+// addDifferences adds the names of the Namespaces that the user may see, or whose access
+// changes, by rights from before or after a position and not both.
 func (r *watcher) addDifferences(names map[string]struct{}, position int64, before, after *rbac.ClusterRights) {
 	r.views.mu.RLock()
 	defer r.views.mu.RUnlock()
@@ -316,7 +316,7 @@ func (r *watcher) event(name string, position int64, before, after *rbac.Cluster
 }
 
 // selected returns the object that shows what the user sees of a Namespace, or nil if
-// she does not see it or the predicate does not select it.
+// the user does not see it or the predicate does not select it.
 func (r *watcher) selected(name string, s sight) runtime.Object {
 	if s.version == nil {
 		return nil

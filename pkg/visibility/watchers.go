@@ -14,8 +14,8 @@ import (
 const maxPending = 200_000
 
 // item is something to look at for a watch: a Namespace that has changed or that the
-// user may see or not see any more, at a position; or without a name all that she sees
-// by ClusterRoleBindings.
+// user may see or not see any more, at a position; or without a name all that the user
+// sees by ClusterRoleBindings.
 type item struct {
 	position int64
 	name     string

@@ -219,7 +219,7 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 }
 
 // request returns the request of a user who may not see all Namespaces always, or nil,
-// and whether she has the right to see all that the options select.
+// and whether the user has the right to see all that the options select.
 func (r *REST) request(ctx context.Context, options *metainternalversion.ListOptions) (request *visibility.Request, byRight bool, err error) {
 	if r.views == nil {
 		return nil, true, nil
