@@ -72,9 +72,9 @@ func newSite(t *testing.T) *site {
 func (s *site) deploy(t *testing.T) {
 	t.Helper()
 	s.apply(t, filepath.Join(harness.Root, "artifacts", "deploy"))
-	// The other manifests are valid too.
+	// Other manifests are valid, too.
 	s.installCertManager(t)
-	for _, other := range []string{"cert-manager", "own-certificates-and-etcd", "single-node"} {
+	for _, other := range []string{"cert-manager", "own-certificates-and-etcd"} {
 		s.apply(t, filepath.Join(harness.Root, "test", "kubernetes", "manifests", "testdata", other), "--dry-run=server")
 	}
 
