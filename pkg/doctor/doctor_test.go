@@ -189,9 +189,11 @@ func TestFindings(t *testing.T) {
 		{"member of etcd missing", func(_ *testing.T, c *fakeCluster) {
 			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{}}}}
 		}, map[string]want{"etcd members": {Fault, "1 of 3 members exist; without 2 members etcd accepts no writes", "kubectl describe statefulset"}}},
-		{"etcd scaled to zero", func(_ *testing.T, c *fakeCluster) {
-			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{}}}}
-		}, map[string]want{"etcd members": {Fault, "has 0 replicas", "kubectl scale statefulset borough-etcd --replicas=3"}}},
+		{"etcd scaled to zero", func(_ *testing.T, c *fakeCluster) { c.etcdMembers(0, "--initial-cluster=m0=https://m0:2380") },
+			map[string]want{"etcd members": {Fault, "has 0 replicas instead of 1", "kubectl scale statefulset borough-etcd --replicas=1"}}},
+		{"etcd scaled down", func(_ *testing.T, c *fakeCluster) {
+			c.etcdMembers(1, "--initial-cluster=m0=https://m0:2380,m1=https://m1:2380,m2=https://m2:2380")
+		}, map[string]want{"etcd members": {Fault, "has 1 replicas instead of 3", "kubectl scale statefulset borough-etcd --replicas=3"}}},
 		{"member of etcd pending", func(_ *testing.T, c *fakeCluster) {
 			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{}}}}
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}

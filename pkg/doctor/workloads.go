@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -105,9 +106,11 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 	case err != nil:
 		return skipped("cannot read the StatefulSet %s: %s", etcdName, oneLine(err.Error()))
 	}
-	want := int(ptr.Deref(set.Spec.Replicas, 1))
-	if want == 0 {
-		return fault(fmt.Sprintf("the StatefulSet %s has 0 replicas", etcdName), fmt.Sprintf("kubectl scale statefulset %s --replicas=3 --namespace=%s", etcdName, x.Namespace))
+	replicas := int(ptr.Deref(set.Spec.Replicas, 1))
+	want := cmp.Or(initialMembers(set), replicas)
+	if replicas != want {
+		return fault(fmt.Sprintf("the StatefulSet %s has %d replicas instead of %d", etcdName, replicas, want),
+			fmt.Sprintf("kubectl scale statefulset %s --replicas=%d --namespace=%s", etcdName, want, x.Namespace))
 	}
 	pods, err := x.listPods(ctx, set.Spec.Selector)
 	if err != nil {
@@ -123,6 +126,17 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 		return ok("all %d members are ready", want)
 	}
 	return fault(fmt.Sprintf("%s; without %d members etcd accepts no writes", strings.Join(problems, "; "), want/2+1), strings.Join(cures, "; "))
+}
+
+// initialMembers returns the number of members that etcd was created with, which cannot
+// be changed, or 0 if the arguments do not say it.
+func initialMembers(set *appsv1.StatefulSet) int {
+	for _, container := range set.Spec.Template.Spec.Containers {
+		if members := (&deployment{container: container}).flag("initial-cluster"); members != nil {
+			return len(members)
+		}
+	}
+	return 0
 }
 
 // controllerProblems returns what is wrong with the Pods of the controller. It returns

@@ -8,9 +8,17 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
+
+// etcdMembers makes the etcd of the manifests have so many replicas, with the arguments.
+func (c *fakeCluster) etcdMembers(replicas int32, args ...string) {
+	set := appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{}}}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Args: args}}
+	c.answers[etcdPath] = fakeAnswer{body: set}
+}
 
 // TestPodsForbidden checks that a user who cannot list Pods gets no faults.
 func TestPodsForbidden(t *testing.T) {
