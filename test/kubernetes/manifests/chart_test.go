@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,24 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		_, err := template(t.Context(), tc.args...)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v: got %v, want an error with %q", tc.args, err, tc.want)
+		}
+	}
+}
+
+// TestHelmTest checks that after helm test the Pod is left, and nothing else: Helm 3 reads
+// its log only after it has deleted what is to be deleted.
+func TestHelmTest(t *testing.T) {
+	rendered, err := run(t.Context(), filepath.Join(tools, "helm"), "template", "release", chart, "--kube-version="+kubeVersion, "--show-only=templates/tests/doctor.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, o := range decode(t, rendered) {
+		policy := o.GetAnnotations()["helm.sh/hook-delete-policy"]
+		_, isPod := o.(*corev1.Pod)
+		for _, outcome := range []string{"hook-succeeded", "hook-failed"} {
+			if isPod == strings.Contains(policy, outcome) {
+				t.Errorf("%s has the policy %s", k, policy)
+			}
 		}
 	}
 }
