@@ -59,7 +59,8 @@ chart=$tmp/borough/artifacts/charts/borough
 sed -i -e "s#^  registry: \"\"\$#  registry: $registry#" -e "s#^  tag: latest\$#  tag: $version#" "$chart/values.yaml"
 go -C test/kubernetes build -o "$tmp/helm" helm.sh/helm/v4/cmd/helm
 "$tmp/helm" package "$chart" --version "${version#v}" --app-version "$version" --destination "$files" >/dev/null
-for image in $("$tmp/helm" template --set=source.enabled=true "$files/borough-${version#v}.tgz" | sed -n 's/^ *image: //p' | grep '/borough-'); do
+images=$("$tmp/helm" template --set=source.enabled=true "$files/borough-${version#v}.tgz" | sed -n 's/^ *image: //p' | grep '/borough-') || fail "the chart cannot be rendered, or has no images"
+for image in $images; do
     [[ $image == "$registry"/* ]] && grep -q "^${image#"$registry"/} " "$out/digests" || fail "the chart uses $image, which is not in the release"
 done
 
