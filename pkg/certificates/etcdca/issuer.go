@@ -100,14 +100,13 @@ func (i *Issuer) Run(ctx context.Context) { i.loop.Run(ctx) }
 // to call it again, or a conflict if another issuer has written a Secret.
 func (i *Issuer) sync(ctx context.Context) (next time.Time, err error) {
 	now := time.Now()
-	secrets, errs := make([]*corev1.Secret, len(i.leaves)), make([]error, len(i.leaves)+1)
+	secrets, errs := make([]*corev1.Secret, len(i.leaves)), make([]error, len(i.leaves))
 	for n, leaf := range i.leaves {
 		secrets[n], errs[n] = i.read(ctx, leaf.secret)
 	}
 	caSecret, err := i.read(ctx, i.config.CA)
-	errs[len(i.leaves)] = err
-	if err := errors.Join(errs...); err != nil {
-		return time.Time{}, err
+	if unread := errors.Join(append(errs, err)...); err != nil || unread != nil && len(caSecret.Data) == 0 {
+		return time.Time{}, unread // there may be certificates of a CA that is missing
 	}
 	ca, err := i.ensureCA(ctx, caSecret, secrets, now)
 	if err != nil {
@@ -115,6 +114,9 @@ func (i *Issuer) sync(ctx context.Context) (next time.Time, err error) {
 	}
 	next = certificates.AtShare(ca.Cert, renewCAShare)
 	for n, leaf := range i.leaves {
+		if errs[n] != nil {
+			continue
+		}
 		var renew time.Time
 		renew, errs[n] = i.ensure(ctx, secrets[n], leaf, ca, now)
 		if renew.Before(next) {
