@@ -100,6 +100,9 @@ func TestFindings(t *testing.T) {
 		{"discovery fails", func(_ *testing.T, c *fakeCluster) {
 			c.answers[groupPath] = failure(500, "subjectaccessreviews is forbidden")
 		}, map[string]want{"front-proxy headers": {Fault, "500: subjectaccessreviews", "delegator binding"}, "etcd": {Skipped, "", ""}}},
+		{"discovery while the server is busy", func(_ *testing.T, c *fakeCluster) {
+			c.answers[groupPath] = fakeAnswer{status: 429, body: "Too many requests, please try again later.\n"}
+		}, map[string]want{"front-proxy headers": {Skipped, "the server is busy: 429", ""}, "etcd": {Skipped, "", ""}}},
 		{"certificate rejected after the condition was set", func(_ *testing.T, c *fakeCluster) {
 			c.answers[groupPath] = fakeAnswer{status: 503, body: "error trying to reach service: tls: failed to verify certificate: x509: certificate signed by unknown authority\n"}
 		}, map[string]want{"front-proxy headers": {Fault, "503: error trying", "see the checks caBundle"}, "etcd": {Skipped, "", ""}}},

@@ -100,6 +100,8 @@ func (x *examination) checkFrontProxy(ctx context.Context) Finding {
 			return x.unauthenticated(fmt.Sprintf("requests of %s arrive as requests of %s", x.who(), asked))
 		}
 		return skipped("%s cannot discover the group: %s", x.who(), a)
+	case http.StatusTooManyRequests:
+		return skipped("the server is busy: %s", a)
 	}
 	return fault("discovery of the group: "+a.String(), "see the checks caBundle, delegator binding and pods; check the log of the server")
 }
