@@ -33,9 +33,9 @@ type Config struct {
 	// deletecollection requests are rejected for Namespaces that are not being
 	// deleted. If empty, requests of the controller are not treated specially.
 	Controllers []string
-	// Couple deletes Borough's Namespace with the cluster's. Otherwise the two are
-	// independent: the cluster's controller finds no objects here and deletes
-	// none. Borough's own controller purges its Namespaces.
+	// Couple deletes Borough's Namespace with the cluster's, which waits until the content
+	// is gone. Otherwise the two are independent: the cluster's controller finds no objects
+	// here. It deletes none in either case: Borough's own controller purges its Namespaces.
 	Couple bool
 }
 
@@ -95,7 +95,9 @@ func (c Config) findsNothing(req *http.Request, client versioned.Interface) (boo
 		return false, nil
 	case c.Couple:
 		ours, err := terminate(ctx, client, info.Namespace)
-		return !ours, err
+		// Our controller deletes the content. A deletecollection could be processed when
+		// there is another Namespace of that name.
+		return !ours || info.Verb == "deletecollection", err
 	}
 	return true, nil
 }

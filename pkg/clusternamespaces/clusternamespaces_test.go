@@ -75,10 +75,11 @@ func TestClusterNamespaces(t *testing.T) {
 		"namespace itself":          {user: controller, method: "GET", path: "/apis/tenancy.borough.io/v1/namespaces/foo", ns: active},
 		"storage is not asked":      {user: controller, method: "DELETE", path: pods, ns: active, getErr: errors.New("no etcd"), wantNothing: true},
 		"coupled, storage fails":    {user: controller, method: "DELETE", path: pods, ns: active, couple: true, getErr: errors.New("no etcd"), wantCode: 500},
-		"coupled":                   {user: controller, method: "DELETE", path: pods, ns: active, couple: true, wantAsked: true},
+		"coupled":                   {user: controller, method: "DELETE", path: pods, ns: active, couple: true, wantAsked: true, wantNothing: true},
+		"coupled, list":             {user: controller, method: "GET", path: pods, ns: terminating, couple: true},
 		"coupled, protected":        {user: controller, method: "DELETE", path: pods, ns: active, couple: true, deleteErr: apierrors.NewConflict(tenancy.Resource("namespaces"), "foo", nil), wantAsked: true, wantNothing: true},
 		"coupled, user":             {user: "alice", method: "DELETE", path: pods, ns: active, couple: true},
-		"coupled, terminating":      {user: controller, method: "DELETE", path: pods, ns: terminating, couple: true},
+		"coupled, terminating":      {user: controller, method: "DELETE", path: pods, ns: terminating, couple: true, wantNothing: true},
 
 		"unlisted":                         {user: "admin", agent: asController, method: "DELETE", path: pods, ns: active, wantCode: 403},
 		"unlisted, with a service account": {user: "admin", agent: asAccount, method: "DELETE", path: pods, ns: active, wantCode: 403},
