@@ -116,6 +116,8 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		{[]string{"--set=certificates.mode=secret"}, "caBundle"},
 		{[]string{"--set=certificates.mode=secret", "--set=certificates.caBundle=LS0tLS1CRUdJTi"}, "caBundle"},
 		{[]string{"--set=certificates.caBundle=-----BEGIN CERTIFICATE-----"}, "caBundle"}, // cainjector would replace it
+		{[]string{"--set=certificates.duration=90d"}, "duration"},                         // the servers and the controller would not start
+		{[]string{"--set=certificates.renewBefore=30d"}, "renewBefore"},
 		{[]string{"--set=serviceMonitor.enabled=maybe"}, "enabled"},
 		{[]string{"--set=networkPolicy.enabled=true"}, "from"},                                    // would admit all
 		{[]string{`--set-json=networkPolicy.from=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]`}, "from"}, // would be ignored
