@@ -14,8 +14,9 @@
 // processes the Namespace at once. An informer of all Pods would do the same, at a
 // cost that grows with the Pods of all Namespaces, few of which are Terminating at
 // any time. The number of such watches is bounded: a new one replaces the one that has
-// been open longest. A Namespace without a watch, or whose watch fails, is processed
-// again after its backoff, as is one with an error.
+// been open longest. A Namespace whose watch ends after a while, because a server restarts,
+// is processed at once. One without a watch, or whose watch fails soon, is processed again
+// after its backoff, as is one with an error.
 //
 // # Fairness
 //

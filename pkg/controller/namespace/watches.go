@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,9 +121,7 @@ func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r
 	cw.element = w.open.PushBack(cw)
 	w.wg.Go(func() {
 		w.run(ctx, cw, r.ResourceVersion)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.end(cw)
+		w.remove(cw)
 	})
 }
 
@@ -142,8 +141,7 @@ func (w *contentWatches) end(cw *contentWatch) {
 
 // run follows the content from the list at the resourceVersion on. It returns
 // when nothing is left, when something new has to be deleted, or when the watch
-// breaks: the next pass, for which the Namespace is due by its backoff in any
-// case, begins with a list.
+// breaks: the next pass begins with a list.
 func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVersion string) {
 	logger := klog.FromContext(ctx).WithValues("resource", cw.resource.GroupResource())
 	events, err := w.client.Resource(cw.resource).Namespace(cw.key).Watch(ctx, metav1.ListOptions{ResourceVersion: resourceVersion})
@@ -154,16 +152,19 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 		return
 	}
 	defer events.Stop()
+	opened := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case event, ok := <-events.ResultChan():
 			if !ok {
+				w.broke(ctx, cw, opened)
 				return
 			}
 			if event.Type == watch.Error {
 				logger.V(2).Info("The watch of what remains in the namespace broke", "err", apierrors.FromObject(event.Object))
+				w.broke(ctx, cw, opened)
 				return
 			}
 			object, ok := event.Object.(*metav1.PartialObjectMetadata)
@@ -179,10 +180,7 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 				w.purged(cw.resource, 1)
 			}
 			if end {
-				// Remove it first: the pass that is woken may watch the content again.
-				w.mu.Lock()
-				w.end(cw)
-				w.mu.Unlock()
+				w.remove(cw)
 			}
 			if wake {
 				w.wake(cw.key, end)
@@ -192,6 +190,25 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 			}
 		}
 	}
+}
+
+// broke wakes the controller because a watch that lasted has broken, as all do when a
+// server restarts: what happens from now on would be noticed only after the backoff. A
+// watch that broke sooner is left to the backoff, so that one pass does not follow
+// another.
+func (w *contentWatches) broke(ctx context.Context, cw *contentWatch, opened time.Time) {
+	if ctx.Err() == nil && time.Since(opened) >= retryMaxDelay {
+		w.remove(cw)
+		w.wake(cw.key, false)
+	}
+}
+
+// remove closes a watch. It has to be called before the controller is woken, because the
+// pass may watch the content again.
+func (w *contentWatches) remove(cw *contentWatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end(cw)
 }
 
 // observe records an event. It reports whether the controller has to process the

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -164,6 +165,40 @@ func TestContentWatchObserve(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestContentWatchEnds ends watches, as a server does that restarts. The Namespace is
+// processed at once, but not again and again if each watch ends soon.
+func TestContentWatchEnds(t *testing.T) {
+	for name, end := range map[string]func(*watch.RaceFreeFakeWatcher){
+		"closed":  func(w *watch.RaceFreeFakeWatcher) { w.Stop() },
+		"expired": func(w *watch.RaceFreeFakeWatcher) { w.Error(&metav1.Status{Message: "too old"}) },
+	} {
+		for after, want := range map[time.Duration]int{retryMaxDelay - 1: 0, retryMaxDelay: 1} {
+			t.Run(fmt.Sprint(name, " after ", after), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client, woken := newContentWatcher(), 0
+					var w *contentWatches
+					w = newContentWatches(client, func(key string, gone bool) {
+						woken++
+						if gone {
+							t.Error("it was woken as if the content were gone")
+						}
+						w.keep(t.Context(), key, "1", []deletion.Remaining{remaining("8", "a")})
+					}, func(string, types.UID) {}, func(schema.GroupVersionResource, int) {})
+					w.keep(t.Context(), "ns", "1", []deletion.Remaining{remaining("7", "a")})
+					time.Sleep(after)
+					synctest.Wait()
+					end(client.byKind[podsOf("ns")])
+					synctest.Wait()
+					if woken != want || client.open() != want {
+						t.Errorf("it was woken %d times, and %d watches are open, want %d", woken, client.open(), want)
+					}
+					w.stop("ns")
+				})
+			})
+		}
 	}
 }
 
