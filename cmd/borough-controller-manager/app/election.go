@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -64,7 +65,17 @@ func (e *election) run(ctx context.Context, work func(context.Context)) error {
 	if err != nil {
 		return fmt.Errorf("create a client for leases: %w", err)
 	}
+	e.checkRight(ctx, leases)
 	return leader.Run(ctx, leader.Config{LeaderElectionConfiguration: e.config, Leases: leases, WatchDog: e.watchdog}, work)
+}
+
+// checkRight logs what to do if the process may not use the Lease. It does not end: in a
+// cluster, it works as soon as it gets the right.
+func (e *election) checkRight(ctx context.Context, leases coordinationv1client.LeasesGetter) {
+	_, err := leases.Leases(e.config.ResourceNamespace).Get(ctx, e.config.ResourceName, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) {
+		klog.FromContext(ctx).Info("No Namespace is purged before this process may use its Lease; if the server is standalone, pass --leader-elect=false", "reason", err)
+	}
 }
 
 // awaitLeases waits until discovery succeeds for Leases or the context ends. It

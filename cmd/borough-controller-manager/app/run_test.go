@@ -17,11 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	componentconfig "k8s.io/component-base/config"
+	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/cmd/borough-controller-manager/app/options"
 	"github.com/borough-io/borough/pkg/leader"
@@ -32,13 +34,14 @@ import (
 type api struct {
 	*httptest.Server
 
-	mu       sync.Mutex
-	down     bool
-	noLeases bool
-	stuck    bool // leases cannot be written
-	lease    *coordinationv1.Lease
-	version  int
-	holders  []string // successive holders of the lease
+	mu        sync.Mutex
+	down      bool
+	noLeases  bool
+	forbidden bool // leases cannot be read
+	stuck     bool // leases cannot be written
+	lease     *coordinationv1.Lease
+	version   int
+	holders   []string // successive holders of the lease
 }
 
 func newAPI(t *testing.T) *api {
@@ -84,6 +87,8 @@ func (a *api) serveLeases(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case r.URL.Path == "/apis/coordination.k8s.io/v1":
 		reply(w, `{"kind":"APIResourceList","groupVersion":"coordination.k8s.io/v1","resources":[]}`)
+	case a.forbidden:
+		http.Error(w, "no", http.StatusForbidden)
 	case r.Method == http.MethodGet && a.lease == nil:
 		http.NotFound(w, r)
 	case r.Method == http.MethodGet:
@@ -130,6 +135,11 @@ type process struct {
 
 func start(t *testing.T, a *api, modify ...func(*options.Config)) *process {
 	t.Helper()
+	return startWith(t.Context(), t, a, modify...)
+}
+
+func startWith(ctx context.Context, t *testing.T, a *api, modify ...func(*options.Config)) *process {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +161,7 @@ func start(t *testing.T, a *api, modify ...func(*options.Config)) *process {
 	for _, f := range modify {
 		f(config)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	p := &process{url: "http://" + listener.Addr().String(), stop: cancel, ended: make(chan error, 1)}
 	go func() { p.ended <- Run(ctx, config) }()
 	t.Cleanup(cancel)
@@ -258,6 +268,33 @@ func TestRunCannotStart(t *testing.T) {
 				t.Errorf("got %v, want one line with %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestNoRightToLease starts a replica with leader election for a standalone server, which
+// gives the controller no right to Leases.
+func TestNoRightToLease(t *testing.T) {
+	a := newAPI(t)
+	a.forbidden = true
+	hinted := make(chan struct{})
+	once := sync.OnceFunc(func() { close(hinted) })
+	ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) {
+		if strings.Contains(args, "if the server is standalone, pass --leader-elect=false") {
+			once()
+		}
+	}, funcr.Options{}))
+	p := startWith(ctx, t, a, elect)
+	poll.Eventually(t, func() string {
+		select {
+		case <-hinted:
+			return ""
+		default:
+			return "it has not logged what to do"
+		}
+	})
+	p.stop()
+	if err := p.await(t); err != nil {
+		t.Error(err)
 	}
 }
 
