@@ -4,17 +4,24 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
+	"github.com/borough-io/borough/pkg/certificates"
 )
 
 // taken returns a port that another listener has.
@@ -153,5 +160,42 @@ func TestOpenFails(t *testing.T) {
 	}
 	if err := deps.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestKubeconfigsHaveNoServingKey serves with a file that has both a certificate and its key.
+// The kubeconfigs trust the certificate, and do not have the key.
+func TestKubeconfigsHaveNoServingKey(t *testing.T) {
+	pair, err := certificates.NewCA("serving", time.Now(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certPEM, keyPEM, err := pair.EncodePEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, both := t.TempDir(), filepath.Join(t.TempDir(), "both.pem")
+	if err := os.WriteFile(both, slices.Concat(keyPEM, certPEM), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := run(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1", "--tls-cert-file="+both, "--tls-private-key-file="+both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps, err := o.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := deps.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{options.AdminKubeconfig, options.ControllerKubeconfig} {
+		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(config.CAData, certPEM) || bytes.Contains(config.CAData, []byte("PRIVATE KEY")) {
+			t.Errorf("%s trusts\n%s", name, config.CAData)
+		}
 	}
 }

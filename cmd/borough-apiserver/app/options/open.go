@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 
 	"k8s.io/apiserver/pkg/audit"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/borough-io/borough/pkg/certificates/rotation"
 	"github.com/borough-io/borough/pkg/standalone"
@@ -173,7 +173,7 @@ func (d *Dependencies) openPort() error {
 func (o *Options) writeKubeconfigs(pki *standalone.PKI) (err error) {
 	kubeconfigs := standalone.Kubeconfigs{Server: "https://" + net.JoinHostPort(o.localHost(), strconv.Itoa(o.SecureServing.BindPort))}
 	if file := o.SecureServing.ServerCert.CertKey.CertFile; file != "" {
-		if kubeconfigs.TrustedCA, err = os.ReadFile(file); err != nil {
+		if kubeconfigs.TrustedCA, err = readCertificates(file); err != nil {
 			return fmt.Errorf("--tls-cert-file: %w", err)
 		}
 	}
@@ -181,4 +181,14 @@ func (o *Options) writeKubeconfigs(pki *standalone.PKI) (err error) {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	return nil
+}
+
+// readCertificates returns the certificates of a file, in PEM. The file may have their key,
+// too, which kubeconfigs must not have.
+func readCertificates(file string) ([]byte, error) {
+	certs, err := certutil.CertsFromFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return certutil.EncodeCertificates(certs...)
 }
