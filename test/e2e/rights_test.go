@@ -131,6 +131,34 @@ func TestRightsInForceWhenAnswered(t *testing.T) {
 	}
 }
 
+// TestImpersonationInForceWhenAnswered grants and revokes the right to impersonate, and
+// impersonates right after each answer.
+func TestImpersonationInForceWhenAnswered(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	admin, user, alice := rights(t, borough), ns+"-bob", ns+"-alice"
+	grant(t, borough, ns, "view", alice)
+	client, err := versioned.NewForConfig(impersonate(loadKubeconfig(t, issue(t, borough, "--user="+user)), alice))
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: newRoleBinding("", "ClusterRole", "cluster-admin", "").RoleRef, Subjects: newRoleBinding("", "", "", user).Subjects}
+	for round := range 10 {
+		if _, err := admin.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.TenancyV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); err != nil {
+			t.Fatalf("round %d: right after the grant: %v", round, err)
+		}
+		if err := admin.ClusterRoleBindings().Delete(t.Context(), user, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.TenancyV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Fatalf("round %d: right after the revocation: %v", round, err)
+		}
+	}
+}
+
 // TestRightsOnAnotherServer grants and revokes on one server while the other one serves
 // the user.
 func TestRightsOnAnotherServer(t *testing.T) {

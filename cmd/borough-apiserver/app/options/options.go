@@ -143,6 +143,9 @@ var setFeatureDefaults = sync.OnceFunc(func() {
 	// A goroutine for each event of a watch cache takes more CPU time than to decode
 	// the event: 5 % of what it takes to create a Pod, and 12 % to purge one.
 	_ = utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.ConcurrentWatchObjectDecode, false)
+	// It caches for 10 seconds who may impersonate whom, but a revocation has to be in
+	// force when it is answered.
+	_ = utilfeature.DefaultMutableFeatureGate.OverrideDefault(features.ConstrainedImpersonation, false)
 })
 
 // Flags returns the flags in named sets.
