@@ -4,6 +4,7 @@
 package standalone
 
 import (
+	"context"
 	"net/http"
 
 	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"github.com/borough-io/borough/pkg/authentication/x509cache"
@@ -34,8 +34,7 @@ type Authentication struct {
 // that one of the CAs has signed, by tokens, and the rest as anonymous, as far as that is
 // enabled. A request with a certificate or a token that is not valid is not anonymous.
 func NewAuthentication(clientCAs []dynamiccertificates.CAContentProvider, anonymousAuth apiserverapi.AnonymousAuthConfig, tokens ...authenticator.Token) Authentication {
-	token := authenticator.WrapAudienceAgnosticToken(nil, tokenunion.New(tokens...))
-	token = group.NewTokenGroupAdder(token, []string{user.AllAuthenticated})
+	token := withAuthenticatedGroup(authenticator.WrapAudienceAgnosticToken(nil, tokenunion.New(tokens...)))
 	var trusted []func() []byte
 	for _, ca := range clientCAs {
 		trusted = append(trusted, ca.CurrentCABundleContent)
@@ -50,6 +49,16 @@ func NewAuthentication(clientCAs []dynamiccertificates.CAContentProvider, anonym
 		request = union.NewFailOnError(request, anonymous.NewAuthenticator(anonymousAuth.Conditions))
 	}
 	return Authentication{request, token}
+}
+
+// withAuthenticatedGroup adds the group of authenticated users as for requests: once, and
+// not to users who have the opposite group, or the name of the anonymous user.
+func withAuthenticatedGroup(tokens authenticator.Token) authenticator.Token {
+	return authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+		return group.NewAuthenticatedGroupAdder(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+			return tokens.AuthenticateToken(ctx, token)
+		})).AuthenticateRequest(nil)
+	})
 }
 
 // newCertificateAuthenticator returns an authenticator by certificates that one of the

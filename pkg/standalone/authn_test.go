@@ -58,6 +58,12 @@ func TestAuthentication(t *testing.T) {
 		switch token {
 		case "bob":
 			return &authenticator.Response{User: &user.DefaultInfo{Name: "bob", Groups: []string{"b"}}}, true, nil
+		case "anonymous":
+			return &authenticator.Response{User: &user.DefaultInfo{Name: user.Anonymous}}, true, nil
+		case "authenticated":
+			return &authenticator.Response{User: &user.DefaultInfo{Name: "bob", Groups: []string{user.AllAuthenticated}}}, true, nil
+		case "unauthenticated":
+			return &authenticator.Response{User: &user.DefaultInfo{Name: "bob", Groups: []string{user.AllUnauthenticated}}}, true, nil
 		case "broken":
 			return nil, false, errors.New("broken")
 		}
@@ -76,6 +82,9 @@ func TestAuthentication(t *testing.T) {
 		"a certificate of another CA":           {foreign, "", all, nil},
 		"a certificate without a name":          {nameless, "", all, []string{user.Anonymous, user.AllUnauthenticated}},
 		"a token":                               {nil, "bob", all, []string{"bob", "b", user.AllAuthenticated}},
+		"a token of the anonymous user":         {nil, "anonymous", all, []string{user.Anonymous}},
+		"a token with the group":                {nil, "authenticated", all, []string{"bob", user.AllAuthenticated}},
+		"a token with the opposite group":       {nil, "unauthenticated", all, []string{"bob", user.AllUnauthenticated}},
 		"a wrong token":                         {nil, "wrong", all, nil},
 		"a token that fails":                    {nil, "broken", all, nil},
 		"both":                                  {alice, "bob", all, []string{"alice", "a", user.AllAuthenticated}},
