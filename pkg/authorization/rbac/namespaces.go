@@ -74,12 +74,14 @@ func rightsToNamespaces(role objectKey, rules []rbacv1.PolicyRule) namespaceRigh
 		if !matches(rule.APIGroups, tenancy.GroupName) || !matchesResource(rule.Resources, "namespaces", "") {
 			continue
 		}
-		get := matches(rule.Verbs, "get")
-		switch {
-		case len(rule.ResourceNames) == 0:
-			rights.get = rights.get || get
-			rights.list = rights.list || matches(rule.Verbs, "list") || matches(rule.Verbs, "watch")
-		case get:
+		get, list := matches(rule.Verbs, "get"), matches(rule.Verbs, "list") || matches(rule.Verbs, "watch")
+		if len(rule.ResourceNames) == 0 {
+			rights.get, rights.list = rights.get || get, rights.list || list
+			continue
+		}
+		// A list has no name, which a rule may name.
+		rights.list = rights.list || list && slices.Contains(rule.ResourceNames, "")
+		if get {
 			rights.names = append(rights.names, rule.ResourceNames...)
 		}
 	}
