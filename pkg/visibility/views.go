@@ -133,9 +133,9 @@ func split(changed iter.Seq[changes.Change]) (policy []rbac.Change, namespaces [
 // reset replaces everything by the policy and the Namespaces at a position, which is
 // that of a revision.
 func (v *Views) reset(position, revision int64, policy iter.Seq[rbac.Change], objects iter.Seq[changes.Change]) {
-	v.index.Reset(position, policy)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.index.Reset(position, policy)
 	if v.order != nil {
 		v.order.reset(revision)
 	}
@@ -189,6 +189,9 @@ func (v *Views) Apply(revision int64, changed []changes.Change) {
 // apply makes all changes of a position, which is that of a revision or, if this is 0, of
 // a change of the policy alone.
 func (v *Views) apply(position, revision int64, policy []rbac.Change, namespaces []changes.Change) {
+	// First, because a write to the policy is answered when the index has it.
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	next := change{position: position}
 	if len(policy) > 0 {
 		next.touched = v.index.Apply(position, policy)
@@ -196,8 +199,6 @@ func (v *Views) apply(position, revision int64, policy []rbac.Change, namespaces
 	} else {
 		v.index.Advance(position)
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	for i := range namespaces {
 		next.namespaces = append(next.namespaces, namespaces[i].Name)
 		next.bytes += v.set(position, &namespaces[i])

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/storage/changes"
 )
 
 // TestNotifyOnce checks that a change of a Namespace is pushed once to a watch, regardless
@@ -51,5 +52,30 @@ func TestEndWithoutEvents(t *testing.T) {
 	r.Stop()
 	if r.sendItems(t.Context(), []item{{2, "a"}}) {
 		t.Error("a watch that was stopped continues")
+	}
+}
+
+// TestPolicyAndViewsAtOnce checks that no list is at a position before that of the index,
+// whose changes are answered.
+func TestPolicyAndViewsAtOnce(t *testing.T) {
+	var v *Views
+	applied := 0
+	v = New(rbac.NewIndex(func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+		applied++
+		if v.mu.TryRLock() {
+			defer v.mu.RUnlock()
+			t.Errorf("a list can be at %d while the policy changes", v.reached)
+		}
+		return rules
+	}))
+	role := func(verb string) []rbac.Change {
+		return []rbac.Change{{Resource: rbacv1.Resource("clusterroles"), Name: "r", Object: &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}}},
+		}}}
+	}
+	v.reset(1, 1, slices.Values(role("get")), func(func(changes.Change) bool) {})
+	v.apply(2, 2, role("list"), nil)
+	if applied != 2 {
+		t.Errorf("the policy has changed %d times", applied)
 	}
 }
