@@ -247,16 +247,20 @@ func (p *policy) setBinding(position int64, key objectKey, ref rbacv1.RoleRef, s
 	p.bindings[b.namespace] = insert(p.bindings[b.namespace], b)
 	for _, s := range b.subjects {
 		p.subjects[s.Subject] = s.subject
-		s.bindings = insert(s.bindings, b)
+		s.bindings, s.current = insert(s.bindings, b), insert(s.current, b)
 	}
 }
 
 // endBinding ends a version of a binding, unless it is nil.
 func (p *policy) endBinding(position int64, b *binding) {
-	if b != nil {
-		b.to = position
-		p.addEnded(ended{at: position, binding: b, bytes: b.size()})
+	if b == nil {
+		return
 	}
+	b.to = position
+	for _, s := range b.subjects {
+		s.current = remove(s.current, b)
+	}
+	p.addEnded(ended{at: position, binding: b, bytes: b.size()})
 }
 
 func (p *policy) addEnded(e ended) {

@@ -144,7 +144,7 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, posit
 		if i > 0 && scope == "" {
 			break
 		}
-		for _, b := range p.applying(u, scope) {
+		for _, b := range p.applying(u, scope, position) {
 			select {
 			case <-ended:
 				return context.Cause(ctx)
@@ -158,10 +158,10 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, posit
 	return nil
 }
 
-// applying returns all versions of the bindings of a namespace that apply to a user,
-// each once. The lock is held.
-func (p *policy) applying(u user.Info, namespace string) []*binding {
-	found := p.subjects[Subject{Name: u.GetName()}].in(namespace)
+// applying returns the versions of the bindings of a namespace that apply to a user, each
+// once, and all that are in force at a position. The lock is held.
+func (p *policy) applying(u user.Info, namespace string, position int64) []*binding {
+	found := p.subjects[Subject{Name: u.GetName()}].in(namespace, position)
 	// A SubjectAccessReview may have thousands of groups, also one repeatedly.
 	seen, merged := map[*subject]struct{}{}, false
 	for _, group := range u.GetGroups() {
@@ -170,7 +170,7 @@ func (p *policy) applying(u user.Info, namespace string) []*binding {
 			continue
 		}
 		seen[s] = struct{}{}
-		more := s.in(namespace)
+		more := s.in(namespace, position)
 		switch {
 		case len(more) == 0:
 		case len(found) == 0:
@@ -186,17 +186,22 @@ func (p *policy) applying(u user.Info, namespace string) []*binding {
 	return found
 }
 
-// in returns the bindings of a subject, which may be nil, in a namespace. The slice has no
+// in returns the versions of the bindings of a subject, which may be nil, in a namespace:
+// all that are in force at a position, and others unless that is latest. The slice has no
 // capacity for more.
-func (s *subject) in(namespace string) []*binding {
+func (s *subject) in(namespace string, position int64) []*binding {
 	if s == nil {
 		return nil
 	}
-	first, found := slices.BinarySearchFunc(s.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
+	list := s.bindings
+	if position == latest {
+		list = s.current
+	}
+	first, found := slices.BinarySearchFunc(list, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
 	if !found {
 		return nil
 	}
-	rest := s.bindings[first:]
+	rest := list[first:]
 	end := sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })
 	return rest[:end:end]
 }

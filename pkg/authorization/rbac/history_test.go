@@ -5,11 +5,13 @@ package rbac
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // TestHistorySize checks that small changes of large objects do not keep many large
@@ -61,5 +63,32 @@ func TestHistorySize(t *testing.T) {
 				t.Errorf("an empty history has %d bytes", x.policy.endedBytes)
 			}
 		})
+	}
+}
+
+// TestDecisionsWithHistory checks that a decision reads the bindings that are in force, and
+// not what they were before, or those that were deleted.
+func TestDecisionsWithHistory(t *testing.T) {
+	x := newIndex(t, newClusterRole("r", "get core pods"))
+	const last = 100
+	for revision := int64(2); revision <= last; revision++ {
+		var changes []Change
+		for _, namespace := range []string{"", "a"} {
+			changed := bind(namespace, "b", "ClusterRole", "r", "User:u", "Group:g", fmt.Sprint("User:", revision))
+			created := bind(namespace, fmt.Sprint(revision), "ClusterRole", "r", "User:u", "Group:g")
+			deleted := bind(namespace, fmt.Sprint(revision-1), "", "")
+			changes = append(changes, changeOf(changed, false), changeOf(created, false), changeOf(deleted, true))
+		}
+		x.Apply(revision, changes)
+	}
+	u := &user.DefaultInfo{Name: "u", Groups: []string{"g"}}
+	for _, namespace := range []string{"", "a"} {
+		var got []string
+		for _, b := range x.policy.applying(u, namespace, latest) {
+			got = append(got, b.name)
+		}
+		if want := []string{fmt.Sprint(last), "b"}; !slices.Equal(got, want) {
+			t.Errorf("in the namespace %q: got %v, want %v", namespace, got, want)
+		}
 	}
 }

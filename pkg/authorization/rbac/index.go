@@ -125,7 +125,7 @@ const (
 	versionSize = 500
 	ruleSize    = 150
 	stringSize  = 16
-	subjectSize = 100 // possibly of the only binding of the subject
+	subjectSize = 125 // possibly of the only binding of the subject
 )
 
 // size returns about how much memory a version takes.
@@ -197,7 +197,10 @@ type Subject struct {
 // cluster are first.
 type subject struct {
 	Subject
-	bindings []*binding
+	bindings []*binding // all versions
+	// current are the versions that have not ended. What a decision reads does not grow
+	// with the history.
+	current []*binding
 }
 
 // compareBindings orders by namespace, name and age.

@@ -130,7 +130,7 @@ func (x *Index) ClusterRights(subjects []Subject, position int64) ClusterRights 
 func (p *policy) clusterRights(subjects []Subject, position int64) ClusterRights {
 	var rights ClusterRights
 	for _, s := range subjects {
-		for _, b := range p.subjects[s].in("") {
+		for _, b := range p.subjects[s].in("", position) {
 			r := p.rightsOf(b, position)
 			rights.All = rights.All || r.get || r.list
 			rights.Names = append(rights.Names, r.names...)
@@ -149,7 +149,7 @@ func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, s := range subjects {
-		for _, b := range x.policy.subjects[s].in(namespace) {
+		for _, b := range x.policy.subjects[s].in(namespace, position) {
 			r := x.policy.rightsOf(b, position)
 			get, access = get || r.gets(namespace), max(access, r.access)
 		}
