@@ -58,15 +58,12 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	} else {
 		from = v.positionOf(from)
 	}
-	r.position, r.rights = from, w.rights(from)
-	r.queue.rights = w.rights(v.reached)
-	if from >= v.oldest() {
-		v.pushSince(r.queue, from)
-	}
-	// Again, because the index may have trimmed its history at the same time.
 	if oldest := v.oldest(); from < oldest {
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", options.ResourceVersion, v.revisionAt(oldest)))
 	}
+	r.position, r.rights = from, w.rights(from)
+	r.queue.rights = w.rights(v.reached)
+	v.pushSince(r.queue, from)
 	v.watchers.add(r.queue)
 	var seen []named
 	if initial {

@@ -155,8 +155,8 @@ func (w *watchers) expire() {
 	}
 }
 
-// pushSince pushes what a watch has to look at after a position, which still has to be in
-// the history when it returns. The lock is held.
+// pushSince pushes what a watch has to look at after a position, which has to be in the
+// history. The lock is held.
 func (v *Views) pushSince(q *queue, position int64) {
 	first, _ := slices.BinarySearchFunc(v.history, position+1, func(c change, position int64) int { return int(c.position - position) })
 	for _, c := range v.history[first:] {
