@@ -259,6 +259,7 @@ func (p *policy) endBinding(position int64, b *binding) {
 	b.to = position
 	for _, s := range b.subjects {
 		s.current = remove(s.current, b)
+		s.ended = append(s.ended, endedBinding{b.lifetime, b})
 	}
 	p.addEnded(ended{at: position, binding: b, bytes: b.size()})
 }
@@ -268,11 +269,13 @@ func (p *policy) addEnded(e ended) {
 	p.endedBytes += e.bytes
 }
 
-// removeBinding removes a version of a binding.
+// removeBinding removes the version of a binding that has ended first.
 func (p *policy) removeBinding(b *binding) {
 	removeFrom(p.bindings, b.namespace, b)
 	removeFrom(p.byRole, b.roleKey(), b)
 	for _, s := range b.subjects {
+		s.ended[0] = endedBinding{}
+		s.ended = s.ended[1:]
 		if s.bindings = remove(s.bindings, b); len(s.bindings) == 0 {
 			delete(p.subjects, s.Subject)
 		}

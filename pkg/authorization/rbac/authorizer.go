@@ -12,6 +12,7 @@ package rbac
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -150,7 +151,7 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, posit
 				return context.Cause(ctx)
 			default:
 			}
-			if b.at(position) && !f(b, p.roles[b.roleKey()].at(position)) {
+			if !f(b, p.roles[b.roleKey()].at(position)) {
 				return nil
 			}
 		}
@@ -158,8 +159,8 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, posit
 	return nil
 }
 
-// applying returns the versions of the bindings of a namespace that apply to a user, each
-// once, and all that are in force at a position. The lock is held.
+// applying returns the bindings of a namespace that apply to a user at a position, each
+// once. The lock is held.
 func (p *policy) applying(u user.Info, namespace string, position int64) []*binding {
 	found := p.subjects[Subject{Name: u.GetName()}].in(namespace, position)
 	// A SubjectAccessReview may have thousands of groups, also one repeatedly.
@@ -186,24 +187,36 @@ func (p *policy) applying(u user.Info, namespace string, position int64) []*bind
 	return found
 }
 
-// in returns the versions of the bindings of a subject, which may be nil, in a namespace:
-// all that are in force at a position, and others unless that is latest. The slice has no
-// capacity for more.
+// in returns the bindings of a subject, which may be nil, in a namespace at a position. The
+// caller may append to them, but not change them.
 func (s *subject) in(namespace string, position int64) []*binding {
 	if s == nil {
 		return nil
 	}
-	list := s.bindings
-	if position == latest {
-		list = s.current
-	}
-	first, found := slices.BinarySearchFunc(list, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
-	if !found {
-		return nil
-	}
-	rest := list[first:]
+	first, _ := slices.BinarySearchFunc(s.current, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
+	rest := s.current[first:]
 	end := sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })
-	return rest[:end:end]
+	found := rest[:end:end]
+	if later := func(b *binding) bool { return b.from > position }; slices.ContainsFunc(found, later) {
+		found = slices.DeleteFunc(slices.Clone(found), later)
+	}
+	for b := range s.endedAfter(position) {
+		if b.namespace == namespace {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+// endedAfter returns the versions that were in force at a position and have ended since.
+func (s *subject) endedAfter(position int64) iter.Seq[*binding] {
+	return func(yield func(*binding) bool) {
+		for i := len(s.ended) - 1; i >= 0 && s.ended[i].to > position; i-- {
+			if s.ended[i].from <= position && !yield(s.ended[i].binding) {
+				return
+			}
+		}
+	}
 }
 
 // missingRoles are references to roles that do not exist.

@@ -66,8 +66,8 @@ func TestHistorySize(t *testing.T) {
 	}
 }
 
-// TestDecisionsWithHistory checks that a decision reads the bindings that are in force, and
-// not what they were before, or those that were deleted.
+// TestDecisionsWithHistory checks that what is read at a position are the bindings that are
+// in force there, and not what they were before or after, or those that were deleted.
 func TestDecisionsWithHistory(t *testing.T) {
 	x := newIndex(t, newClusterRole("r", "get core pods"))
 	const last = 100
@@ -83,12 +83,18 @@ func TestDecisionsWithHistory(t *testing.T) {
 	}
 	u := &user.DefaultInfo{Name: "u", Groups: []string{"g"}}
 	for _, namespace := range []string{"", "a"} {
-		var got []string
-		for _, b := range x.policy.applying(u, namespace, latest) {
-			got = append(got, b.name)
-		}
-		if want := []string{fmt.Sprint(last), "b"}; !slices.Equal(got, want) {
-			t.Errorf("in the namespace %q: got %v, want %v", namespace, got, want)
+		for position, at := range map[int64]int{latest: last, last: last, last - 1: last - 1, 2: 2, 1: 1} {
+			var got []string
+			for _, b := range x.policy.applying(u, namespace, position) {
+				got = append(got, b.name)
+			}
+			want := []string{fmt.Sprint(at), "b"}
+			if at == 1 {
+				want = nil // there was none
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("in the namespace %q at %d: got %v, want %v", namespace, position, got, want)
+			}
 		}
 	}
 }

@@ -125,7 +125,7 @@ const (
 	versionSize = 500
 	ruleSize    = 150
 	stringSize  = 16
-	subjectSize = 125 // possibly of the only binding of the subject
+	subjectSize = 150 // possibly of the only binding of the subject
 )
 
 // size returns about how much memory a version takes.
@@ -198,9 +198,16 @@ type Subject struct {
 type subject struct {
 	Subject
 	bindings []*binding // all versions
-	// current are the versions that have not ended. What a decision reads does not grow
-	// with the history.
+	// current are the versions that have not ended, and ended the others in the order in
+	// which they have. What is read at a position does not grow with the history before.
 	current []*binding
+	ended   []endedBinding
+}
+
+// endedBinding is a version of a binding that has ended.
+type endedBinding struct {
+	lifetime
+	binding *binding
 }
 
 // compareBindings orders by namespace, name and age.

@@ -170,16 +170,25 @@ func (x *Index) Visible(subjects []Subject, from string, position int64) (names 
 	}
 	first, _ := slices.BinarySearch(rights.Names, from)
 	names = rights.Names[first:]
+	from = max(from, "\x00") // not those of the cluster
+	add := func(b *binding) {
+		if p.rightsOf(b, position).gets(b.namespace) {
+			names = append(names, b.namespace)
+		}
+	}
 	compare := func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) }
 	for _, s := range subjects {
 		bound := p.subjects[s]
 		if bound == nil {
 			continue
 		}
-		first, _ := slices.BinarySearchFunc(bound.bindings, max(from, "\x00"), compare)
-		for _, b := range bound.bindings[first:] {
-			if p.rightsOf(b, position).gets(b.namespace) {
-				names = append(names, b.namespace)
+		first, _ := slices.BinarySearchFunc(bound.current, from, compare)
+		for _, b := range bound.current[first:] {
+			add(b)
+		}
+		for b := range bound.endedAfter(position) {
+			if b.namespace >= from {
+				add(b)
 			}
 		}
 	}
