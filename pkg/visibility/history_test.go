@@ -34,6 +34,7 @@ func TestHistoryOfManySubjects(t *testing.T) {
 			users = append(users, fmt.Sprintf("%d-%d", change, i))
 		}
 		last = f.put(t, bind("a", "many", "r", users...))
+		list(t, f.of("u"), atRevision(last)) // which waits for three seconds at most
 	}
 	revoked := f.write(t, nil, objects(bind("b", "x", "r", "u"), bind("a", "many", "r")))
 	list(t, f.of("u"), atRevision(revoked))
