@@ -56,8 +56,8 @@ type Charge struct {
 	// failed means that a transaction that was sent while others were in flight was not
 	// carried out, single that it must not be sent then.
 	failed, single bool
-	// read are the quotas that the last transaction has read alone, together with what
-	// decides about the write.
+	// read are the quotas that the last transaction has read, together with what decides
+	// about the write, if it was alone or the Namespace does not remember them.
 	read *known
 
 	// base is what the operations were computed from, next what it becomes with them.
@@ -118,7 +118,7 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 }
 
 // Verified reports whether the operations were computed from quotas that were read in
-// the last transaction, and that no other write of this server can have changed since.
+// the last transaction.
 func (c *Charge) Verified() bool { return c != nil && c.read != nil }
 
 // awaitCounted takes the turn if the Namespace has quotas, and makes base those that
@@ -187,7 +187,6 @@ func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) 
 			if c.change.Unknown && c.charger.Quotas(c.change.Resource) {
 				continue // or none of several could be deleted
 			}
-			c.namespace.forget() // it may be possible to read it later
 			return nil, apierrors.NewInternalError(fmt.Errorf("a resource quota of namespace %q may count the object, but cannot be read: %w", c.namespace.name, q.unreadable))
 		}
 		used, denial := c.change.Used(q.ResourceQuota)
@@ -274,7 +273,8 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 	default:
 		read := c.charger.learn(ctx, c.namespace, response, i)
 		changed = !c.base.holds(read)
-		if c.alone {
+		c.read = nil
+		if c.alone || !read.readable() {
 			c.read = read
 		}
 	}

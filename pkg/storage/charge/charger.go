@@ -155,6 +155,11 @@ func (k *known) counted() bool {
 	return !slices.ContainsFunc(k.quotas, func(q storedQuota) bool { return !q.counted() })
 }
 
+// readable reports whether all quotas can be read.
+func (k *known) readable() bool {
+	return !slices.ContainsFunc(k.quotas, func(q storedQuota) bool { return q.unreadable != nil })
+}
+
 // holds reports whether what was read is what is known.
 func (k *known) holds(read *known) bool {
 	return slices.EqualFunc(k.quotas, read.quotas, func(q, read storedQuota) bool { return q.holds(read) })
@@ -174,13 +179,18 @@ func (c *Charger) read(ctx context.Context, kv clientv3.KV, ns *namespace) (*kno
 	return c.learn(ctx, ns, response, 0), nil
 }
 
-// learn takes the quotas of a Namespace from the i-th operation of a transaction.
+// learn takes the quotas of a Namespace from the i-th operation of a transaction. The
+// Namespace remembers them if all can be read.
 func (c *Charger) learn(ctx context.Context, ns *namespace, response *clientv3.TxnResponse, i int) *known {
 	read := &known{revision: response.Header.Revision}
 	for _, kv := range response.Responses[i].GetResponseRange().Kvs {
 		read.quotas = append(read.quotas, c.decode(ctx, kv))
 	}
-	ns.learn(read)
+	if read.readable() {
+		ns.learn(read)
+	} else {
+		ns.forget() // the next write may be able to read them
+	}
 	return read
 }
 

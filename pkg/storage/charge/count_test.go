@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +91,42 @@ func TestCountDuringOutage(t *testing.T) {
 	}
 	service.unavailable = ""
 	charger.Count(f.ctx, clientv3.NewKV(f.client), "a")
+	f.wantUsed(2)
+}
+
+// TestRestoredQuota creates a Pod after a quota, which could not be read at the last count,
+// has been restored.
+func TestRestoredQuota(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.createQuota("q")
+	f.createQuota("r")
+	const key = "/registry/tenancy.borough.io/resourcequotas/a/q"
+	response, err := f.client.Get(f.ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(value string) {
+		t.Helper()
+		if _, err := f.client.Put(f.ctx, key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("unreadable")
+	err = update(f.ctx, f.servers[1].ResourceQuotas, "r", func(quota *tenancy.ResourceQuota) {
+		quota.Labels = map[string]string{"changed": ""}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := create(f.ctx, f.servers[0].Pods, newPod("p")); !apierrors.IsInternalError(err) {
+		t.Errorf("while the quota cannot be read: %v", err)
+	}
+	put(string(response.Kvs[0].Value))
+	for i, server := range f.servers {
+		if err := create(f.ctx, server.Pods, newPod(fmt.Sprint("p", i))); err != nil {
+			t.Errorf("after the quota was restored: %v", err)
+		}
+	}
 	f.wantUsed(2)
 }
 
