@@ -67,7 +67,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return apierrors.NewInternalError(err)
 	}
 	if denial != nil {
-		return apierrors.NewForbidden(a.GetResource().GroupResource(), a.GetName(), denial)
+		return admission.NewForbidden(a, denial)
 	}
 	return nil
 }
