@@ -4,6 +4,7 @@
 package charge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -129,6 +130,8 @@ func (t totals) addCount(resource schema.GroupResource, n int64) {
 func (t totals) addEach(ctx context.Context, kv clientv3.KV, r *stored.Resource, namespace string, revision int64) error {
 	prefix := r.In(namespace)
 	key, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+	var unread int64
+	var first error
 	for {
 		response, err := kv.Get(ctx, key, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(countPage))
 		if err != nil {
@@ -143,16 +146,20 @@ func (t totals) addEach(ctx context.Context, kv clientv3.KV, r *stored.Resource,
 				// Not wrapped: after an error of etcd, the write would be tried again.
 				return apierrors.NewServiceUnavailable(fmt.Sprintf("an object in namespace %q, which a resource quota may count, cannot be decrypted at present: %v", namespace, err))
 			case err != nil:
-				// When it is deleted, the quotas are counted again.
-				klog.FromContext(ctx).Error(err, "An object that cannot be read is counted for a resource quota only as one object")
-				t.addCount(r.GroupResource, 1)
+				unread, first = unread+1, cmp.Or(first, err)
 				continue
 			}
 			t.add(quota.Of(r.GroupResource, obj))
 		}
 		if !response.More {
-			return nil
+			break
 		}
 		key = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
 	}
+	if unread > 0 {
+		// When one is deleted, the quotas are counted again.
+		klog.FromContext(ctx).Error(first, "Objects that cannot be read are counted for a resource quota only as objects", "namespace", namespace, "objects", unread)
+		t.addCount(r.GroupResource, unread)
+	}
+	return nil
 }

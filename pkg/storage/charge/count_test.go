@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
+	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage/charge"
@@ -92,6 +94,27 @@ func TestCountDuringOutage(t *testing.T) {
 	service.unavailable = ""
 	charger.Count(f.ctx, clientv3.NewKV(f.client), "a")
 	f.wantUsed(2)
+}
+
+// TestCountOfUnreadable counts Pods that cannot be read. That is one line in the log, however
+// many there are: after the deletion of each, the others are counted again.
+func TestCountOfUnreadable(t *testing.T) {
+	f := newPipelineFixture(t)
+	for i := range 3 {
+		name := fmt.Sprint("p", i)
+		f.create(0, name)
+		if _, err := f.client.Put(f.ctx, "/registry/tenancy.borough.io/pods/a/"+name, "unreadable"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.create(0, "readable")
+	var logged []string
+	f.ctx = klog.NewContext(f.ctx, funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	f.createQuota("q")
+	f.wantUsed(1)
+	if len(logged) != 1 || !strings.Contains(logged[0], `"objects"=3`) {
+		t.Errorf("logged %q", logged)
+	}
 }
 
 // TestRestoredQuota creates a Pod after a quota, which could not be read at the last count,
