@@ -41,7 +41,7 @@ func (d *Denial) Exceeded() bool { return d != nil && d.quota != nil }
 
 // WithHolders returns a Denial that also names the Pods that are being deleted and hold
 // what is missing: the user only has to wait for them. The objects are Pods of the
-// Namespace.
+// Namespace that are being deleted.
 func (d *Denial) WithHolders(objects []runtime.Object) *Denial {
 	if d.quota == nil {
 		return d
@@ -53,7 +53,7 @@ func (d *Denial) WithHolders(objects []runtime.Object) *Denial {
 	var holders []holder
 	for _, obj := range objects {
 		pod, ok := obj.(*tenancy.Pod)
-		if !ok || pod.DeletionTimestamp == nil {
+		if !ok {
 			continue
 		}
 		usage := Of(tenancy.Resource("pods"), pod).charged(d.quota)

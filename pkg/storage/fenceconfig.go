@@ -29,7 +29,7 @@ func newFence(resources *resources, config Config, caches *watchCaches) (*fence.
 		return nil, nil, err
 	}
 	if !config.Quotas.Empty() {
-		if fenceConfig.Charger, err = charge.New(config.Quotas, fenceConfig.Namespaced, caches.pods); err != nil {
+		if fenceConfig.Charger, err = charge.New(config.Quotas, fenceConfig.Namespaced, caches.deletedPods); err != nil {
 			return nil, nil, fmt.Errorf("charge quotas: %w", err)
 		}
 	}

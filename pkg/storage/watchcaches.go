@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
@@ -46,7 +47,7 @@ func (c *watchCaches) add(resource schema.GroupResource, cache watchCache) {
 // resource has no cache, or one that is not ready. It never reads from etcd.
 func (c *watchCaches) empty(ctx context.Context, namespace string) bool {
 	for _, resource := range c.namespaced {
-		list, err := c.list(ctx, resource, namespace, 1)
+		list, err := c.list(ctx, resource, namespace, fields.Everything(), 1)
 		if err != nil || meta.LenList(list) > 0 {
 			return false
 		}
@@ -54,10 +55,12 @@ func (c *watchCaches) empty(ctx context.Context, namespace string) bool {
 	return true
 }
 
-// pods returns the Pods in a Namespace, or none if the cache is not ready. It never
-// reads from etcd.
-func (c *watchCaches) pods(ctx context.Context, namespace string) []runtime.Object {
-	list, err := c.list(ctx, tenancy.Resource("pods"), namespace, 0)
+var beingDeleted = fields.OneTermEqualSelector(tenancy.PodBeingDeletedField, "true")
+
+// deletedPods returns the Pods in a Namespace that are being deleted, or none if the cache
+// is not ready. It never reads from etcd.
+func (c *watchCaches) deletedPods(ctx context.Context, namespace string) []runtime.Object {
+	list, err := c.list(ctx, tenancy.Resource("pods"), namespace, beingDeleted, 0)
 	if err != nil {
 		return nil
 	}
@@ -82,8 +85,8 @@ func (c *watchCaches) phase(ctx context.Context, name string) (tenancy.Namespace
 	return namespace.Status.Phase, true
 }
 
-// list returns a list of at most limit objects, or all with 0.
-func (c *watchCaches) list(ctx context.Context, resource schema.GroupResource, namespace string, limit int64) (runtime.Object, error) {
+// list returns a list of at most limit objects that a field selects, or all with 0.
+func (c *watchCaches) list(ctx context.Context, resource schema.GroupResource, namespace string, field fields.Selector, limit int64) (runtime.Object, error) {
 	cache, err := c.of(resource)
 	if err != nil {
 		return nil, err
@@ -91,7 +94,7 @@ func (c *watchCaches) list(ctx context.Context, resource schema.GroupResource, n
 	list := cache.newListFunc()
 	// With the resourceVersion 0 the cache would ignore the limit.
 	options := storage.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, Recursive: true, Predicate: storage.Everything}
-	options.Predicate.Limit = limit
+	options.Predicate.Field, options.Predicate.Limit = field, limit
 	return list, cache.GetList(ctx, cache.resourcePrefix+"/"+namespace+"/", options, list)
 }
 

@@ -157,6 +157,10 @@ type ResourceQuotaList struct {
 	Items []ResourceQuota
 }
 
+// PodBeingDeletedField is a field of a Pod in the watch cache, with the value "true" if the
+// Pod is being deleted. Clients cannot select by it.
+const PodBeingDeletedField = "metadata.deletionTimestamp"
+
 // Pod is a group of containers. Its spec and status are the types of core/v1, which
 // have no internal version here.
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

@@ -36,7 +36,7 @@ const maxNamespaces = 1 << 11
 type Charger struct {
 	quotas  stored.Resource
 	content []stored.Resource // namespaced
-	pods    PodsFunc
+	deleted PodsFunc
 
 	mu         sync.Mutex
 	namespaces *lru.Cache
@@ -44,15 +44,15 @@ type Charger struct {
 	encoded encodedQuotas
 }
 
-// PodsFunc returns the Pods of a Namespace from a cache, or nothing.
+// PodsFunc returns, from a cache, the Pods of a Namespace that are being deleted, or nothing.
 type PodsFunc func(ctx context.Context, namespace string) []runtime.Object
 
 // New returns a Charger for quotas, one of the resources in content. All resources
 // are stored in the same etcd.
-func New(quotas schema.GroupResource, content []stored.Resource, pods PodsFunc) (*Charger, error) {
+func New(quotas schema.GroupResource, content []stored.Resource, deleted PodsFunc) (*Charger, error) {
 	for _, r := range content {
 		if r.GroupResource == quotas {
-			return &Charger{quotas: r, content: content, pods: pods, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
+			return &Charger{quotas: r, content: content, deleted: deleted, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
 		}
 	}
 	return nil, fmt.Errorf("%s are not stored", quotas)
@@ -65,7 +65,7 @@ func (c *Charger) Quotas(resource schema.GroupResource) bool {
 
 // Explain returns the denial of a write in a Namespace with what helps its user.
 func (c *Charger) Explain(ctx context.Context, namespace string, denial *quota.Denial) *quota.Denial {
-	return denial.WithHolders(c.pods(ctx, namespace))
+	return denial.WithHolders(c.deleted(ctx, namespace))
 }
 
 // Check returns why the quotas of a Namespace do not allow a change, or nil. It charges

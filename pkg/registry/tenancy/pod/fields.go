@@ -46,6 +46,9 @@ func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	set("status.nominatedNodeName", pod.Status.NominatedNodeName)
 	set("status.podIP", primaryIP(pod))
 	set("status.podIPs", joinIPs(pod.Status.PodIPs))
+	if pod.DeletionTimestamp != nil {
+		set(tenancy.PodBeingDeletedField, "true")
+	}
 	return pod.Labels, generic.AddObjectMetaFieldsSet(selectable, &pod.ObjectMeta, true), nil
 }
 
