@@ -6,7 +6,6 @@ package quota
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // Change is a write of one object.
@@ -68,7 +68,7 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		return nil, nil
 	}
 	used := quotav1.Add(quota.Status.Used, delta)
-	keepExact(used)
+	corepod.KeepExact(used)
 	var exceeded []corev1.ResourceName
 	for name, quantity := range delta {
 		total, hard := used[name], quota.Status.Hard[name]
@@ -125,17 +125,6 @@ func Compact(list corev1.ResourceList) {
 	}
 }
 
-// keepExact makes quantities be read as they were written. Of large ones, the library reads
-// only those with an exponent exactly: it reads 9Ei as 2^63-1, and writes 1000E as 1.
-func keepExact(used corev1.ResourceList) {
-	for name, quantity := range used {
-		if quantity.CmpInt64(math.MaxInt64) > 0 || quantity.CmpInt64(math.MinInt64) < 0 {
-			quantity.Format = resource.DecimalExponent
-			used[name] = quantity
-		}
-	}
-}
-
 // Total is the usage of a quota while its objects are counted.
 type Total struct {
 	quota *tenancy.ResourceQuota
@@ -180,7 +169,7 @@ func (t *Total) AddCount(gr schema.GroupResource, n int64) {
 
 // Status returns the status of the counted quota.
 func (t *Total) Status() corev1.ResourceQuotaStatus {
-	keepExact(t.used)
+	corepod.KeepExact(t.used)
 	return corev1.ResourceQuotaStatus{Hard: t.quota.Spec.Hard.DeepCopy(), Used: t.used}
 }
 

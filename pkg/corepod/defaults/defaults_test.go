@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/borough-io/borough/pkg/corepod/defaults"
 )
@@ -76,6 +77,31 @@ func TestDefaultPullPolicy(t *testing.T) {
 		defaults.SetDefaults_Container(&c)
 		if c.ImagePullPolicy != want {
 			t.Errorf("image %q: got %s, want %s", image, c.ImagePullPolicy, want)
+		}
+	}
+}
+
+// TestLargePodResources checks that the sums that a Pod gets are read as they are written.
+func TestLargePodResources(t *testing.T) {
+	for _, test := range []struct {
+		resource            corev1.ResourceName
+		first, second, want string
+	}{
+		{"memory", "1Gi", "1Gi", "2Gi"},
+		{"memory", "500E", "500E", "1e21"},
+		{"memory", "100Ti", "1e20", "100000109951162777600"},
+		{"memory", "6Ei", "6Ei", "13835058055282163712"},
+		{"hugepages-2Mi", "6Ei", "6Ei", "13835058055282163712"},
+	} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+		for _, text := range []string{test.first, test.second} {
+			list := corev1.ResourceList{test.resource: resource.MustParse(text)}
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: list, Limits: list}})
+		}
+		defaults.SetDefaults_Pod(pod)
+		request := pod.Spec.Resources.Requests[test.resource]
+		if read := resource.MustParse(request.String()); read.Cmp(resource.MustParse(test.want)) != 0 {
+			t.Errorf("%s and %s of %s are written as %s", test.first, test.second, test.resource, request.String())
 		}
 	}
 }

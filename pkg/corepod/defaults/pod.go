@@ -87,6 +87,7 @@ func setPodHugePageLimits(spec *corev1.PodSpec) {
 		_, requested := resources.Requests[name]
 		return requested || !isHugePages(name)
 	})
+	corepod.KeepExact(limits)
 	FillMissing(&resources.Limits, limits)
 }
 
@@ -102,6 +103,7 @@ func setPodRequests(spec *corev1.PodSpec) {
 	maps.DeleteFunc(requested, func(name corev1.ResourceName, _ resource.Quantity) bool {
 		return !resourcehelper.IsSupportedPodLevelResource(name) || isHugePages(name)
 	})
+	corepod.KeepExact(requested)
 	FillMissing(&resources.Requests, requested)
 
 	limits := maps.Clone(resources.Limits)
