@@ -173,7 +173,7 @@ func (c *Charge) beAlone(ctx context.Context) error {
 func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) {
 	c.compare, c.put, c.charged, c.size = nil, nil, nil, 0
 	c.next = &known{revision: c.base.revision}
-	creates := c.change.Resource == c.charger.quotas.GroupResource && c.change.Old == nil
+	creates := c.charger.Quotas(c.change.Resource) && c.change.Old == nil && !c.change.Unknown
 	if creates && len(c.base.quotas) >= MaxQuotas {
 		return quota.NewDenial(fmt.Sprintf("the namespace has %d resource quotas, the maximum", MaxQuotas)), nil
 	}

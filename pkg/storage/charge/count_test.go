@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
@@ -151,6 +152,23 @@ func TestRestoredQuota(t *testing.T) {
 		}
 	}
 	f.wantUsed(2)
+}
+
+// TestDeleteUnreadableQuota deletes a quota that cannot be read from a Namespace that has the
+// maximum of them.
+func TestDeleteUnreadableQuota(t *testing.T) {
+	f := newPipelineFixture(t)
+	for i := range charge.MaxQuotas {
+		f.createQuota(fmt.Sprintf("q%02d", i))
+	}
+	if _, err := f.client.Put(f.ctx, "/registry/tenancy.borough.io/resourcequotas/a/q00", "unreadable"); err != nil {
+		t.Fatal(err)
+	}
+	options := &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}
+	if _, _, err := f.servers[0].ResourceQuotas.GetCorruptObjDeleter().Delete(f.ctx, "q00", rest.ValidateAllObjectFunc, options); err != nil {
+		t.Fatal(err)
+	}
+	f.create(0, "p")
 }
 
 // TestManyOperations creates a Pod in a Namespace with so many LimitRanges and quotas that
