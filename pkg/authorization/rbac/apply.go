@@ -247,7 +247,7 @@ func (p *policy) setBinding(position int64, key objectKey, ref rbacv1.RoleRef, s
 	p.bindings[b.namespace] = insert(p.bindings[b.namespace], b)
 	for _, s := range b.subjects {
 		p.subjects[s.Subject] = s.subject
-		s.bindings, s.current = insert(s.bindings, b), insert(s.current, b)
+		s.bindings = insert(s.bindings, b)
 	}
 }
 
@@ -258,8 +258,8 @@ func (p *policy) endBinding(position int64, b *binding) {
 	}
 	b.to = position
 	for _, s := range b.subjects {
-		s.current = remove(s.current, b)
-		s.ended = append(s.ended, endedBinding{b.lifetime, b})
+		s.bindings = remove(s.bindings, b)
+		p.past[s.subject] = append(p.past[s.subject], b)
 	}
 	p.addEnded(ended{at: position, binding: b, bytes: b.size()})
 }
@@ -274,9 +274,12 @@ func (p *policy) removeBinding(b *binding) {
 	removeFrom(p.bindings, b.namespace, b)
 	removeFrom(p.byRole, b.roleKey(), b)
 	for _, s := range b.subjects {
-		s.ended[0] = endedBinding{}
-		s.ended = s.ended[1:]
-		if s.bindings = remove(s.bindings, b); len(s.bindings) == 0 {
+		past := p.past[s.subject]
+		past[0] = nil
+		if p.past[s.subject] = past[1:]; len(past) > 1 {
+			continue
+		}
+		if delete(p.past, s.subject); len(s.bindings) == 0 {
 			delete(p.subjects, s.Subject)
 		}
 	}

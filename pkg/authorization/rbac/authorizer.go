@@ -162,7 +162,7 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, posit
 // applying returns the bindings of a namespace that apply to a user at a position, each
 // once. The lock is held.
 func (p *policy) applying(u user.Info, namespace string, position int64) []*binding {
-	found := p.subjects[Subject{Name: u.GetName()}].in(namespace, position)
+	found := p.in(p.subjects[Subject{Name: u.GetName()}], namespace, position)
 	// A SubjectAccessReview may have thousands of groups, also one repeatedly.
 	seen, merged := map[*subject]struct{}{}, false
 	for _, group := range u.GetGroups() {
@@ -171,7 +171,7 @@ func (p *policy) applying(u user.Info, namespace string, position int64) []*bind
 			continue
 		}
 		seen[s] = struct{}{}
-		more := s.in(namespace, position)
+		more := p.in(s, namespace, position)
 		switch {
 		case len(more) == 0:
 		case len(found) == 0:
@@ -189,18 +189,18 @@ func (p *policy) applying(u user.Info, namespace string, position int64) []*bind
 
 // in returns the bindings of a subject, which may be nil, in a namespace at a position. The
 // caller may append to them, but not change them.
-func (s *subject) in(namespace string, position int64) []*binding {
+func (p *policy) in(s *subject, namespace string, position int64) []*binding {
 	if s == nil {
 		return nil
 	}
-	first, _ := slices.BinarySearchFunc(s.current, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
-	rest := s.current[first:]
+	first, _ := slices.BinarySearchFunc(s.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
+	rest := s.bindings[first:]
 	end := sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })
 	found := rest[:end:end]
 	if later := func(b *binding) bool { return b.from > position }; slices.ContainsFunc(found, later) {
 		found = slices.DeleteFunc(slices.Clone(found), later)
 	}
-	for b := range s.endedAfter(position) {
+	for b := range p.endedAfter(s, position) {
 		if b.namespace == namespace {
 			found = append(found, b)
 		}
@@ -208,11 +208,13 @@ func (s *subject) in(namespace string, position int64) []*binding {
 	return found
 }
 
-// endedAfter returns the versions that were in force at a position and have ended since.
-func (s *subject) endedAfter(position int64) iter.Seq[*binding] {
+// endedAfter returns the versions of the bindings of a subject that were in force at a
+// position and have ended since.
+func (p *policy) endedAfter(s *subject, position int64) iter.Seq[*binding] {
 	return func(yield func(*binding) bool) {
-		for i := len(s.ended) - 1; i >= 0 && s.ended[i].to > position; i-- {
-			if s.ended[i].from <= position && !yield(s.ended[i].binding) {
+		past := p.past[s]
+		for i := len(past) - 1; i >= 0 && past[i].to > position; i-- {
+			if past[i].from <= position && !yield(past[i]) {
 				return
 			}
 		}

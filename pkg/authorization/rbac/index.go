@@ -53,6 +53,9 @@ type policy struct {
 	bindings map[string][]*binding
 	// subjects has the subjects of the bindings.
 	subjects map[Subject]*subject
+	// past has, for each subject, the versions of its bindings that have ended, in that
+	// order. Few subjects have any.
+	past map[*subject][]*binding
 	// byRole has the bindings that refer to a role, which need not exist, in the same
 	// order.
 	byRole map[objectKey][]*binding
@@ -71,6 +74,7 @@ func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
 		roles:       map[objectKey]*role{},
 		bindings:    map[string][]*binding{},
 		subjects:    map[Subject]*subject{},
+		past:        map[*subject][]*binding{},
 		byRole:      map[objectKey][]*binding{},
 		aggregating: map[objectKey]struct{}{},
 	}
@@ -125,7 +129,7 @@ const (
 	versionSize = 500
 	ruleSize    = 150
 	stringSize  = 16
-	subjectSize = 150 // possibly of the only binding of the subject
+	subjectSize = 100 // possibly of the only binding of the subject
 )
 
 // size returns about how much memory a version takes.
@@ -194,20 +198,11 @@ type Subject struct {
 }
 
 // subject is a subject with its bindings in the order of compareBindings: those of the
-// cluster are first.
+// cluster are first. Versions that have ended are not among them, so that what is read at
+// a position does not grow with the history before it.
 type subject struct {
 	Subject
-	bindings []*binding // all versions
-	// current are the versions that have not ended, and ended the others in the order in
-	// which they have. What is read at a position does not grow with the history before.
-	current []*binding
-	ended   []endedBinding
-}
-
-// endedBinding is a version of a binding that has ended.
-type endedBinding struct {
-	lifetime
-	binding *binding
+	bindings []*binding
 }
 
 // compareBindings orders by namespace, name and age.

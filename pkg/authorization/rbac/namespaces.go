@@ -130,7 +130,7 @@ func (x *Index) ClusterRights(subjects []Subject, position int64) ClusterRights 
 func (p *policy) clusterRights(subjects []Subject, position int64) ClusterRights {
 	var rights ClusterRights
 	for _, s := range subjects {
-		for _, b := range p.subjects[s].in("", position) {
+		for _, b := range p.in(p.subjects[s], "", position) {
 			r := p.rightsOf(b, position)
 			rights.All = rights.All || r.get || r.list
 			rights.Names = append(rights.Names, r.names...)
@@ -149,7 +149,7 @@ func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, s := range subjects {
-		for _, b := range x.policy.subjects[s].in(namespace, position) {
+		for _, b := range x.policy.in(x.policy.subjects[s], namespace, position) {
 			r := x.policy.rightsOf(b, position)
 			get, access = get || r.gets(namespace), max(access, r.access)
 		}
@@ -182,11 +182,11 @@ func (x *Index) Visible(subjects []Subject, from string, position int64) (names 
 		if bound == nil {
 			continue
 		}
-		first, _ := slices.BinarySearchFunc(bound.current, from, compare)
-		for _, b := range bound.current[first:] {
+		first, _ := slices.BinarySearchFunc(bound.bindings, from, compare)
+		for _, b := range bound.bindings[first:] {
 			add(b)
 		}
-		for b := range bound.endedAfter(position) {
+		for b := range p.endedAfter(bound, position) {
 			if b.namespace >= from {
 				add(b)
 			}
@@ -247,14 +247,14 @@ func (x *Index) Touched(t *Touch) []Subject {
 	var list []Subject
 	if t.before != nil {
 		for _, s := range t.before.subjects {
-			if t.both || !s.has(t.after) {
+			if t.both || !x.policy.has(t.after, s.subject) {
 				list = append(list, s.Subject)
 			}
 		}
 	}
 	if t.after != nil {
 		for _, s := range t.after.subjects {
-			if !s.has(t.before) {
+			if !x.policy.has(t.before, s.subject) {
 				list = append(list, s.Subject)
 			}
 		}
@@ -272,18 +272,28 @@ func (x *Index) Touches(t *Touch, subjects []Subject) bool {
 		if s == nil {
 			return false
 		}
-		before, after := s.has(t.before), s.has(t.after)
+		before, after := x.policy.has(t.before, s), x.policy.has(t.after, s)
 		return before != after || before && t.both
 	})
 }
 
-// has reports whether the subject is one of a binding, which may be nil.
-func (s *subject) has(b *binding) bool {
+// has reports whether a version of a binding, which may be nil, has the subject.
+func (p *policy) has(b *binding, s *subject) bool {
 	if b == nil {
 		return false
 	}
-	_, found := slices.BinarySearchFunc(s.bindings, b, compareBindings)
-	return found
+	if b.to == 0 {
+		_, found := slices.BinarySearchFunc(s.bindings, b, compareBindings)
+		return found
+	}
+	past := p.past[s]
+	first, _ := slices.BinarySearchFunc(past, b.to, func(b *binding, to int64) int { return cmp.Compare(b.to, to) })
+	for _, other := range past[first:] {
+		if other == b || other.to > b.to {
+			return other == b
+		}
+	}
+	return false
 }
 
 // touches collects what the changes of a position touch.
