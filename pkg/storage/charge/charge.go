@@ -48,6 +48,7 @@ type Charge struct {
 	change    *quota.Change
 	namespace *namespace
 	key       string
+	valueSize int // of what is written to the key; 0 for a delete
 	kv        clientv3.KV
 
 	// turn means that it is the turn of the write, alone that in addition no transaction
@@ -71,8 +72,8 @@ type Charge struct {
 }
 
 // Begin returns the charge of the write to a key of a Namespace with the context, or nil
-// if it changes no usage.
-func (c *Charger) Begin(ctx context.Context, kv clientv3.KV, namespace, key string) *Charge {
+// if it changes no usage. The size is that of the value, or 0 for a delete.
+func (c *Charger) Begin(ctx context.Context, kv clientv3.KV, namespace, key string, valueSize int) *Charge {
 	if c == nil || off != "" {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (c *Charger) Begin(ctx context.Context, kv clientv3.KV, namespace, key stri
 	}
 	ns := c.namespace(namespace)
 	borrowed := hasTurn(ctx, ns)
-	return &Charge{charger: c, change: change, namespace: ns, key: key, kv: kv, turn: borrowed, alone: borrowed, borrowed: borrowed,
+	return &Charge{charger: c, change: change, namespace: ns, key: key, valueSize: valueSize, kv: kv, turn: borrowed, alone: borrowed, borrowed: borrowed,
 		// The comparisons of the next transactions do not depend on whether a quota was
 		// created or deleted.
 		single: c.Quotas(change.Resource)}
@@ -174,8 +175,10 @@ func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) 
 	c.compare, c.put, c.charged, c.size = nil, nil, nil, 0
 	c.next = &known{revision: c.base.revision}
 	creates := c.charger.Quotas(c.change.Resource) && c.change.Old == nil && !c.change.Unknown
-	if creates && len(c.base.quotas) >= MaxQuotas {
-		return quota.NewDenial(fmt.Sprintf("the namespace has %d resource quotas, the maximum", MaxQuotas)), nil
+	if creates {
+		if denial := c.base.checkNumbers(c.valueSize); denial != nil {
+			return denial, nil
+		}
 	}
 	var exceeded *quota.Denial
 	for _, q := range c.base.quotas {

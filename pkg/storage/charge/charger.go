@@ -28,6 +28,11 @@ import (
 // in one transaction, and etcd allows 128 operations in one (--max-txn-ops).
 const MaxQuotas = 50
 
+// MaxQuotasSize is the maximum size in bytes of the ResourceQuotas of a Namespace in etcd,
+// without what their usage adds later. A write can write all of them together with its
+// object, and etcd allows 1.5 MiB in a request (--max-request-bytes).
+const MaxQuotasSize = 1 << 20
+
 // maxNamespaces is the number of Namespaces whose quotas are cached, at about 5 KiB each. A
 // write in another one costs a read, if the Namespace has quotas.
 const maxNamespaces = 1 << 11
@@ -153,6 +158,49 @@ func (c *Charger) namespace(name string) *namespace {
 // counted reports whether the usage of all quotas is known.
 func (k *known) counted() bool {
 	return !slices.ContainsFunc(k.quotas, func(q storedQuota) bool { return !q.counted() })
+}
+
+// checkNumbers returns why one more quota, whose value has a size, must not be created.
+func (k *known) checkNumbers(size int) *quota.Denial {
+	if len(k.quotas) >= MaxQuotas {
+		return quota.NewDenial(fmt.Sprintf("the namespace has %d resource quotas, the maximum", MaxQuotas))
+	}
+	return checkSize(k.size() + size)
+}
+
+func checkSize(size int) *quota.Denial {
+	if size <= MaxQuotasSize {
+		return nil
+	}
+	return quota.NewDenial(fmt.Sprintf("the resource quotas of the namespace would have %d bytes in etcd, more than the maximum of %d", size, MaxQuotasSize))
+}
+
+// size returns the size of the values.
+func (k *known) size() (size int) {
+	for i := range k.quotas {
+		size += len(k.quotas[i].value)
+	}
+	return size
+}
+
+// CheckUpdate returns why an object must not be updated to a value of a size, if it is a
+// quota. It considers what other servers write only if that was carried out before.
+func (c *Charger) CheckUpdate(ctx context.Context, kv clientv3.KV, resource schema.GroupResource, namespace, key string, size int) (*quota.Denial, error) {
+	if !c.Quotas(resource) {
+		return nil, nil
+	}
+	quotas, err := c.read(ctx, kv, c.namespace(namespace))
+	if err != nil {
+		return nil, err
+	}
+	var old int
+	if i := slices.IndexFunc(quotas.quotas, func(q storedQuota) bool { return q.key == key }); i >= 0 {
+		old = len(quotas.quotas[i].value)
+	}
+	if size <= old {
+		return nil, nil
+	}
+	return checkSize(quotas.size() - old + size), nil
 }
 
 // readable reports whether all quotas can be read.

@@ -43,8 +43,17 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 	if err != nil {
 		return kubernetes.PutResponse{}, err
 	}
+	if expectedRevision != 0 {
+		denial, err := c.fence.config.Charger.CheckUpdate(ctx, c.kv, c.resource.GroupResource, namespace, key, len(value))
+		if err != nil {
+			return kubernetes.PutResponse{}, err
+		}
+		if denial != nil {
+			return kubernetes.PutResponse{}, c.forbidden(ctx, namespace, name, denial)
+		}
+	}
 	put := clientv3.OpPut(key, string(value), clientv3.WithLease(opts.LeaseID))
-	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key)
+	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key, len(value))
 	defer charged.End()
 	var response kubernetes.PutResponse
 	switch {
@@ -66,7 +75,7 @@ func (c *content) OptimisticDelete(ctx context.Context, key string, expectedRevi
 	if err != nil {
 		return kubernetes.DeleteResponse{}, err
 	}
-	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key)
+	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key, 0)
 	if charged == nil {
 		return c.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	}
