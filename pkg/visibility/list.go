@@ -185,7 +185,7 @@ func (w *View) seen(from string, position int64, size int) []named {
 		}
 	}
 	for name, last := range w.views.namespaces.from(from) {
-		if !add(name, last.at(position)) {
+		if !add(name, w.views.namespaces.at(name, last, position)) {
 			break
 		}
 	}

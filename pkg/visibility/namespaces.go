@@ -5,6 +5,7 @@ package visibility
 
 import (
 	"iter"
+	"sort"
 
 	"k8s.io/utils/third_party/forked/golang/btree"
 )
@@ -12,9 +13,13 @@ import (
 // treeDegree is the number of children of a node, as in the library's watch cache.
 const treeDegree = 16
 
-// namespaces are the last versions of Namespaces, in the order of their names.
+// namespaces are the versions of Namespaces.
 type namespaces struct {
+	// tree has the last versions, in the order of the names.
 	tree *btree.BTree[named]
+	// past has the versions before the last, in their order, by name. Few Namespaces have
+	// any.
+	past map[string][]*version
 	// existing is the number of versions that have not ended.
 	existing int64
 }
@@ -25,7 +30,7 @@ type named struct {
 }
 
 func newNamespaces() *namespaces {
-	return &namespaces{tree: btree.New(treeDegree, func(a, b named) bool { return a.name < b.name })}
+	return &namespaces{tree: btree.New(treeDegree, func(a, b named) bool { return a.name < b.name }), past: map[string][]*version{}}
 }
 
 // last returns the last version of a Namespace, or nil.
@@ -36,8 +41,9 @@ func (n *namespaces) last(name string) *version {
 
 // begin adds a version, which follows the last one of its name.
 func (n *namespaces) begin(name string, next *version) {
-	next.previous = n.last(name)
-	n.tree.ReplaceOrInsert(named{name, next})
+	if last, found := n.tree.ReplaceOrInsert(named{name, next}); found {
+		n.past[name] = append(n.past[name], last.version)
+	}
 	n.existing++
 }
 
@@ -55,17 +61,18 @@ func (n *namespaces) end(name string, position int64) int {
 
 // forget removes the versions of a Namespace that have ended at a position or before.
 func (n *namespaces) forget(name string, position int64) {
-	var next *version
-	for v := n.last(name); v != nil; next, v = v, v.previous {
-		if v.to == 0 || v.to > position {
-			continue
-		}
-		if next == nil {
-			n.tree.Delete(named{name: name})
-		} else {
-			next.previous = nil
-		}
+	past := n.past[name]
+	for len(past) > 0 && past[0].to <= position {
+		past[0] = nil
+		past = past[1:]
+	}
+	if len(past) > 0 {
+		n.past[name] = past
 		return
+	}
+	delete(n.past, name)
+	if last := n.last(name); last != nil && last.to != 0 && last.to <= position {
+		n.tree.Delete(named{name: name})
 	}
 }
 
@@ -76,15 +83,20 @@ func (n *namespaces) from(name string) iter.Seq2[string, *version] {
 	}
 }
 
-// at returns the version of a position: this one, one before, or nil.
-func (n *version) at(position int64) *version {
-	for ; n != nil; n = n.previous {
-		if n.from <= position {
-			if n.to == 0 || position < n.to {
-				return n
-			}
+// at returns the version of a Namespace, whose last version may be nil, at a position, or
+// nil.
+func (n *namespaces) at(name string, last *version, position int64) *version {
+	v := last
+	if v != nil && v.from > position {
+		past := n.past[name]
+		later := sort.Search(len(past), func(i int) bool { return past[i].from > position })
+		if later == 0 {
 			return nil
 		}
+		v = past[later-1]
 	}
-	return nil
+	if v == nil || v.to != 0 && v.to <= position {
+		return nil
+	}
+	return v
 }

@@ -75,7 +75,6 @@ type version struct {
 	bytes    int   // of the stored value
 	content  atomic.Pointer[content]
 	resource *stored.Resource
-	previous *version
 }
 
 // content is a Namespace: decoded, as the watch cache has it, too, or its stored value.
@@ -275,7 +274,7 @@ func (v *Views) lost(position int64) bool {
 
 // at returns the version of a Namespace at a position, or nil. The lock is held.
 func (v *Views) at(name string, position int64) *version {
-	return v.namespaces.last(name).at(position)
+	return v.namespaces.at(name, v.namespaces.last(name), position)
 }
 
 // decode returns the Namespace, or nil if it cannot be read. The stores of the resource

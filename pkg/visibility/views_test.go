@@ -18,8 +18,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
 func atRevision(revision int64) metainternalversion.ListOptions {

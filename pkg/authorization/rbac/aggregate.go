@@ -28,8 +28,8 @@ func (p *policy) aggregate(position int64) []objectKey {
 	names := slices.SortedFunc(maps.Keys(p.aggregating), compareKeys)
 	var all []objectKey
 	rules := map[objectKey][]rbacv1.PolicyRule{}
-	for key, head := range p.roles {
-		if r := head.at(latest); r != nil && key.namespace == "" {
+	for key, r := range p.roles {
+		if r.at(latest) && key.namespace == "" {
 			all = append(all, key)
 			if r.selectors == nil {
 				rules[key] = r.rules

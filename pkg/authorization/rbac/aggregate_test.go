@@ -35,7 +35,7 @@ func aggregating(name string, labels ...string) *rbacv1.ClusterRole {
 // rulesOf returns the verbs of the rules of a ClusterRole.
 func rulesOf(x *Index, name string) string {
 	var verbs []string
-	for _, r := range x.policy.roles[objectKey{name: name}].at(latest).rules {
+	for _, r := range x.policy.role(objectKey{name: name}, latest).rules {
 		verbs = append(verbs, strings.Join(r.Verbs, ","))
 	}
 	return strings.Join(verbs, " ")

@@ -109,9 +109,9 @@ func (p *policy) change(position int64, change *Change, touched *touches) (aggre
 	key := objectKey{change.Namespace, change.Name}
 	switch change.Resource.Resource {
 	case "roles", "clusterroles":
-		old := p.roles[key].at(latest)
+		old := p.role(key, latest)
 		aggregate = p.set(position, change)
-		if updated := p.roles[key].at(latest); updated != old {
+		if updated := p.role(key, latest); updated != old {
 			touched.addRole(key)
 		}
 	default:
@@ -135,7 +135,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 			updated.selectors, updated.uid = selectors(obj.AggregationRule), obj.UID
 			updated.rules, updated.stored = nil, obj.Rules
 		}
-		aggregate = p.affectsAggregation(p.roles[key].at(latest), updated)
+		aggregate = p.affectsAggregation(p.role(key, latest), updated)
 		p.setRole(position, key, updated)
 	case *rbacv1.RoleBinding:
 		p.setBinding(position, key, obj.RoleRef, obj.Subjects)
@@ -144,7 +144,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 	case nil:
 		switch change.Resource.Resource {
 		case "roles", "clusterroles":
-			aggregate = p.affectsAggregation(p.roles[key].at(latest), nil)
+			aggregate = p.affectsAggregation(p.role(key, latest), nil)
 			p.setRole(position, key, nil)
 		default:
 			p.endBinding(position, p.binding(key))
@@ -155,8 +155,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 
 // setRole begins a version of a role, or only ends the last one if r is nil.
 func (p *policy) setRole(position int64, key objectKey, r *role) {
-	last := p.roles[key]
-	old := last.at(latest)
+	old := p.role(key, latest)
 	if old != nil && r != nil && old.sameAs(r) {
 		old.uid, old.stored = r.uid, r.stored // which decisions do not depend on
 		return
@@ -169,8 +168,11 @@ func (p *policy) setRole(position int64, key objectKey, r *role) {
 	if r == nil {
 		return
 	}
-	r.from, r.previous = position, last
+	r.from = position
 	p.setRules(key, r, r.rules)
+	if last := p.roles[key]; last != nil {
+		p.pastRoles[key] = append(p.pastRoles[key], last)
+	}
 	p.roles[key] = r
 	if r.selectors != nil {
 		p.aggregating[key] = struct{}{}
@@ -192,17 +194,18 @@ func (r *role) sameAs(other *role) bool {
 
 // trimRole removes the versions of a role that have ended at a position or before.
 func (p *policy) trimRole(key objectKey, position int64) {
-	for at, r := (**role)(nil), p.roles[key]; r != nil; at, r = &r.previous, r.previous {
-		if r.to == 0 || r.to > position {
-			continue
-		}
-		// Those before it have ended before.
-		if at == nil {
-			delete(p.roles, key)
-		} else {
-			*at = nil
-		}
+	past := p.pastRoles[key]
+	for len(past) > 0 && past[0].to <= position {
+		past[0] = nil
+		past = past[1:]
+	}
+	if len(past) > 0 {
+		p.pastRoles[key] = past
 		return
+	}
+	delete(p.pastRoles, key)
+	if last := p.roles[key]; last != nil && last.to != 0 && last.to <= position {
+		delete(p.roles, key)
 	}
 }
 

@@ -151,7 +151,7 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, posit
 				return context.Cause(ctx)
 			default:
 			}
-			if !f(b, p.roles[b.roleKey()].at(position)) {
+			if !f(b, p.role(b.roleKey(), position)) {
 				return nil
 			}
 		}

@@ -57,3 +57,30 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.KeepAlive(x)
 	}
 }
+
+// BenchmarkHistory changes a role and a binding of a full history, and decides by them as
+// they were a few thousand changes before.
+func BenchmarkHistory(b *testing.B) {
+	x := newIndex(b, bind("", "b", "ClusterRole", "r", "User:u"))
+	revision := int64(1)
+	change := func() {
+		revision++
+		x.Apply(revision, []Change{
+			changeOf(newClusterRole("r", fmt.Sprint("get core v", revision)), false),
+			changeOf(bind("", "b", "ClusterRole", "r", "User:u", fmt.Sprint("User:", revision)), false),
+		})
+	}
+	for range maxEnded {
+		change()
+	}
+	const before = 5000
+	a := authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "u"}, Verb: "get", ResourceRequest: true}
+	b.ReportAllocs()
+	for b.Loop() {
+		change()
+		a.Resource = fmt.Sprint("v", revision-before)
+		if allowed, err := x.AllowsAt(b.Context(), a, revision-before); !allowed || err != nil {
+			b.Fatal(allowed, err)
+		}
+	}
+}

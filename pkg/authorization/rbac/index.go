@@ -8,6 +8,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -46,8 +47,10 @@ type policy struct {
 	// effective returns the rules that decide for those of a role.
 	effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule
 	// roles has the last version of the Roles and, without a namespace, the
-	// ClusterRoles.
-	roles map[objectKey]*role
+	// ClusterRoles, and pastRoles the versions before, in their order, of those that have
+	// any.
+	roles     map[objectKey]*role
+	pastRoles map[objectKey][]*role
 	// bindings has, for each namespace, all versions of its RoleBindings and, without a
 	// namespace, of the ClusterRoleBindings. They are in the order of compareBindings.
 	bindings map[string][]*binding
@@ -72,6 +75,7 @@ func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
 	return policy{
 		effective:   effective,
 		roles:       map[objectKey]*role{},
+		pastRoles:   map[objectKey][]*role{},
 		bindings:    map[string][]*binding{},
 		subjects:    map[Subject]*subject{},
 		past:        map[*subject][]*binding{},
@@ -108,8 +112,7 @@ type ended struct {
 // role is a version of a Role or a ClusterRole.
 type role struct {
 	lifetime
-	previous *role
-	rules    []rbacv1.PolicyRule
+	rules []rbacv1.PolicyRule
 	// effective are the rules that decide.
 	effective []rbacv1.PolicyRule
 	// namespaces is what they allow on Namespaces.
@@ -149,17 +152,21 @@ func (r *role) size() int {
 	return size
 }
 
-// at returns the version that is in force at a position, or nil.
-func (r *role) at(position int64) *role {
-	for ; r != nil; r = r.previous {
-		if r.from <= position {
-			if r.lifetime.at(position) {
-				return r
-			}
+// role returns the version of a role that is in force at a position, or nil.
+func (p *policy) role(key objectKey, position int64) *role {
+	r := p.roles[key]
+	if r != nil && r.from > position {
+		past := p.pastRoles[key]
+		later := sort.Search(len(past), func(i int) bool { return past[i].from > position })
+		if later == 0 {
 			return nil
 		}
+		r = past[later-1]
 	}
-	return nil
+	if r == nil || !r.at(position) {
+		return nil
+	}
+	return r
 }
 
 // binding is a version of a RoleBinding or a ClusterRoleBinding.

@@ -97,7 +97,7 @@ var none namespaceRights
 // a position.
 func (p *policy) rightsOf(b *binding, position int64) *namespaceRights {
 	if b != nil && b.at(position) {
-		if r := p.roles[b.roleKey()].at(position); r != nil {
+		if r := p.role(b.roleKey(), position); r != nil {
 			return &r.namespaces
 		}
 	}
@@ -318,10 +318,10 @@ func (t *touches) addRole(key objectKey) { t.roles.Insert(key) }
 func (t *touches) list(p *policy, position int64) []Touch {
 	for key := range t.roles {
 		before, after := &none, &none
-		if r := p.roles[key].at(position - 1); r != nil {
+		if r := p.role(key, position-1); r != nil {
 			before = &r.namespaces
 		}
-		if r := p.roles[key].at(position); r != nil {
+		if r := p.role(key, position); r != nil {
 			after = &r.namespaces
 		}
 		if !before.equal(after) {
