@@ -4,7 +4,8 @@
 
 # Runs the tests that need a real Kubernetes control plane, which is built first
 # if it has not been. hack/attack.sh runs the test that sends hostile requests
-# through it, and hack/verify-manifests.sh those of the manifests. RACE=1 turns the race detector on; arguments are passed to go test.
+# through it, and hack/verify-manifests.sh those of the manifests. RACE=1 turns the
+# race detector on; arguments are passed to go test.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,4 +16,5 @@ BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
 export BOROUGH_KUBERNETES_BIN BOROUGH_BIN
 cd test/kubernetes
 # -count=1: the test cache does not know what the binaries are built from.
-go list ./... | grep -vE '/(attack|manifests)$' | xargs go test -vet=off -count=1 -timeout 20m "${race[@]}" "$@"
+# -p 3: of three packages, one mostly waits.
+go list ./... | grep -vE '/(attack|manifests)$' | xargs go test -vet=off -count=1 -p 3 -timeout 20m "${race[@]}" "$@"

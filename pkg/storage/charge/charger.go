@@ -39,9 +39,9 @@ const maxNamespaces = 1 << 11
 
 // Charger charges the quotas of all Namespaces.
 type Charger struct {
-	quotas  stored.Resource
-	content []stored.Resource // namespaced
-	deleted PodsFunc
+	quotas      stored.Resource
+	content     []stored.Resource // namespaced
+	terminating PodsFunc
 
 	mu         sync.Mutex
 	namespaces *lru.Cache
@@ -54,10 +54,10 @@ type PodsFunc func(ctx context.Context, namespace string) []runtime.Object
 
 // New returns a Charger for quotas, one of the resources in content. All resources
 // are stored in the same etcd.
-func New(quotas schema.GroupResource, content []stored.Resource, deleted PodsFunc) (*Charger, error) {
+func New(quotas schema.GroupResource, content []stored.Resource, terminating PodsFunc) (*Charger, error) {
 	for _, r := range content {
 		if r.GroupResource == quotas {
-			return &Charger{quotas: r, content: content, deleted: deleted, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
+			return &Charger{quotas: r, content: content, terminating: terminating, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
 		}
 	}
 	return nil, fmt.Errorf("%s are not stored", quotas)
@@ -70,7 +70,7 @@ func (c *Charger) Quotas(resource schema.GroupResource) bool {
 
 // Explain returns the denial of a write in a Namespace with what helps its user.
 func (c *Charger) Explain(ctx context.Context, namespace string, denial *quota.Denial) *quota.Denial {
-	return denial.WithHolders(c.deleted(ctx, namespace))
+	return denial.WithHolders(c.terminating(ctx, namespace))
 }
 
 // Check returns why the quotas of a Namespace do not allow a change, or nil. It charges
