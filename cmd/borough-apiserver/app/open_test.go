@@ -150,7 +150,13 @@ func TestOpenFails(t *testing.T) {
 		})
 	}
 	// What the failed ones had opened is closed.
-	o, err := run(t, "--standalone", data, port)
+	openAndClose(t, "--standalone", data, port)
+}
+
+// openAndClose opens what a server with these arguments needs to start, and closes it.
+func openAndClose(t *testing.T, args ...string) {
+	t.Helper()
+	o, err := run(t, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,17 +184,7 @@ func TestKubeconfigsHaveNoServingKey(t *testing.T) {
 	if err := os.WriteFile(both, slices.Concat(keyPEM, certPEM), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o, err := run(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1", "--tls-cert-file="+both, "--tls-private-key-file="+both)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deps, err := o.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := deps.Close(); err != nil {
-		t.Error(err)
-	}
+	openAndClose(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1", "--tls-cert-file="+both, "--tls-private-key-file="+both)
 	for _, name := range []string{options.AdminKubeconfig, options.ControllerKubeconfig} {
 		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, name))
 		if err != nil {
