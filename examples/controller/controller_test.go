@@ -88,6 +88,11 @@ func startController(t *testing.T, s *boroughtest.Server) *sync.Map {
 	if err := reconciler.SetupWithManager(manager); err != nil {
 		t.Fatal(err)
 	}
+	// A controller that finds the server down while it sets up its informer would try again
+	// after 10 seconds, which is as long as a Namespace of a test waits.
+	if _, err := manager.GetCache().GetInformer(t.Context(), &corev1.Pod{}); err != nil {
+		t.Fatal(err)
+	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- manager.Start(t.Context()) }()
 	t.Cleanup(func() {
