@@ -25,12 +25,16 @@ const maxChunk = 10_000
 // for a revision before the history, Timeout with the cause ResourceVersionTooLarge for
 // one that is not reached.
 func (w *View) List(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) (*tenancy.NamespaceList, error) {
-	list := &tenancy.NamespaceList{Items: []tenancy.Namespace{}}
-	metadata, err := w.list(ctx, options, predicate, func(n *tenancy.Namespace, _ rbac.Access) { list.Items = append(list.Items, *n) })
+	var namespaces []*tenancy.Namespace
+	metadata, err := w.list(ctx, options, predicate, func(n *tenancy.Namespace, _ rbac.Access) { namespaces = append(namespaces, n) })
 	if err != nil {
 		return nil, err
 	}
-	list.ListMeta = metadata
+	// Items that grow would take up to five times the memory of a large list.
+	list := &tenancy.NamespaceList{ListMeta: metadata, Items: make([]tenancy.Namespace, len(namespaces))}
+	for i, n := range namespaces {
+		list.Items[i] = *n
+	}
 	return list, nil
 }
 
