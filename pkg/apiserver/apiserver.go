@@ -166,9 +166,11 @@ func (c *ExtraConfig) install(server *genericapiserver.GenericAPIServer, group a
 	info := genericapiserver.NewDefaultAPIGroupInfo(group.name, c.Scheme, metav1.ParameterCodec, c.Codecs)
 	info.NegotiatedSerializer = limitedSerializer{info.NegotiatedSerializer, c.limits}
 	info.VersionedResourcesStorageMap[version] = group.resources
+	if group.name != tenancy.GroupName {
+		info.NegotiatedSerializer = coreSerializer{info.NegotiatedSerializer}
+	}
 	installGroup := server.InstallAPIGroup
 	if group.name == coregroup.GroupName {
-		info.NegotiatedSerializer = coreSerializer{info.NegotiatedSerializer}
 		installGroup = func(info *genericapiserver.APIGroupInfo) error {
 			return server.InstallLegacyAPIGroup(genericapiserver.DefaultLegacyAPIPrefix, info)
 		}

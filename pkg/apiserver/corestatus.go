@@ -15,8 +15,9 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// coreSerializer writes errors in the core group as kube-apiserver does: what the
-// registries and admission call "pods.tenancy.borough.io" is "pods".
+// coreSerializer writes errors as kube-apiserver does: what the registries and admission
+// call "pods.tenancy.borough.io" is "pods". All groups of Kubernetes need it: the object
+// that is not found can be the Namespace of a Role.
 type coreSerializer struct{ runtime.NegotiatedSerializer }
 
 // EncoderForVersion implements runtime.NegotiatedSerializer.

@@ -133,6 +133,29 @@ func wantSameObject(t *testing.T, core, own *metav1.ObjectMeta) {
 	}
 }
 
+// TestContentWithoutNamespace creates an object of each namespaced kind of Kubernetes in a
+// Namespace that does not exist. The error names the Namespace as kube-apiserver does.
+func TestContentWithoutNamespace(t *testing.T) {
+	t.Parallel()
+	http := borough.HTTP(t)
+	for path, body := range map[string]string{
+		"/api/v1/namespaces/nowhere/pods":                                         `{"metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"i"}]}}`,
+		"/api/v1/namespaces/nowhere/limitranges":                                  `{"metadata":{"name":"x"}}`,
+		"/api/v1/namespaces/nowhere/resourcequotas":                               `{"metadata":{"name":"x"}}`,
+		"/api/v1/namespaces/nowhere/events":                                       `{"metadata":{"name":"x"},"involvedObject":{"namespace":"nowhere"}}`,
+		"/apis/events.k8s.io/v1/namespaces/nowhere/events":                        `{"metadata":{"name":"x"},"regarding":{"namespace":"nowhere"},"eventTime":"2020-01-02T03:04:05.000000Z","type":"Normal","reason":"r","action":"a","reportingController":"c","reportingInstance":"i"}`,
+		"/apis/coordination.k8s.io/v1/namespaces/nowhere/leases":                  `{"metadata":{"name":"x"}}`,
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/nowhere/roles":             `{"metadata":{"name":"x"},"rules":[]}`,
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/nowhere/rolebindings":      `{"metadata":{"name":"x"},"roleRef":{"kind":"ClusterRole","name":"view"}}`,
+		"/apis/rbac.authorization.k8s.io/v1/namespaces/nowhere/roles?dryRun=All":  `{"metadata":{"name":"x"},"rules":[]}`,
+		"/apis/coordination.k8s.io/v1/namespaces/nowhere/leases?fieldManager=any": `{"metadata":{"name":"x"}}`,
+	} {
+		answer := http.Do(t, "POST", path, []byte(body), "Content-Type", asJSON)
+		wantStatus(t, answer, 404, `namespaces "nowhere" not found`)
+		wantEqual(t, path, answer.Status().Details, &metav1.StatusDetails{Name: "nowhere", Kind: "namespaces"})
+	}
+}
+
 // TestOneWatchCache checks that both groups share the watch caches.
 func TestOneWatchCache(t *testing.T) {
 	t.Parallel()
