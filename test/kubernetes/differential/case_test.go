@@ -13,6 +13,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -135,6 +137,9 @@ var kinds = map[string]kind{
 	"rolebindings":        {rbacv1.GroupName, "RoleBinding", false},
 	"clusterroles":        {rbacv1.GroupName, "ClusterRole", true},
 	"clusterrolebindings": {rbacv1.GroupName, "ClusterRoleBinding", true},
+
+	"leases": {coordinationv1.GroupName, "Lease", false},
+	"events": {eventsv1.GroupName, "Event", false},
 
 	"subjectaccessreviews":      {authorizationv1.GroupName, "SubjectAccessReview", true},
 	"localsubjectaccessreviews": {authorizationv1.GroupName, "LocalSubjectAccessReview", false},

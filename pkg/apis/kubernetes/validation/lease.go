@@ -7,19 +7,18 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
 )
 
-// ValidateLease checks a new Lease.
+// ValidateLease checks a new Lease. Unlike the kinds of core/v1, it can have finalizers
+// whose names are not qualified.
 func ValidateLease(lease *coordinationv1.Lease) field.ErrorList {
-	errs := corevalidation.ValidateObjectMeta(&lease.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMeta(&lease.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	return append(errs, validateLeaseSpec(&lease.Spec, field.NewPath("spec"))...)
 }
 
 // ValidateLeaseUpdate checks an update.
 func ValidateLeaseUpdate(lease, old *coordinationv1.Lease) field.ErrorList {
-	errs := corevalidation.ValidateObjectMetaUpdate(&lease.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
+	errs := apivalidation.ValidateObjectMetaUpdate(&lease.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
 	return append(errs, validateLeaseSpec(&lease.Spec, field.NewPath("spec"))...)
 }
 

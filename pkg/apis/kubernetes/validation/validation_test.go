@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // newEvent returns an Event that is valid in both groups.
@@ -82,6 +84,28 @@ func TestValidateEventUpdate(t *testing.T) {
 		switch got := errs.ToAggregate(); {
 		case test.events == "" && len(errs) > 0, test.events != "" && (got == nil || !strings.Contains(got.Error(), test.events)):
 			t.Errorf("%s: got %v, want %q", name, got, test.events)
+		}
+	}
+}
+
+func TestValidateLease(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*coordinationv1.Lease)
+		want   string
+	}{
+		"valid":                 {func(*coordinationv1.Lease) {}, ""},
+		"unqualified finalizer": {func(l *coordinationv1.Lease) { l.Finalizers = []string{"f"} }, ""},
+		"duration":              {func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(0)) }, "spec.leaseDurationSeconds: Invalid"},
+		"transitions":           {func(l *coordinationv1.Lease) { l.Spec.LeaseTransitions = new(int32(-1)) }, "spec.leaseTransitions: Invalid"},
+	} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l", Namespace: "ns", ResourceVersion: "1"}}
+		old := lease.DeepCopy()
+		test.change(lease)
+		for request, errs := range map[string]field.ErrorList{"create": ValidateLease(lease), "update": ValidateLeaseUpdate(lease, old)} {
+			switch got := errs.ToAggregate(); {
+			case test.want == "" && len(errs) > 0, test.want != "" && (got == nil || !strings.Contains(got.Error(), test.want)):
+				t.Errorf("%s, %s: got %v, want %q", name, request, got, test.want)
+			}
 		}
 	}
 }
