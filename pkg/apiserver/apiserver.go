@@ -7,6 +7,7 @@ package apiserver
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,10 @@ func (c *Config) Complete() CompletedConfig {
 
 // New returns a server that can be prepared and run.
 func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
-	server, err := c.generic.New("borough-apiserver", genericapiserver.NewEmptyDelegate())
+	// A path that does not exist gets the same response as in Kubernetes. The default is a list
+	// of the paths that do.
+	notFound := genericapiserver.NewEmptyDelegateWithCustomHandler(http.NotFoundHandler())
+	server, err := c.generic.New("borough-apiserver", notFound)
 	if err != nil {
 		return nil, fmt.Errorf("make the generic API server: %w", err)
 	}

@@ -23,10 +23,8 @@ var customResources = schema.GroupResource{Group: "apiextensions.k8s.io", Resour
 // installNoCustomResources serves an empty list of CustomResourceDefinitions. In a server
 // with core/v1, kubectl requests the list before it creates an object of a kind that
 // cannot be patched, such as a NamespaceRequest, and fails without it. Discovery does not
-// have the kind, and there is no watch. Groups that do not exist are not found, as in
-// Kubernetes, instead of a list of the paths that do.
+// have the kind, and there is no watch.
 func installNoCustomResources(server *genericapiserver.GenericAPIServer) {
-	server.Handler.NonGoRestfulMux.UnlistedHandlePrefix(genericapiserver.APIGroupPrefix+"/", http.NotFoundHandler())
 	server.Handler.NonGoRestfulMux.HandleFunc(customResourcesPath, func(w http.ResponseWriter, req *http.Request) {
 		watch, _ := strconv.ParseBool(req.URL.Query().Get("watch")) // as for other kinds, what is not a boolean is false
 		if req.Method != http.MethodGet || watch {

@@ -203,6 +203,15 @@ func TestInvalidNamesInPaths(t *testing.T) {
 	}
 }
 
+// TestUnknownPaths requests paths that the server does not have.
+func TestUnknownPaths(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/foo", "/API/v1/pods", "/healthz/foo", "/apis/foo", "/apis/foo/v1", "/apis/foo/v1/bars"} {
+		answer := wantAnswer(t, borough.HTTP(t).Do(t, "GET", path, nil), 404)
+		wantEqual(t, path, string(answer.Body), "404 page not found\n")
+	}
+}
+
 // TestObjectTooLarge writes an object that is too large for etcd in every way
 // that an object can be written.
 func TestObjectTooLarge(t *testing.T) {
