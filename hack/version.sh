@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Prints the linker flags that put the version into a binary, where
-# k8s.io/component-base/version reads it: --version and GET /version show it.
+# k8s.io/component-base/version reads it: --version shows it, and so does GET /version,
+# in a standalone server behind the version of Kubernetes.
 # All of it derives from the commit, so builds of one commit are identical.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -106,6 +106,7 @@ func (c *Config) Complete() CompletedConfig {
 	if c.Extra.Standalone != nil {
 		c.Generic.AdmissionControl = oneGroup{c.Generic.AdmissionControl}
 		c.Generic.EquivalentResourceRegistry = equivalentResources()
+		c.Generic.EffectiveVersion = kubernetesVersion{c.Generic.EffectiveVersion}
 		linkModels(c.Generic.OpenAPIV3Config.Definitions)
 	}
 	return CompletedConfig{&completedConfig{c.Generic.Complete(), &c.Extra}}

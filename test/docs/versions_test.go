@@ -47,6 +47,9 @@ func TestVersions(t *testing.T) {
 		goVersion    = minor(pin("go.mod", `^go (\S+)`))
 		upstream     = minor(pin("pkg/corepod/upstream.lock", `^kubernetes v(\S+)`))
 	)
+	if release := pin("pkg/apiserver/version.go", `^const kubernetesRelease = "(\S+)"`); release != kubernetes {
+		t.Errorf("a standalone server has version %s of Kubernetes, want %s", release, kubernetes)
+	}
 	text := read(t, "versions.md")
 	for _, row := range []string{
 		fmt.Sprintf("| the cluster that it runs behind | Kubernetes %s or newer | %s |", oldest, kubernetes),

@@ -92,6 +92,10 @@ func (s *side) version(ctx context.Context) (string, error) {
 	if err := json.NewDecoder(response.Body).Decode(&version); err != nil {
 		return "", fmt.Errorf("read the version of %s: %w", s.name, err)
 	}
+	// A standalone server has its own version behind that of Kubernetes.
+	if _, own, found := strings.Cut(version.GitVersion, "+borough-"); found {
+		return own, nil
+	}
 	return version.GitVersion, nil
 }
 

@@ -1,0 +1,35 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"regexp"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/component-base/compatibility"
+)
+
+// kubernetesRelease is the release of Kubernetes that a standalone server behaves like.
+const kubernetesRelease = "1.36.3"
+
+// kubernetesVersion is the version of a standalone server. Clients expect that of
+// Kubernetes: kubectl warns if it is not close to its own, and others choose by it what
+// they use. The version of Borough is in its build metadata.
+type kubernetesVersion struct{ compatibility.EffectiveVersion }
+
+// notInMetadata matches what is not allowed in build metadata.
+var notInMetadata = regexp.MustCompile(`[^0-9A-Za-z.-]`)
+
+// Info implements compatibility.EffectiveVersion.
+func (v kubernetesVersion) Info() *apimachineryversion.Info {
+	release := utilversion.MustParseSemantic(kubernetesRelease)
+	info := v.EffectiveVersion.Info()
+	info.Major, info.Minor = utilversion.Itoa(release.Major()), utilversion.Itoa(release.Minor())
+	info.GitVersion = "v" + kubernetesRelease + "+borough-" + notInMetadata.ReplaceAllString(info.GitVersion, "-")
+	// These are of the library.
+	info.EmulationMajor, info.EmulationMinor = "", ""
+	info.MinCompatibilityMajor, info.MinCompatibilityMinor = "", ""
+	return info
+}
