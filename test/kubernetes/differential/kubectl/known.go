@@ -82,6 +82,13 @@ var knownDifferences = []*difference{
 		},
 	},
 	{
+		text:  "`kubectl version`",
+		steps: regexp.MustCompile(`kubectl version`),
+		fold: func(_, borough *output) {
+			borough.Stdout = regexp.MustCompile(`\+borough-.*`).ReplaceAllString(borough.Stdout, "")
+		},
+	},
+	{
 		text:  "`kubectl get all`",
 		steps: regexp.MustCompile(`kubectl get all`),
 		fold:  func(kube, _ *output) { kube.Stdout = strings.ReplaceAll(kube.Stdout, "\npod/", "\n") },
