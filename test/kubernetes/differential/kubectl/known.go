@@ -82,6 +82,13 @@ var knownDifferences = []*difference{
 		},
 	},
 	{
+		text:  "`kubectl get pod NAME --subresource=resize`",
+		steps: regexp.MustCompile(`kubectl get pod web --subresource=(resize|ephemeralcontainers)$`),
+		fold: func(_, borough *output) {
+			borough.Stdout = regexp.MustCompile(`(?m)^(\S+) .* (\S+)$`).ReplaceAllString(borough.Stdout, "$1   $2")
+		},
+	},
+	{
 		text:  "`kubectl version`",
 		steps: regexp.MustCompile(`kubectl version`),
 		fold: func(_, borough *output) {

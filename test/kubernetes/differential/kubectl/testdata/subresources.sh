@@ -23,6 +23,10 @@ kubectl patch pod web --subresource=ephemeralcontainers -p '{"spec": {"ephemeral
 
 kubectl patch pod web --subresource=ephemeralcontainers --type=json -p '[{"op": "remove", "path": "/spec/ephemeralContainers/0"}]'
 
+kubectl get pod web --subresource=ephemeralcontainers
+
+kubectl get pod web --subresource=resize
+
 kubectl create --raw "/api/v1/namespaces/$NS/pods/web/binding" -f - <<END
 {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "web"}, "target": {"kind": "Node", "name": "node-1"}}
 END
