@@ -75,6 +75,7 @@ var knownDifferences = []*difference{
 	{id: "collections-go-on", fold: foldCollection},
 	{id: "unchanged-by-resize", fold: foldUnchangedByResize},
 	{id: "large-quantities", fold: foldLargeQuantities},
+	{id: "contradicting-limitranges", fold: foldContradictions},
 	{id: "qos-class", fold: foldQOSClass},
 	{id: "newer-fields", fold: foldNewerFields},
 	{id: "diffs-in-messages", fold: foldMessages(func(message string) string {

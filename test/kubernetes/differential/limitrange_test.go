@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,4 +93,15 @@ func amountOf(r *rand.Rand, resource string, amount int) any {
 		return fmt.Sprint(amount)
 	}
 	return pick(r, []any{fmt.Sprintf("%dMi", amount), amount << 20, fmt.Sprintf("%dKi", amount<<10), fmt.Sprintf("%d.0Mi", amount), fmt.Sprintf("%d000m", amount<<20)})
+}
+
+// foldContradictions removes the warnings of LimitRanges that contradict each other.
+func foldContradictions(x *exchange) {
+	contradiction := func(warning string) bool {
+		return strings.HasPrefix(warning, `299 - "LimitRanges `) && strings.Contains(warning, " contradict each other: ")
+	}
+	if slices.ContainsFunc(x.borough.Warnings, contradiction) {
+		// Without warnings there is no header, and no slice.
+		x.borough.Warnings = append([]string(nil), slices.DeleteFunc(x.borough.Warnings, contradiction)...)
+	}
 }
