@@ -109,6 +109,7 @@ func (b *Backend) newStore(
 		return nil, nil, nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
+	client.Watcher = boundedWatcher{client.Watcher}
 	if writesSeveral(config.GroupResource) {
 		client.Watcher = atomicWatcher{client.Watcher}
 	}

@@ -24,7 +24,10 @@ import (
 // the previous state in the event, so for them the library must decode that too, as
 // it does for every watch with a selector.
 func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	if !s.config.Cached || isWithoutCache(ctx) {
+	if !s.config.Cached {
+		ctx = WithoutCache(ctx)
+	}
+	if IsWithoutCache(ctx) {
 		opts.Predicate = s.readable(opts.Predicate)
 	}
 	from, err := s.startOf(opts)
@@ -63,14 +66,16 @@ func (s *Store) startOf(opts storage.ListOptions) (int64, error) {
 	return int64(revision), err
 }
 
-// WithoutCache returns a context for a watch that is not that of the watch cache.
+// WithoutCache returns a context for a watch that is not that of a watch cache.
 func WithoutCache(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withoutCacheKey{}, true)
 }
 
 type withoutCacheKey struct{}
 
-func isWithoutCache(ctx context.Context) bool {
+// IsWithoutCache reports whether a context is one of WithoutCache. Those of the watches of a
+// Store whose resource has no watch cache are.
+func IsWithoutCache(ctx context.Context) bool {
 	without, _ := ctx.Value(withoutCacheKey{}).(bool)
 	return without
 }
