@@ -133,8 +133,8 @@ func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 		}
 		uncached := &progressRequestingStore{Interface: store}
 		var cacheable storage.Interface = uncached
-		if b.feed != nil && config.GroupResource == tenancy.Resource("namespaces") {
-			cacheable = decodedStore{uncached, b.feed}
+		if config.GroupResource == tenancy.Resource("namespaces") {
+			cacheable = decodedStore{uncached, namespaceFollower{b}}
 		}
 		c, err := cacher.NewCacherFromConfig(cacher.Config{
 			Storage:             cacheable,

@@ -11,17 +11,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
-
-	"github.com/borough-io/borough/pkg/storage/changes"
 )
 
+// follower gets objects of a watch cache: those that were decoded, and those that were
+// deleted.
+type follower interface {
+	Decoded(obj runtime.Object)
+	Deleted(obj runtime.Object)
+}
+
 // decodedStore is the store of a watch cache. It passes the objects that the cache gets to
-// a feed, before the cache has them. The library's cache can be asked for a page only by its
-// continue tokens, which counts all that follows, and for one object at about the cost of
-// decoding it.
+// a follower, before the cache has them. The library's cache can be asked for a page only by
+// its continue tokens, which counts all that follows, and for one object at about the cost
+// of decoding it.
 type decodedStore struct {
 	storage.Interface
-	feed *changes.Feed
+	follower follower
 }
 
 // GetList lists objects.
@@ -30,7 +35,7 @@ func (s decodedStore) GetList(ctx context.Context, key string, opts storage.List
 		return err
 	}
 	return meta.EachListItem(list, func(obj runtime.Object) error {
-		s.feed.Decoded(obj)
+		s.follower.Decoded(obj)
 		return nil
 	})
 }
@@ -42,7 +47,7 @@ func (s decodedStore) Watch(ctx context.Context, key string, opts storage.ListOp
 		return nil, err
 	}
 	w := &decodedWatch{Interface: inner, events: make(chan watch.Event), stopped: make(chan struct{})}
-	go w.run(s.feed)
+	go w.run(s.follower)
 	return w, nil
 }
 
@@ -62,7 +67,7 @@ func (w *decodedWatch) Stop() {
 	w.Interface.Stop()
 }
 
-func (w *decodedWatch) run(feed *changes.Feed) {
+func (w *decodedWatch) run(f follower) {
 	defer close(w.events)
 	for event := range w.Interface.ResultChan() {
 		obj := event.Object
@@ -71,14 +76,35 @@ func (w *decodedWatch) run(feed *changes.Feed) {
 		}
 		switch event.Type {
 		case watch.Added, watch.Modified:
-			feed.Decoded(obj)
+			f.Decoded(obj)
 		case watch.Deleted:
-			feed.Deleted(obj)
+			f.Deleted(obj)
 		}
 		select {
 		case w.events <- event:
 		case <-w.stopped:
 			return
 		}
+	}
+}
+
+// namespaceFollower follows the watch cache of Namespaces: for the feed, and for the fence,
+// because another server may have removed a Namespace.
+type namespaceFollower struct{ *Backend }
+
+// Decoded implements follower.
+func (f namespaceFollower) Decoded(obj runtime.Object) {
+	if f.feed != nil {
+		f.feed.Decoded(obj)
+	}
+}
+
+// Deleted implements follower.
+func (f namespaceFollower) Deleted(obj runtime.Object) {
+	if f.feed != nil {
+		f.feed.Deleted(obj)
+	}
+	if namespace, err := meta.Accessor(obj); err == nil {
+		f.fence.Removed(namespace.GetName())
 	}
 }

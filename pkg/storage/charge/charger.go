@@ -155,6 +155,16 @@ func (c *Charger) namespace(name string) *namespace {
 	return ns
 }
 
+// Forget drops what is known of a Namespace that was removed: its quotas may take 1 MiB.
+func (c *Charger) Forget(name string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.namespaces.Remove(name)
+}
+
 // counted reports whether the usage of all quotas is known.
 func (k *known) counted() bool {
 	return !slices.ContainsFunc(k.quotas, func(q storedQuota) bool { return !q.counted() })

@@ -161,12 +161,13 @@ type pipelineFixture struct {
 	client  *clientv3.Client
 	servers [2]storagetest.Stores
 
-	mu    sync.Mutex
-	gates map[string]*gate // by name of the Pod
+	mu     sync.Mutex
+	gates  map[string]*gate // by name of the Pod
+	writes map[string]int   // the transactions that write a Pod
 }
 
 func newPipelineFixture(t *testing.T) *pipelineFixture {
-	f := &pipelineFixture{t: t, ctx: genericrequest.WithNamespace(t.Context(), "a"), gates: map[string]*gate{}}
+	f := &pipelineFixture{t: t, ctx: genericrequest.WithNamespace(t.Context(), "a"), gates: map[string]*gate{}, writes: map[string]int{}}
 	url := storagetest.StartGRPC(t, func(c *embed.Config) {
 		c.GRPCAdditionalServerOptions = append(c.GRPCAdditionalServerOptions, grpc.ChainUnaryInterceptor(f.intercept))
 	})
@@ -211,6 +212,7 @@ func (f *pipelineFixture) gateOf(req any) *gate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := path.Base(string(txn.Success[0].GetRequestPut().GetKey()))
+	f.writes[name]++
 	g := f.gates[name]
 	delete(f.gates, name)
 	return g

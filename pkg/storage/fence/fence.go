@@ -168,6 +168,12 @@ func (f *Fence) cachedRevision(namespace string) (int64, bool) {
 // cannot succeed.
 func (f *Fence) forget(namespace string) { f.revisions.Remove(namespace) }
 
+// Removed drops what is cached of a Namespace that was removed.
+func (f *Fence) Removed(namespace string) {
+	f.forget(namespace)
+	f.config.Charger.Forget(namespace)
+}
+
 // checkNamespace returns an error if the object must not be created in the
 // Namespace that was just read. Otherwise it caches and returns the Namespace's
 // revision.

@@ -84,7 +84,7 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 			return kubernetes.DeleteResponse{}, err
 		}
 		if response.Succeeded {
-			n.fence.forget(name)
+			n.fence.Removed(name)
 		}
 		return kubernetes.DeleteResponse{Succeeded: response.Succeeded, Revision: response.Header.Revision}, nil
 	}
