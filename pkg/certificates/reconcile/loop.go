@@ -29,11 +29,15 @@ const (
 	syncTimeout = 15 * time.Second
 	// logInterval is between two lines in the log with the same error.
 	logInterval = 10 * time.Minute
+	// clockInterval is how often the loop looks whether the clock was set, by more than
+	// clockTolerance.
+	clockInterval  = 10 * time.Minute
+	clockTolerance = time.Minute
 )
 
 // Loop calls a function when the objects that it watches have changed, at the time
-// that the function has returned, and again after an error, with a delay that grows
-// to 5s.
+// that the function has returned, when the clock was set, and again after an error, with a
+// delay that grows to 5s.
 type Loop struct {
 	// failure is what is logged with an error.
 	failure   string
@@ -43,13 +47,15 @@ type Loop struct {
 	changed chan struct{}
 	// failing is true until sync has succeeded, and while it fails.
 	failing atomic.Bool
+	// wallClock returns the time of the clock.
+	wallClock func() time.Time
 }
 
 // NewLoop returns a loop that calls sync. sync returns when it is to be called again at
 // the latest. It returns a conflict if another replica has written an object. Its
 // other errors are logged with the text failure.
 func NewLoop(failure string, sync func(context.Context) (next time.Time, err error)) *Loop {
-	l := &Loop{failure: failure, sync: sync, changed: make(chan struct{}, 1)}
+	l := &Loop{failure: failure, sync: sync, changed: make(chan struct{}, 1), wallClock: func() time.Time { return time.Now().Round(0) }}
 	l.failing.Store(true)
 	return l
 }
@@ -134,14 +140,31 @@ func (l *Loop) Run(ctx context.Context) {
 		if err != nil {
 			next = time.Now().Add(retry.Step())
 		}
-		timer := time.NewTimer(time.Until(next))
+		if !l.await(ctx, changed, next) {
+			return
+		}
+	}
+}
+
+// await waits until an object has changed or it is time, and returns false if the context
+// ends before. Timers do not follow the clock when it is set, or when the machine was
+// suspended. Either can make a certificate invalid at once, so await then returns, too.
+func (l *Loop) await(ctx context.Context, changed <-chan struct{}, next time.Time) bool {
+	began, wallBegan := time.Now(), l.wallClock()
+	for {
+		timer := time.NewTimer(min(time.Until(next), clockInterval))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return
+			return false
 		case <-changed:
 			timer.Stop()
+			return true
 		case <-timer.C:
+		}
+		set := l.wallClock().Sub(wallBegan) - time.Since(began)
+		if set.Abs() > clockTolerance || time.Until(next) <= 0 {
+			return true
 		}
 	}
 }
