@@ -52,6 +52,10 @@ const (
 	maxLogFiles = 2
 	logFileSize = 16 << 20
 
+	// catchUpEntries is how many entries of the log, besides the last hundreds, etcd keeps
+	// in memory for members that are behind. There are none, and entries can be large.
+	catchUpEntries = 1
+
 	// memberURL is the URL of the member in its member list. Nothing listens there.
 	memberURL = "unix://borough:0"
 )
@@ -219,6 +223,7 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	c.EnableGRPCGateway = false
 	c.UnsafeNoFsync = cfg.Ephemeral
 	c.MaxWalFiles = maxLogFiles
+	c.SnapshotCatchUpEntries = catchUpEntries
 
 	c.TickMs = tickMs
 	if cfg.Ephemeral {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -102,6 +103,28 @@ func TestLogFileSize(t *testing.T) {
 	if logFileSize != 16<<20 {
 		t.Errorf("a file of the log has %d bytes", logFileSize)
 	}
+}
+
+// TestLogInMemory checks that values which were written do not stay in memory.
+func TestLogInMemory(t *testing.T) {
+	const values, size = 1_000, 100_000
+	client := startConfig(t, embedded.Config{Dir: t.TempDir(), Ephemeral: true}).Client()
+	value := strings.Repeat("x", size)
+	before := heap()
+	for range values {
+		put(t, client, "key", value)
+	}
+	if grown := heap() - before; grown > values*size/2 {
+		t.Errorf("after writes of %d bytes, %d bytes more are in use", values*size, grown)
+	}
+}
+
+// heap returns the number of bytes that are in use.
+func heap() int64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
 
 func TestDirectoryIsPrivate(t *testing.T) {
