@@ -105,7 +105,7 @@ func (r *reads) run(ctx context.Context, namespace string, revision int64, curre
 	found := make([]*v1.LimitRange, len(list.Items))
 	for i := range list.Items {
 		found[i] = &list.Items[i]
-		found[i].ManagedFields = nil
+		trimMetadata(found[i])
 	}
 	slices.SortFunc(found, byName)
 	current.found, current.err = newInNamespace(found), nil

@@ -24,15 +24,14 @@ type trimmer struct {
 
 func newTrimmer() *trimmer { return &trimmer{lru.New(maxSpecs)} }
 
-// trim removes the managed fields, which are not used and are often half of an object.
-// LimitRanges with equal specs share one: where Namespaces are made from a template, most
-// are equal.
+// trim removes the metadata that is not used. LimitRanges with equal specs share one: where
+// Namespaces are made from a template, most are equal.
 func (t *trimmer) trim(obj any) (any, error) {
 	limitRange, ok := obj.(*v1.LimitRange)
 	if !ok {
 		return obj, nil
 	}
-	limitRange.ManagedFields = nil
+	trimMetadata(limitRange)
 	if limitRange.Spec.Size() > maxSpecSize {
 		return limitRange, nil // specs are kept after their LimitRanges are deleted
 	}
@@ -46,4 +45,9 @@ func (t *trimmer) trim(obj any) (any, error) {
 		t.specs.Add(string(encoded), limitRange.Spec)
 	}
 	return limitRange, nil
+}
+
+// trimMetadata removes what is not used, and can be most of an object.
+func trimMetadata(limitRange *v1.LimitRange) {
+	limitRange.ManagedFields, limitRange.Annotations, limitRange.Labels = nil, nil, nil
 }

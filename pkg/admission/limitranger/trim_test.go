@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 )
 
 func TestTrim(t *testing.T) {
@@ -23,15 +24,18 @@ func TestTrim(t *testing.T) {
 			Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")},
 		}
 		return &v1.LimitRange{
-			ObjectMeta: metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
-			Spec:       corev1.LimitRangeSpec{Limits: slices.Repeat([]corev1.LimitRangeItem{item}, items)},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: name, ResourceVersion: "7",
+				Annotations: map[string]string{"a": "b"}, Labels: map[string]string{"c": "d"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			},
+			Spec: corev1.LimitRangeSpec{Limits: slices.Repeat([]corev1.LimitRangeItem{item}, items)},
 		}
 	}
 	trimmer := newTrimmer()
 	trim := func(name, cpu string, items int) *v1.LimitRange {
 		t.Helper()
 		want := newLimitRange(name, cpu, items)
-		want.ManagedFields = nil
+		want.ObjectMeta = metav1.ObjectMeta{Name: name, ResourceVersion: "7"}
 		got, err := trimmer.trim(newLimitRange(name, cpu, items))
 		if err != nil {
 			t.Fatal(err)
@@ -56,5 +60,20 @@ func TestTrim(t *testing.T) {
 	}
 	if got, err := trimmer.trim(cache.DeletedFinalStateUnknown{Key: "a"}); err != nil || got != (cache.DeletedFinalStateUnknown{Key: "a"}) {
 		t.Errorf("got %v, %v of another object", got, err)
+	}
+}
+
+// TestTrimRead reads a LimitRange from storage.
+func TestTrimRead(t *testing.T) {
+	reads := newReads()
+	reads.client = fake.NewClientset(&v1.LimitRange{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: "a", Annotations: map[string]string{"large": "annotation"},
+	}}).TenancyV1()
+	found, err := reads.notOlderThan(t.Context(), "ns", 1)
+	if err != nil || len(found.limitRanges) != 1 {
+		t.Fatalf("got %+v, %v", found, err)
+	}
+	if annotations := found.limitRanges[0].Annotations; annotations != nil {
+		t.Errorf("the annotations are kept: %v", annotations)
 	}
 }
