@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
@@ -35,6 +36,9 @@ const (
 	// decryptInterval is the delay before another attempt to decrypt a value with a key
 	// service that does not answer.
 	decryptInterval = time.Second
+	// resetInterval is how long there must be no interruption so that the delay after the
+	// next one is short again.
+	resetInterval = time.Minute
 )
 
 // errReadable ends a watch when a value can be decrypted again.
@@ -128,7 +132,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	defer release()
 	f.client.Store(client)
 	defer f.client.Store(nil)
-	delay := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 2 * time.Second}.DelayFunc()
+	delay := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 2 * time.Second}.DelayWithReset(clock.RealClock{}, resetInterval)
 	return delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		began := f.reached.Get()
 		err := f.follow(ctx, client)
