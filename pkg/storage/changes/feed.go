@@ -50,6 +50,8 @@ type Feed struct {
 	source  Source
 	client  atomic.Pointer[clientv3.Client]
 	reached await.Revision
+	// requesting is whether a request for progress has not been sent yet.
+	requesting atomic.Bool
 	// begin is whether Run writes before it reads.
 	begin bool
 	// unread has the keys whose values could not be decrypted, with their revisions. When
@@ -107,11 +109,18 @@ func (f *Feed) Await(ctx context.Context, revision int64) error {
 	return nil
 }
 
+// requestProgress asks etcd for progress, unless it is being asked: a request that has not
+// been sent yet serves all.
 func (f *Feed) requestProgress(ctx context.Context) {
-	if client := f.client.Load(); client != nil {
-		// In the background, because the request blocks while the stream is broken.
-		go func() { _ = client.RequestProgress(streamContext(ctx)) }()
+	client := f.client.Load()
+	if client == nil || !f.requesting.CompareAndSwap(false, true) {
+		return
 	}
+	// In the background, because the request blocks while the stream is broken.
+	go func() {
+		defer f.requesting.Store(false)
+		_ = client.RequestProgress(streamContext(ctx))
+	}()
 }
 
 // streamContext returns a context that selects a stream of etcd of which the feed's

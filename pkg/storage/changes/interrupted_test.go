@@ -5,6 +5,7 @@ package changes_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,26 @@ type closingEtcd struct {
 	clientv3.KV
 	clientv3.Watcher
 	watches chan chan clientv3.WatchResponse
+	// waiting and most are how many requests for progress wait to be sent.
+	waiting, most *atomic.Int32
+}
+
+func newClosingEtcd() closingEtcd {
+	return closingEtcd{watches: make(chan chan clientv3.WatchResponse), waiting: &atomic.Int32{}, most: &atomic.Int32{}}
+}
+
+// feed returns a feed from it.
+func (e closingEtcd) feed(ctx context.Context) *changes.Feed {
+	feed := changes.NewFeed(recorder{make(chan string, 1)})
+	feed.SetSource(changes.Source{
+		Connect: func() (*clientv3.Client, func(), error) {
+			client := clientv3.NewCtxClient(ctx)
+			client.KV, client.Watcher = e, e
+			return client, func() {}, nil
+		},
+		Resources: []stored.Resource{{Prefix: "/a/"}},
+	})
+	return feed
 }
 
 func (closingEtcd) Get(context.Context, string, ...clientv3.OpOption) (*clientv3.GetResponse, error) {
@@ -33,25 +54,21 @@ func (e closingEtcd) Watch(context.Context, string, ...clientv3.OpOption) client
 	return responses
 }
 
-func (closingEtcd) RequestProgress(context.Context) error { return nil }
+// RequestProgress waits, as while there is no stream.
+func (e closingEtcd) RequestProgress(ctx context.Context) error {
+	e.most.Store(max(e.most.Load(), e.waiting.Add(1)))
+	defer e.waiting.Add(-1)
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 // TestInterruptions interrupts a feed many times in a row, and once more an hour later. Then
 // the feed must not wait as long as after many.
 func TestInterruptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		etcd := closingEtcd{watches: make(chan chan clientv3.WatchResponse)}
-		feed := changes.NewFeed(recorder{make(chan string, 1)})
-		feed.SetSource(changes.Source{
-			Connect: func() (*clientv3.Client, func(), error) {
-				client := clientv3.NewCtxClient(ctx)
-				client.KV, client.Watcher = etcd, etcd
-				return client, func() {}, nil
-			},
-			Resources: []stored.Resource{{Prefix: "/a/"}},
-		})
-		ended := make(chan error)
-		go func() { ended <- feed.Run(ctx) }()
+		etcd, ended := newClosingEtcd(), make(chan error)
+		go func() { ended <- etcd.feed(ctx).Run(ctx) }()
 		// interrupt returns the time until there is another watch.
 		interrupt := func(watch chan clientv3.WatchResponse) (chan clientv3.WatchResponse, time.Duration) {
 			began := time.Now()
@@ -71,6 +88,30 @@ func TestInterruptions(t *testing.T) {
 		}
 		cancel()
 		close(watch) // as etcd's client does
+		<-ended
+	})
+}
+
+// TestProgressWithoutStream waits for a revision, and then for an hour, while no request for
+// progress can be sent.
+func TestProgressWithoutStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		etcd, ended := newClosingEtcd(), make(chan error)
+		feed := etcd.feed(ctx)
+		go func() { ended <- feed.Run(ctx) }()
+		watch := <-etcd.watches
+		waiting, stop := context.WithTimeout(ctx, 3*time.Second)
+		defer stop()
+		if err := feed.Await(waiting, 2); err == nil {
+			t.Error("the feed has reached a revision of which it was not sent anything")
+		}
+		time.Sleep(time.Hour)
+		if most := etcd.most.Load(); most != 1 {
+			t.Errorf("%d requests for progress waited at once, want 1", most)
+		}
+		cancel()
+		close(watch)
 		<-ended
 	})
 }
