@@ -181,7 +181,7 @@ func (w *View) seen(from string, position int64, size int) []named {
 		names, all := w.views.index.Visible(w.subjects, from, position)
 		if !all {
 			for _, name := range names {
-				if !add(name, w.views.at(name, position)) { // a ClusterRole may name one that does not exist
+				if !add(name, w.views.namespaces.at(name, position)) { // a ClusterRole may name one that does not exist
 					break
 				}
 			}
@@ -189,7 +189,7 @@ func (w *View) seen(from string, position int64, size int) []named {
 		}
 	}
 	for name, last := range w.views.namespaces.from(from) {
-		if !add(name, w.views.namespaces.at(name, last, position)) {
+		if !add(name, w.views.namespaces.past.At(name, last, position)) {
 			break
 		}
 	}

@@ -137,7 +137,7 @@ func (w *View) rights(position int64) rbac.ClusterRights {
 func (w *View) version(name string, position int64) *version {
 	w.views.mu.RLock()
 	defer w.views.mu.RUnlock()
-	return w.views.at(name, position)
+	return w.views.namespaces.at(name, position)
 }
 
 // revisionAt returns the revision of etcd at a position.

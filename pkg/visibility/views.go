@@ -29,6 +29,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/history"
 	"github.com/borough-io/borough/pkg/storage/changes"
 	"github.com/borough-io/borough/pkg/storage/stored"
 )
@@ -67,10 +68,9 @@ type Views struct {
 	watchers       watchers
 }
 
-// version is a version of a Namespace, from one position on, and before another, which is 0
-// if it is the current one.
+// version is a version of a Namespace.
 type version struct {
-	from, to int64
+	history.Lifetime
 	revision int64 // of etcd
 	bytes    int   // of the stored value
 	content  atomic.Pointer[content]
@@ -235,7 +235,7 @@ func (v *Views) set(position int64, c *changes.Change) (ended int) {
 		}
 	}
 	if c.Value != nil {
-		next := &version{from: position, revision: c.Revision, bytes: len(c.Value), resource: c.Resource}
+		next := &version{Lifetime: history.Lifetime{From: position}, revision: c.Revision, bytes: len(c.Value), resource: c.Resource}
 		next.content.Store(written)
 		v.namespaces.begin(c.Name, next)
 	}
@@ -253,7 +253,7 @@ func (v *Views) trim() {
 		v.bytes -= oldest.bytes
 		v.floor = oldest.position
 		for _, name := range oldest.namespaces {
-			v.namespaces.forget(name, v.floor)
+			v.namespaces.trim(name, v.floor)
 		}
 	}
 	if v.order != nil {
@@ -270,11 +270,6 @@ func (v *Views) lost(position int64) bool {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return position < v.oldest()
-}
-
-// at returns the version of a Namespace at a position, or nil. The lock is held.
-func (v *Views) at(name string, position int64) *version {
-	return v.namespaces.at(name, v.namespaces.last(name), position)
 }
 
 // decode returns the Namespace, or nil if it cannot be read. The stores of the resource

@@ -29,7 +29,7 @@ func (p *policy) aggregate(position int64) []objectKey {
 	var all []objectKey
 	rules := map[objectKey][]rbacv1.PolicyRule{}
 	for key, r := range p.roles {
-		if r.at(latest) && key.namespace == "" {
+		if r.At(latest) && key.namespace == "" {
 			all = append(all, key)
 			if r.selectors == nil {
 				rules[key] = r.rules
@@ -74,7 +74,7 @@ func (p *policy) setAggregated(position int64, name objectKey, rules []rbacv1.Po
 	if equality.Semantic.DeepEqual(r.rules, rules) {
 		return false
 	}
-	if r.from != position { // otherwise it was set by the same change
+	if r.From != position { // otherwise it was set by the same change
 		updated := *r
 		p.setRole(position, name, &updated)
 		r = &updated

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/borough-io/borough/pkg/history"
 )
 
 // Change is a change of one object of the policy.
@@ -96,10 +98,11 @@ func (p *policy) trim(keep, bytes int) {
 		p.ended = p.ended[1:]
 		p.endedBytes -= first.bytes
 		p.floor = first.at
-		if first.binding != nil {
+		switch role := first.role; {
+		case first.binding != nil:
 			p.removeBinding(first.binding)
-		} else {
-			p.trimRole(first.role, first.at)
+		case p.pastRoles.Trim(role, p.roles[role], first.at):
+			delete(p.roles, role)
 		}
 	}
 }
@@ -161,17 +164,17 @@ func (p *policy) setRole(position int64, key objectKey, r *role) {
 		return
 	}
 	if old != nil {
-		old.to = position
+		old.To = position
 		p.addEnded(ended{at: position, role: key, bytes: old.size()})
 	}
 	delete(p.aggregating, key)
 	if r == nil {
 		return
 	}
-	r.from = position
+	r.From = position
 	p.setRules(key, r, r.rules)
 	if last := p.roles[key]; last != nil {
-		p.pastRoles[key] = append(p.pastRoles[key], last)
+		p.pastRoles.Add(key, last)
 	}
 	p.roles[key] = r
 	if r.selectors != nil {
@@ -192,29 +195,12 @@ func (r *role) sameAs(other *role) bool {
 		labels.Equals(r.labels, other.labels) && equality.Semantic.DeepEqual(r.rules, other.rules)
 }
 
-// trimRole removes the versions of a role that have ended at a position or before.
-func (p *policy) trimRole(key objectKey, position int64) {
-	past := p.pastRoles[key]
-	for len(past) > 0 && past[0].to <= position {
-		past[0] = nil
-		past = past[1:]
-	}
-	if len(past) > 0 {
-		p.pastRoles[key] = past
-		return
-	}
-	delete(p.pastRoles, key)
-	if last := p.roles[key]; last != nil && last.to != 0 && last.to <= position {
-		delete(p.roles, key)
-	}
-}
-
 // binding returns the version of a binding that has not ended, or nil.
 func (p *policy) binding(key objectKey) *binding {
 	list := p.bindings[key.namespace]
 	// The last version of the name is before the first of the next one.
-	i, _ := slices.BinarySearchFunc(list, &binding{objectKey: key, lifetime: lifetime{from: latest}}, compareBindings)
-	if i == 0 || list[i-1].name != key.name || list[i-1].to != 0 {
+	i, _ := slices.BinarySearchFunc(list, &binding{objectKey: key, Lifetime: history.Lifetime{From: latest}}, compareBindings)
+	if i == 0 || list[i-1].name != key.name || list[i-1].To != 0 {
 		return nil
 	}
 	return list[i-1]
@@ -222,7 +208,7 @@ func (p *policy) binding(key objectKey) *binding {
 
 // setBinding begins a version of a binding.
 func (p *policy) setBinding(position int64, key objectKey, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-	b := &binding{lifetime: lifetime{from: position}, objectKey: key, role: roleRef{ref.Kind, ref.Name}}
+	b := &binding{Lifetime: history.Lifetime{From: position}, objectKey: key, role: roleRef{ref.Kind, ref.Name}}
 	b.subjects = make([]boundSubject, 0, len(subjects))
 	seen := make(map[Subject]struct{}, len(subjects))
 	for i := range subjects {
@@ -259,7 +245,7 @@ func (p *policy) endBinding(position int64, b *binding) {
 	if b == nil {
 		return
 	}
-	b.to = position
+	b.To = position
 	for _, s := range b.subjects {
 		s.bindings = remove(s.bindings, b)
 		p.past[s.subject] = append(p.past[s.subject], b)

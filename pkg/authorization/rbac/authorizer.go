@@ -197,7 +197,7 @@ func (p *policy) in(s *subject, namespace string, position int64) []*binding {
 	rest := s.bindings[first:]
 	end := sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })
 	found := rest[:end:end]
-	if later := func(b *binding) bool { return b.from > position }; slices.ContainsFunc(found, later) {
+	if later := func(b *binding) bool { return b.From > position }; slices.ContainsFunc(found, later) {
 		found = slices.DeleteFunc(slices.Clone(found), later)
 	}
 	for b := range p.endedAfter(s, position) {
@@ -213,8 +213,8 @@ func (p *policy) in(s *subject, namespace string, position int64) []*binding {
 func (p *policy) endedAfter(s *subject, position int64) iter.Seq[*binding] {
 	return func(yield func(*binding) bool) {
 		past := p.past[s]
-		for i := len(past) - 1; i >= 0 && past[i].to > position; i-- {
-			if past[i].from <= position && !yield(past[i]) {
+		for i := len(past) - 1; i >= 0 && past[i].To > position; i-- {
+			if past[i].From <= position && !yield(past[i]) {
 				return
 			}
 		}

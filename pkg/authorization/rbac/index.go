@@ -8,7 +8,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/borough-io/borough/pkg/await"
+	"github.com/borough-io/borough/pkg/history"
 	"github.com/borough-io/borough/pkg/retriable"
 )
 
@@ -47,10 +47,9 @@ type policy struct {
 	// effective returns the rules that decide for those of a role.
 	effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule
 	// roles has the last version of the Roles and, without a namespace, the
-	// ClusterRoles, and pastRoles the versions before, in their order, of those that have
-	// any.
+	// ClusterRoles, and pastRoles the versions before.
 	roles     map[objectKey]*role
-	pastRoles map[objectKey][]*role
+	pastRoles history.Past[objectKey, *role]
 	// bindings has, for each namespace, all versions of its RoleBindings and, without a
 	// namespace, of the ClusterRoleBindings. They are in the order of compareBindings.
 	bindings map[string][]*binding
@@ -75,7 +74,7 @@ func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
 	return policy{
 		effective:   effective,
 		roles:       map[objectKey]*role{},
-		pastRoles:   map[objectKey][]*role{},
+		pastRoles:   history.Past[objectKey, *role]{},
 		bindings:    map[string][]*binding{},
 		subjects:    map[Subject]*subject{},
 		past:        map[*subject][]*binding{},
@@ -93,14 +92,6 @@ func compareKeys(a, b objectKey) int {
 // latest is the position of the state that is reached.
 const latest = math.MaxInt64
 
-// lifetime is when a version is in force: from the first position, and before the
-// second, which is 0 if it has not ended.
-type lifetime struct{ from, to int64 }
-
-func (l *lifetime) at(position int64) bool {
-	return l.from <= position && (l.to == 0 || position < l.to)
-}
-
 // ended is a version that has ended: that of a binding, or one of a role.
 type ended struct {
 	at      int64
@@ -111,7 +102,7 @@ type ended struct {
 
 // role is a version of a Role or a ClusterRole.
 type role struct {
-	lifetime
+	history.Lifetime
 	rules []rbacv1.PolicyRule
 	// effective are the rules that decide.
 	effective []rbacv1.PolicyRule
@@ -154,24 +145,12 @@ func (r *role) size() int {
 
 // role returns the version of a role that is in force at a position, or nil.
 func (p *policy) role(key objectKey, position int64) *role {
-	r := p.roles[key]
-	if r != nil && r.from > position {
-		past := p.pastRoles[key]
-		later := sort.Search(len(past), func(i int) bool { return past[i].from > position })
-		if later == 0 {
-			return nil
-		}
-		r = past[later-1]
-	}
-	if r == nil || !r.at(position) {
-		return nil
-	}
-	return r
+	return p.pastRoles.At(key, p.roles[key], position)
 }
 
 // binding is a version of a RoleBinding or a ClusterRoleBinding.
 type binding struct {
-	lifetime
+	history.Lifetime
 	objectKey
 	role     roleRef
 	subjects []boundSubject // each once
@@ -214,7 +193,7 @@ type subject struct {
 
 // compareBindings orders by namespace, name and age.
 func compareBindings(a, b *binding) int {
-	return cmp.Or(compareKeys(a.objectKey, b.objectKey), cmp.Compare(a.from, b.from))
+	return cmp.Or(compareKeys(a.objectKey, b.objectKey), cmp.Compare(a.From, b.From))
 }
 
 // Subjects returns the subjects that a user is, each once.

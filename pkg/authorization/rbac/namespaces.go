@@ -96,7 +96,7 @@ var none namespaceRights
 // rightsOf returns what the role of a binding, which may be nil, allows on Namespaces at
 // a position.
 func (p *policy) rightsOf(b *binding, position int64) *namespaceRights {
-	if b != nil && b.at(position) {
+	if b != nil && b.At(position) {
 		if r := p.role(b.roleKey(), position); r != nil {
 			return &r.namespaces
 		}
@@ -203,7 +203,7 @@ func (x *Index) Bound(namespace string, position int64) iter.Seq[Subject] {
 		x.mu.RLock()
 		defer x.mu.RUnlock()
 		for _, b := range x.policy.bindings[namespace] {
-			if b.to != 0 && b.to < position {
+			if b.To != 0 && b.To < position {
 				continue
 			}
 			for _, s := range b.subjects {
@@ -282,14 +282,14 @@ func (p *policy) has(b *binding, s *subject) bool {
 	if b == nil {
 		return false
 	}
-	if b.to == 0 {
+	if b.To == 0 {
 		_, found := slices.BinarySearchFunc(s.bindings, b, compareBindings)
 		return found
 	}
 	past := p.past[s]
-	first, _ := slices.BinarySearchFunc(past, b.to, func(b *binding, to int64) int { return cmp.Compare(b.to, to) })
+	first, _ := slices.BinarySearchFunc(past, b.To, func(b *binding, to int64) int { return cmp.Compare(b.To, to) })
 	for _, other := range past[first:] {
-		if other == b || other.to > b.to {
+		if other == b || other.To > b.To {
 			return other == b
 		}
 	}
