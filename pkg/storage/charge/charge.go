@@ -31,6 +31,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/borough-io/borough/pkg/quota"
@@ -174,36 +175,18 @@ func (c *Charge) beAlone(ctx context.Context) error {
 func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) {
 	c.compare, c.put, c.charged, c.size = nil, nil, nil, 0
 	c.next = &known{revision: c.base.revision}
-	creates := c.charger.Quotas(c.change.Resource) && c.change.Old == nil && !c.change.Unknown
-	if creates {
-		if denial := c.base.checkNumbers(c.valueSize); denial != nil {
-			return denial, nil
-		}
+	used, denial, err := c.usage()
+	if denial != nil || err != nil {
+		return denial, err
 	}
-	var exceeded *quota.Denial
-	for _, q := range c.base.quotas {
+	for i, q := range c.base.quotas {
 		c.compare = append(c.compare, q.unchanged())
-		if q.key == c.key {
-			continue // this write deletes it
-		}
-		if q.unreadable != nil {
-			if c.change.Unknown && c.charger.Quotas(c.change.Resource) {
-				continue // or none of several could be deleted
-			}
-			return nil, apierrors.NewInternalError(fmt.Errorf("a resource quota of namespace %q may count the object, but cannot be read: %w", c.namespace.name, q.unreadable))
-		}
-		used, denial := c.change.Used(q.ResourceQuota)
-		if denial.Exceeded() {
-			// As in Kubernetes, the other quotas say first what else is wrong.
-			exceeded = cmp.Or(exceeded, denial)
+		if q.key == c.key || q.unreadable != nil {
 			continue
 		}
-		if denial != nil {
-			return denial, nil
-		}
-		if used != nil {
+		if used[i] != nil {
 			charged := *q.ResourceQuota
-			charged.Status.Used = used
+			charged.Status.Used = used[i]
 			value, err := c.charger.encode(ctx, q.key, &charged)
 			if err != nil {
 				return nil, err
@@ -215,12 +198,40 @@ func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) 
 		}
 		c.next.quotas = append(c.next.quotas, q)
 	}
-	if exceeded != nil {
-		return exceeded, nil
-	}
 	noneCreated := clientv3.Compare(clientv3.CreateRevision(c.charger.quotas.In(c.namespace.name)), "<", c.base.revision+1).WithPrefix()
 	c.compare = append(c.compare, noneCreated)
 	return nil, nil
+}
+
+// usage returns the new usage of each quota of base, or nil for one that the write does not
+// change, or why the quotas do not allow the write.
+func (c *Charge) usage() (used []corev1.ResourceList, denial *quota.Denial, err error) {
+	ofQuotas := c.charger.Quotas(c.change.Resource)
+	if ofQuotas && c.change.Old == nil && !c.change.Unknown { // a create
+		if denial := c.base.checkNumbers(c.valueSize); denial != nil {
+			return nil, denial, nil
+		}
+	}
+	used = make([]corev1.ResourceList, len(c.base.quotas))
+	var exceeded *quota.Denial
+	for i, q := range c.base.quotas {
+		if q.key == c.key {
+			continue // this write deletes it
+		}
+		if q.unreadable != nil {
+			if c.change.Unknown && ofQuotas {
+				continue // or none of several could be deleted
+			}
+			return nil, nil, apierrors.NewInternalError(fmt.Errorf("a resource quota of namespace %q may count the object, but cannot be read: %w", c.namespace.name, q.unreadable))
+		}
+		if used[i], denial = c.change.Used(q.ResourceQuota); denial.Exceeded() {
+			// As in Kubernetes, the other quotas say first what else is wrong.
+			exceeded = cmp.Or(exceeded, denial)
+		} else if denial != nil {
+			return nil, denial, nil
+		}
+	}
+	return used, exceeded, nil
 }
 
 // Compare returns the comparisons that the transaction needs.

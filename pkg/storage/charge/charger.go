@@ -88,7 +88,7 @@ func (c *Charger) Check(ctx context.Context, kv clientv3.KV, namespace string, c
 		return nil, err
 	}
 	charge := &Charge{charger: c, change: change, namespace: ns, base: quotas}
-	denial, err := charge.compute(ctx)
+	_, denial, err := charge.usage()
 	if denial != nil {
 		denial = c.Explain(ctx, namespace, denial)
 	}
