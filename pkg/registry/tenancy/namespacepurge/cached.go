@@ -89,7 +89,7 @@ func deleteCached(ctx context.Context, contents []*cachedContent) (deleted bool,
 		if deletecollection.IsRefused(err) {
 			return false, nil
 		}
-		if err != nil || content.result.get().Held > 0 {
+		if err != nil || content.result.purged.Held > 0 {
 			return false, err
 		}
 	}

@@ -38,9 +38,7 @@ type report struct {
 	force, dryRun bool
 	finalize      bool // as requested
 	finalized     bool
-
-	mu      sync.Mutex
-	results []*result
+	results       []*result
 }
 
 func newReport(spec tenancy.NamespacePurgeSpec, dryRun bool) *report {
@@ -50,36 +48,39 @@ func newReport(spec tenancy.NamespacePurgeSpec, dryRun bool) *report {
 // result returns the result for a resource. Objects that an earlier pass has found held
 // are no longer in it: the next pass finds them again.
 func (r *report) result(resource schema.GroupResource) *result {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, result := range r.results {
-		if purged := &result.purged; purged.Group == resource.Group && purged.Resource == resource.Resource {
-			purged.Held, purged.Objects = 0, nil
-			return result
-		}
+	if found := r.find(resource); found != nil {
+		found.purged.Held, found.purged.Objects = 0, nil
+		return found
 	}
-	result := &result{purged: tenancy.PurgedResource{Group: resource.Group, Resource: resource.Resource}}
-	r.results = append(r.results, result)
-	return result
+	added := &result{purged: tenancy.PurgedResource{Group: resource.Group, Resource: resource.Resource}}
+	r.results = append(r.results, added)
+	return added
 }
 
 // skip removes a resource from the status. An earlier pass may have purged it, by a cache
 // that does not show whether objects are left.
 func (r *report) skip(resource schema.GroupResource) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, result := range r.results {
-		if purged := result.get(); purged.Group == resource.Group && purged.Resource == resource.Resource {
-			result.skipped = true
-		}
+	if found := r.find(resource); found != nil {
+		found.skipped = true
 	}
 }
 
-// result collects the result for one resource, from several workers.
-type result struct {
-	skipped bool // not in the status; the lock is that of the report
+// find returns the result for a resource, or nil if there is none yet.
+func (r *report) find(resource schema.GroupResource) *result {
+	i := slices.IndexFunc(r.results, func(result *result) bool {
+		return result.purged.Group == resource.Group && result.purged.Resource == resource.Resource
+	})
+	if i < 0 {
+		return nil
+	}
+	return r.results[i]
+}
 
-	mu     sync.Mutex
+// result collects the result for one resource.
+type result struct {
+	skipped bool // not in the status
+
+	mu     sync.Mutex // of the workers that delete objects
 	purged tenancy.PurgedResource
 }
 
@@ -109,41 +110,21 @@ func (r *result) held(obj metav1.Object) {
 	r.purged.Objects = objects[:min(len(objects), maxObjects)]
 }
 
-func (r *result) get() tenancy.PurgedResource {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.purged
-}
-
 // status returns the results for the status of the NamespacePurge.
-func (r *report) status() []tenancy.PurgedResource {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var status []tenancy.PurgedResource
+func (r *report) status() (status []tenancy.PurgedResource) {
 	for _, result := range r.results {
 		if !result.skipped {
-			status = append(status, result.get())
+			status = append(status, result.purged)
 		}
 	}
 	return status
 }
 
-// all returns the results, including those that are not in the status.
-func (r *report) all() []tenancy.PurgedResource {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []tenancy.PurgedResource
-	for _, result := range r.results {
-		all = append(all, result.get())
-	}
-	return all
-}
-
 // total returns the number of objects that were removed, and that were held.
 func (r *report) total() (removed, held int64) {
-	for _, purged := range r.all() {
-		removed += purged.Removed
-		held += purged.Held
+	for _, result := range r.results {
+		removed += result.purged.Removed
+		held += result.purged.Held
 	}
 	return removed, held
 }
@@ -152,7 +133,8 @@ func (r *report) total() (removed, held int64) {
 // purge. It is called for a purge that failed halfway, too.
 func (r *report) record(ctx context.Context) {
 	var removed, held []string
-	for _, purged := range r.all() {
+	for _, result := range r.results {
+		purged := &result.purged
 		removed = append(removed, purged.Resource+"="+strconv.FormatInt(purged.Removed, 10))
 		held = append(held, purged.Resource+"="+strconv.FormatInt(purged.Held, 10))
 	}

@@ -225,7 +225,7 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		if err != nil && !deletecollection.IsRefused(err) {
 			return err
 		}
-		if err != nil || deleter.result.get().Held > 0 && !report.force {
+		if err != nil || deleter.result.purged.Held > 0 && !report.force {
 			incomplete = min(incomplete, content.Stage)
 		}
 		if refused == nil {
