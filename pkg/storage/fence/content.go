@@ -35,52 +35,56 @@ type content struct {
 // with the cause NamespaceTerminating. If the object is at another revision, it
 // returns a response that has not succeeded.
 func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	preconditions, err := c.fence.preconditions(ctx)
+	w, err := c.newWrite(key, clientv3.OpPut(key, string(value), clientv3.WithLease(opts.LeaseID)), expectedRevision)
 	if err != nil {
 		return kubernetes.PutResponse{}, err
 	}
-	namespace, name, err := c.splitKey(key)
-	if err != nil {
+	if w.preconditions, err = c.fence.preconditions(ctx); err != nil {
 		return kubernetes.PutResponse{}, err
 	}
+	charger := c.fence.config.Charger
 	if expectedRevision != 0 {
-		denial, err := c.fence.config.Charger.CheckUpdate(ctx, c.kv, c.resource.GroupResource, namespace, key, len(value))
+		denial, err := charger.CheckUpdate(ctx, c.kv, c.resource.GroupResource, w.namespace, key, len(value))
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
 		if denial != nil {
-			return kubernetes.PutResponse{}, c.forbidden(ctx, namespace, name, denial)
+			return kubernetes.PutResponse{}, w.forbidden(ctx, denial)
 		}
 	}
-	put := clientv3.OpPut(key, string(value), clientv3.WithLease(opts.LeaseID))
-	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key, len(value))
-	defer charged.End()
-	var response kubernetes.PutResponse
+	w.charge = charger.Begin(ctx, c.kv, w.namespace, key, len(value))
+	defer w.charge.End()
 	switch {
 	case expectedRevision == 0:
-		response, err = c.create(ctx, key, namespace, name, put, preconditions, charged, opts)
-	case len(preconditions) > 0 || charged != nil:
-		response, err = c.update(ctx, key, namespace, name, put, expectedRevision, preconditions, charged, opts)
-	default:
-		// No check of the Namespace: it is not removed while the object exists.
-		response, err = c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
-		c.fence.observe(response.Revision)
+		return w.create(ctx, opts)
+	case len(w.preconditions) > 0 || w.charge != nil:
+		response, err := w.change(ctx)
+		switch {
+		case err != nil:
+			return kubernetes.PutResponse{}, err
+		case !response.Succeeded:
+			return conflict(response, rangeResult(response, 0), opts), nil
+		}
+		return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 	}
+	// No check of the Namespace: it is not removed while the object exists.
+	response, err := c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
+	c.fence.observe(response.Revision)
 	return response, err
 }
 
 // OptimisticDelete deletes the object and charges the quotas of the Namespace.
 func (c *content) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
-	namespace, name, err := c.splitKey(key)
+	w, err := c.newWrite(key, clientv3.OpDelete(key), expectedRevision)
 	if err != nil {
 		return kubernetes.DeleteResponse{}, err
 	}
-	charged := c.fence.config.Charger.Begin(ctx, c.kv, namespace, key, 0)
-	if charged == nil {
+	w.charge = c.fence.config.Charger.Begin(ctx, c.kv, w.namespace, key, 0)
+	if w.charge == nil {
 		return c.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	}
-	defer charged.End()
-	response, err := c.change(ctx, key, namespace, name, clientv3.OpDelete(key), expectedRevision, nil, charged)
+	defer w.charge.End()
+	response, err := w.change(ctx)
 	if err != nil {
 		return kubernetes.DeleteResponse{}, err
 	}
@@ -91,38 +95,55 @@ func (c *content) OptimisticDelete(ctx context.Context, key string, expectedRevi
 	return deleted, nil
 }
 
-func (c *content) create(ctx context.Context, key, namespace, name string, put clientv3.Op, preconditions []clientv3.Cmp, charged *charge.Charge, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	namespaceKey := c.fence.config.Namespaces.Prefix + namespace
-	read := append([]clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(namespaceKey), c.fence.generation.read()}, charged.Get()...)
+// write is the write of one object.
+type write struct {
+	*content
+	key, namespace, name string
+	op                   clientv3.Op
+	// revision is the one that the object must be at, or 0 if it must not exist.
+	revision      int64
+	preconditions []clientv3.Cmp
+	charge        *charge.Charge
+}
 
-	revision, cached := c.fence.cachedRevision(namespace)
+// newWrite returns a write without preconditions and charge.
+func (c *content) newWrite(key string, op clientv3.Op, revision int64) (*write, error) {
+	namespace, name, ok := c.resource.Split(key)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("key %q is not of the form %sNAMESPACE/NAME", key, c.resource.Prefix))
+	}
+	return &write{content: c, key: key, namespace: namespace, name: name, op: op, revision: revision}, nil
+}
+
+// create creates the object in its Namespace.
+func (w *write) create(ctx context.Context, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
+	namespaceKey := w.fence.config.Namespaces.Prefix + w.namespace
+	read := append([]clientv3.Op{clientv3.OpGet(w.key), clientv3.OpGet(namespaceKey), w.fence.generation.read()}, w.charge.Get()...)
+
+	revision, cached := w.fence.cachedRevision(w.namespace)
 	for {
-		denial, err := charged.Prepare(ctx)
-		switch {
-		case err != nil:
-			return kubernetes.PutResponse{}, err
-		case denial != nil && charged.Verified():
-			charged.End() // before the denial is explained
-			return kubernetes.PutResponse{}, c.forbidden(ctx, namespace, name, denial)
-		}
-		generation := c.fence.generation.revision.Load()
-		try := cached && denial == nil
-		txn := c.kv.Txn(ctx)
-		if try {
-			compare := append([]clientv3.Cmp{
-				clientv3.Compare(clientv3.ModRevision(key), "=", 0),
-				clientv3.Compare(clientv3.ModRevision(namespaceKey), "=", revision),
-				c.fence.generation.current(generation),
-			}, preconditions...)
-			txn = txn.If(append(compare, charged.Compare()...)...).Then(append([]clientv3.Op{put}, charged.Put()...)...).Else(read...)
-		} else {
-			txn = txn.If(preconditions...).Then(read...).Else(read...)
-		}
-		response, requoted, err := charged.Commit(ctx, txn, try, 3)
+		denied, err := w.prepareCharge(ctx)
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
-		c.fence.observe(response.Header.Revision)
+		generation := w.fence.generation.revision.Load()
+		try := cached && !denied
+		txn := w.kv.Txn(ctx)
+		if try {
+			compare := append([]clientv3.Cmp{
+				clientv3.Compare(clientv3.ModRevision(w.key), "=", 0),
+				clientv3.Compare(clientv3.ModRevision(namespaceKey), "=", revision),
+				w.fence.generation.current(generation),
+			}, w.preconditions...)
+			txn = txn.If(append(compare, w.charge.Compare()...)...).Then(append([]clientv3.Op{w.op}, w.charge.Put()...)...).Else(read...)
+		} else {
+			txn = txn.If(w.preconditions...).Then(read...).Else(read...)
+		}
+		response, requoted, err := w.charge.Commit(ctx, txn, try, 3)
+		if err != nil {
+			return kubernetes.PutResponse{}, err
+		}
+		w.fence.observe(response.Header.Revision)
 		if try && response.Succeeded {
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
@@ -131,8 +152,8 @@ func (c *content) create(ctx context.Context, key, namespace, name string, put c
 		}
 		// The Namespace was not in the cache, or it, the generation or the quotas have
 		// changed, or the quotas seem to deny the write. Take all from this read.
-		c.fence.generation.update(rangeResult(response, 2))
-		current, err := c.fence.checkNamespace(ctx, c.resource.GroupResource, namespace, name, rangeResult(response, 1))
+		w.fence.generation.update(rangeResult(response, 2))
+		current, err := w.fence.checkNamespace(ctx, w.resource.GroupResource, w.namespace, w.name, rangeResult(response, 1))
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
@@ -144,65 +165,50 @@ func (c *content) create(ctx context.Context, key, namespace, name string, put c
 	}
 }
 
-func (c *content) update(ctx context.Context, key, namespace, name string, put clientv3.Op, expectedRevision int64, preconditions []clientv3.Cmp, charged *charge.Charge, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	response, err := c.change(ctx, key, namespace, name, put, expectedRevision, preconditions, charged)
-	switch {
-	case err != nil:
-		return kubernetes.PutResponse{}, err
-	case !response.Succeeded:
-		return conflict(response, rangeResult(response, 0), opts), nil
-	}
-	return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
-}
-
 // change updates or deletes the object, and returns a response that has not succeeded,
 // with the object, if that is at another revision.
-func (c *content) change(ctx context.Context, key, namespace, name string, op clientv3.Op, expectedRevision int64, preconditions []clientv3.Cmp, charged *charge.Charge) (*clientv3.TxnResponse, error) {
-	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", expectedRevision)
-	read := append([]clientv3.Op{clientv3.OpGet(key)}, charged.Get()...)
+func (w *write) change(ctx context.Context) (*clientv3.TxnResponse, error) {
+	unchanged := clientv3.Compare(clientv3.ModRevision(w.key), "=", w.revision)
+	read := append([]clientv3.Op{clientv3.OpGet(w.key)}, w.charge.Get()...)
 	for {
-		denial, err := charged.Prepare(ctx)
-		switch {
-		case err != nil:
-			return nil, err
-		case denial != nil && charged.Verified():
-			charged.End() // before the denial is explained
-			return nil, c.forbidden(ctx, namespace, name, denial)
-		}
-		compare := append([]clientv3.Cmp{unchanged}, preconditions...)
-		write := []clientv3.Op{op}
-		if denial == nil {
-			compare, write = append(compare, charged.Compare()...), append(write, charged.Put()...)
-		} else {
-			write = read
-		}
-		response, requoted, err := charged.Commit(ctx, c.kv.Txn(ctx).If(compare...).Then(write...).Else(read...), denial == nil, 1)
+		denied, err := w.prepareCharge(ctx)
 		if err != nil {
 			return nil, err
 		}
-		c.fence.observe(response.Header.Revision)
-		if denial == nil && response.Succeeded {
+		compare, then := append([]clientv3.Cmp{unchanged}, w.preconditions...), read
+		if !denied {
+			compare, then = append(compare, w.charge.Compare()...), append([]clientv3.Op{w.op}, w.charge.Put()...)
+		}
+		response, requoted, err := w.charge.Commit(ctx, w.kv.Txn(ctx).If(compare...).Then(then...).Else(read...), !denied, 1)
+		if err != nil {
+			return nil, err
+		}
+		w.fence.observe(response.Header.Revision)
+		if !denied && response.Succeeded {
 			return response, nil
 		}
-		if !response.Succeeded && rangeResult(response, 0).GetModRevision() != expectedRevision {
+		if !response.Succeeded && rangeResult(response, 0).GetModRevision() != w.revision {
 			return response, nil
 		}
-		if !response.Succeeded && (denial != nil || !requoted) {
+		if !response.Succeeded && (denied || !requoted) {
 			return nil, precondition.From(ctx).Fail(response.Header.Revision)
 		}
 	}
 }
 
-// forbidden returns the error of a write that a quota does not allow.
-func (c *content) forbidden(ctx context.Context, namespace, name string, denial *quota.Denial) error {
-	return apierrors.NewForbidden(c.resource.GroupResource, name, c.fence.config.Charger.Explain(ctx, namespace, denial))
+// prepareCharge prepares the charge of the next transaction. It returns Forbidden if a
+// quota does not allow the write. It reports denied if that is so only by quotas that may
+// have changed: the transaction then has to read them.
+func (w *write) prepareCharge(ctx context.Context) (denied bool, err error) {
+	denial, err := w.charge.Prepare(ctx)
+	if err == nil && denial != nil && w.charge.Verified() {
+		w.charge.End() // before the denial is explained
+		err = w.forbidden(ctx, denial)
+	}
+	return denial != nil, err
 }
 
-// splitKey returns the namespace and the name in a key of the resource.
-func (c *content) splitKey(key string) (namespace, name string, err error) {
-	namespace, name, ok := c.resource.Split(key)
-	if !ok {
-		return "", "", apierrors.NewInternalError(fmt.Errorf("key %q is not of the form %sNAMESPACE/NAME", key, c.resource.Prefix))
-	}
-	return namespace, name, nil
+// forbidden returns the error of a write that a quota does not allow.
+func (w *write) forbidden(ctx context.Context, denial *quota.Denial) error {
+	return apierrors.NewForbidden(w.resource.GroupResource, w.name, w.fence.config.Charger.Explain(ctx, w.namespace, denial))
 }
