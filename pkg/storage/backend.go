@@ -36,7 +36,7 @@ type Backend struct {
 	options     options.EtcdOptions
 	connections *connections
 	fence       *fence.Fence
-	charger     *charge.Charger // or nil
+	charger     *charge.Charger
 	caches      *watchCaches
 	feed        *changes.Feed // or nil
 	unreadable  *unreadable.Objects

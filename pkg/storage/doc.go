@@ -21,8 +21,8 @@
 //	backend, err := o.ApplyTo(genericConfig, storage.Config{
 //		Scheme:     scheme,
 //		Embedded:   member,
-//		Namespaces: tenancy.Resource("namespaces"),
-//		Namespaced: []schema.GroupResource{tenancy.Resource("limitranges"), tenancy.Resource("pods")},
+//		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
+//		Unreadable: unreadable.NewObjects(),
 //	})
 //
 // Keys are PREFIX/GROUP/RESOURCE/NAMESPACE/NAME (without NAMESPACE for

@@ -7,35 +7,40 @@ import (
 	"fmt"
 	"path"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/fence"
 )
 
-// newFence returns the fence for the resources of the config, and what charges their
-// quotas, which is nil if there are none.
-func newFence(resources *resources, config Config, caches *watchCaches) (*fence.Fence, *charge.Charger, error) {
-	fenceConfig := fence.Config{
+// newFence returns the fence for the Namespaces and all namespaced resources, and what
+// charges the quotas.
+func newFence(resources *resources, namespaced []schema.GroupResource, caches *watchCaches) (*fence.Fence, *charge.Charger, error) {
+	const why = "they are in the same transactions"
+	conditional, err := resources.all([]schema.GroupResource{tenancy.Resource("namespacetemplates")}, why)
+	if err != nil {
+		return nil, nil, err
+	}
+	content, err := resources.all(namespaced, why)
+	if err != nil {
+		return nil, nil, err
+	}
+	charger, err := charge.New(content, caches.deletedPods)
+	if err != nil {
+		return nil, nil, fmt.Errorf("charge quotas: %w", err)
+	}
+	f, err := fence.New(fence.Config{
 		Namespaces:    resources.namespaces,
+		Namespaced:    content,
+		Conditional:   conditional,
 		GenerationKey: path.Join(resources.prefix, "borough-create-generation"),
 		GuardPrefix:   path.Join(resources.prefix, "borough-guards") + "/",
 		SeemsEmpty:    caches.empty,
-	}
-	const why = "they are in the same transactions"
-	var err error
-	if fenceConfig.Conditional, err = resources.all(config.Conditional, why); err != nil {
-		return nil, nil, err
-	}
-	if fenceConfig.Namespaced, err = resources.all(config.Namespaced, why); err != nil {
-		return nil, nil, err
-	}
-	if !config.Quotas.Empty() {
-		if fenceConfig.Charger, err = charge.New(config.Quotas, fenceConfig.Namespaced, caches.deletedPods); err != nil {
-			return nil, nil, fmt.Errorf("charge quotas: %w", err)
-		}
-	}
-	f, err := fence.New(fenceConfig)
+		Charger:       charger,
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("create the fence: %w", err)
 	}
-	return f, fenceConfig.Charger, nil
+	return f, charger, nil
 }

@@ -157,25 +157,16 @@ type Config struct {
 	// Embedded is the embedded member, required if and only if Options.Embedded. It
 	// must be closed after the server has stopped.
 	Embedded *embedded.Server
-	// Namespaces and Namespaced are the resources of the fence: that of the
-	// Namespaces, and all namespaced resources.
-	Namespaces schema.GroupResource
+	// Namespaced are all namespaced resources.
 	Namespaced []schema.GroupResource
-	// Conditional are other resources, on the same etcd servers, that the creation of a
-	// Namespace may have conditions on.
-	Conditional []schema.GroupResource
-	// Quotas is the one of Namespaced whose objects limit what the others use. If it is
-	// empty, nothing is charged.
-	Quotas schema.GroupResource
-	// Unreadable records the stored objects that cannot be read. If it is nil, they
-	// are only logged and counted.
+	// Unreadable records the stored objects that cannot be read.
 	Unreadable *unreadable.Objects
 	// AwaitWrite is called after each write, with the revision of etcd that it has
 	// made, and after an update that changes nothing, with the revision that has made
 	// the object what it is. The write is answered when it returns. It may be nil.
 	AwaitWrite func(ctx context.Context, resource schema.GroupResource, revision int64) error
 	// Feed gets the changes of all objects of Followed, which have to be on the same
-	// etcd servers as Namespaces. It is given its source. It may be nil.
+	// etcd servers as the Namespaces. It is given its source. It may be nil.
 	Feed     *changes.Feed
 	Followed []schema.GroupResource
 	// WrapWatch returns the watch that a client gets for one from storage. The context
@@ -191,12 +182,6 @@ type Config struct {
 func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) (*Backend, error) {
 	if o.Embedded() != (config.Embedded != nil) {
 		return nil, errors.New("exactly one of the embedded etcd and --etcd-servers is required")
-	}
-	if config.Namespaces.Empty() {
-		return nil, errors.New("Config.Namespaces is missing")
-	}
-	if config.Unreadable == nil {
-		config.Unreadable = unreadable.NewObjects()
 	}
 	etcd := *o.Etcd
 	storageConfig := &etcd.StorageConfig
@@ -222,11 +207,11 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) (*Backend, 
 	}
 	library := etcd.CreateRESTOptionsGetter(factory, c.ResourceTransformers)
 	caches := newWatchCaches(config.Namespaced)
-	resources, err := newResources(library, config.Namespaces)
+	resources, err := newResources(library)
 	if err != nil {
 		return nil, err
 	}
-	fence, charger, err := newFence(resources, config, caches)
+	fence, charger, err := newFence(resources, config.Namespaced, caches)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 
 	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -131,7 +130,6 @@ func TestApplyToRefuses(t *testing.T) {
 	}{
 		"no member":  {change: func(c *storage.Config) { c.Embedded = nil }, want: "exactly one of the embedded etcd and --etcd-servers is required"},
 		"both":       {flags: "--etcd-servers=http://127.0.0.1:1", want: "exactly one of the embedded etcd and --etcd-servers is required"},
-		"no fence":   {change: func(c *storage.Config) { c.Namespaces = schema.GroupResource{} }, want: "Config.Namespaces is missing"},
 		"bad scheme": {change: func(c *storage.Config) { c.Scheme = runtime.NewScheme() }, want: `group "tenancy.borough.io" is not registered`},
 		"too much": {change: func(c *storage.Config) {
 			for range 128 {
@@ -169,7 +167,7 @@ func TestApplyToRefuses(t *testing.T) {
 func TestOverridesTogether(t *testing.T) {
 	other := storagetest.StartGRPC(t)
 	var overrides []string
-	for _, resource := range []string{"namespaces", "limitranges", "pods", "resourcequotas"} {
+	for _, resource := range []string{"namespaces", "namespacetemplates", "limitranges", "pods", "resourcequotas"} {
 		overrides = append(overrides, "tenancy.borough.io/"+resource+"#"+other)
 	}
 	options := parse(t, "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides="+strings.Join(overrides, ","))

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
@@ -25,12 +26,12 @@ type resources struct {
 
 // newResources returns the resources. The options of the getter define where and how they
 // are stored.
-func newResources(getter generic.RESTOptionsGetter, namespaces schema.GroupResource) (*resources, error) {
-	resource, config, err := storedResource(getter, namespaces)
+func newResources(getter generic.RESTOptionsGetter) (*resources, error) {
+	namespaces, config, err := storedResource(getter, tenancy.Resource("namespaces"))
 	if err != nil {
 		return nil, err
 	}
-	return &resources{getter: getter, namespaces: resource, transport: config.Transport, prefix: path.Join("/", config.Prefix)}, nil
+	return &resources{getter: getter, namespaces: namespaces, transport: config.Transport, prefix: path.Join("/", config.Prefix)}, nil
 }
 
 // all returns the resources. It returns an error, with the reason why not, if one is on

@@ -30,7 +30,6 @@ import (
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
-	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/test/leaktest"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -78,7 +77,6 @@ func onBothWithQuota(t *testing.T, quota int64, change func(*storage.Options), t
 			if errs := options.Validate(); len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			config.Unreadable = unreadable.NewObjects()
 			s.options, s.config = options, config
 			s.Stores = storagetest.NewStores(t, options, config)
 			// Over gRPC the library checks for support in the background.

@@ -52,15 +52,15 @@ type Charger struct {
 // PodsFunc returns, from a cache, the Pods of a Namespace that are being deleted, or nothing.
 type PodsFunc func(ctx context.Context, namespace string) []runtime.Object
 
-// New returns a Charger for quotas, one of the resources in content. All resources
-// are stored in the same etcd.
-func New(quotas schema.GroupResource, content []stored.Resource, terminating PodsFunc) (*Charger, error) {
-	for _, r := range content {
-		if r.GroupResource == quotas {
-			return &Charger{quotas: r, content: content, terminating: terminating, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
-		}
+// New returns a Charger for the resources in content, of which the ResourceQuotas are one.
+// All are stored in the same etcd.
+func New(content []stored.Resource, terminating PodsFunc) (*Charger, error) {
+	quotas := tenancy.Resource("resourcequotas")
+	i := slices.IndexFunc(content, func(r stored.Resource) bool { return r.GroupResource == quotas })
+	if i < 0 {
+		return nil, fmt.Errorf("%s are not stored", quotas)
 	}
-	return nil, fmt.Errorf("%s are not stored", quotas)
+	return &Charger{quotas: content[i], content: content, terminating: terminating, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
 }
 
 // Quotas reports whether a resource is that of the quotas.

@@ -27,9 +27,6 @@ const countPage = 500
 // Count counts the quotas of a Namespace whose usage is not known, after a write that
 // leaves such. A failure only delays the next write that a quota counts, so it is logged.
 func (c *Charger) Count(ctx context.Context, kv clientv3.KV, namespace string) {
-	if c == nil {
-		return
-	}
 	ns := c.namespace(namespace)
 	err := c.inTurn(ctx, ns, func(ctx context.Context) error {
 		_, err := c.countAll(ctx, kv, ns)

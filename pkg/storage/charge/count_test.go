@@ -69,7 +69,7 @@ func TestCountDuringOutage(t *testing.T) {
 	for name, codec := range codecs {
 		resources = append(resources, stored.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/", Codec: codec, Transformer: service})
 	}
-	charger, err := charge.New(tenancy.Resource("resourcequotas"), resources, func(context.Context, string) []runtime.Object { return nil })
+	charger, err := charge.New(resources, func(context.Context, string) []runtime.Object { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestManyOperations(t *testing.T) {
 // charged.
 func TestEventsAreNotCharged(t *testing.T) {
 	resources := []stored.Resource{{GroupResource: tenancy.Resource("resourcequotas")}, {GroupResource: tenancy.Resource("pods")}, {GroupResource: corev1.Resource("events")}}
-	charger, err := charge.New(resources[0].GroupResource, resources, nil)
+	charger, err := charge.New(resources, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ type store struct {
 // NewStore returns a store whose writes are charged, if the resource is namespaced and
 // quotas can count it.
 func (c *Charger) NewStore(s storage.Interface, resource schema.GroupResource) storage.Interface {
-	if c == nil || !slices.ContainsFunc(c.content, func(r stored.Resource) bool { return r.GroupResource == resource }) || len(quota.Count(resource)) == 0 {
+	if !slices.ContainsFunc(c.content, func(r stored.Resource) bool { return r.GroupResource == resource }) || len(quota.Count(resource)) == 0 {
 		return s
 	}
 	if resource == c.quotas.GroupResource {

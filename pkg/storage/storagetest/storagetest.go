@@ -24,6 +24,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 // SmallQuota is a limit for the size of a database that Fill reaches.
@@ -110,9 +111,8 @@ func NewConfig(member *embedded.Server) storage.Config {
 	return storage.Config{
 		Scheme:     scheme,
 		Embedded:   member,
-		Namespaces: tenancy.Resource("namespaces"),
 		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
-		Quotas:     tenancy.Resource("resourcequotas"),
+		Unreadable: unreadable.NewObjects(),
 	}
 }
 

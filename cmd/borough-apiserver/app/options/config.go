@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -44,13 +43,10 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 
 	unread := unreadable.NewObjects()
 	storageConfig := storage.Config{
-		Scheme:      o.scheme,
-		Embedded:    deps.etcd,
-		Namespaces:  tenancy.Resource("namespaces"),
-		Namespaced:  tenancy.GroupResources(tenancy.NamespacedKinds()),
-		Conditional: []schema.GroupResource{tenancy.Resource("namespacetemplates")},
-		Quotas:      tenancy.Resource("resourcequotas"),
-		Unreadable:  unread,
+		Scheme:     o.scheme,
+		Embedded:   deps.etcd,
+		Namespaced: tenancy.GroupResources(tenancy.NamespacedKinds()),
+		Unreadable: unread,
 	}
 	self := &loopback.Transport{}
 	generic.LoopbackClientConfig = self.ClientConfig()
