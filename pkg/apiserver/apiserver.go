@@ -203,11 +203,11 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	if c.Standalone != nil {
 		views = c.Standalone.Views
 	}
-	limitRanges, err := limitrange.NewStorage(c.Scheme, c.Storage)
+	limitRanges, err := limitrange.NewREST(c.Scheme, c.Storage)
 	if err != nil {
 		return nil, err
 	}
-	quotas, err := resourcequota.NewStorage(c.Scheme, c.Storage)
+	quotas, err := resourcequota.NewREST(c.Scheme, c.Storage)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	if err != nil {
 		return nil, err
 	}
-	initial := content.Storage{LimitRanges: limitRanges.LimitRange, ResourceQuotas: quotas.ResourceQuota}
+	initial := content.Storage{LimitRanges: limitRanges, ResourceQuotas: quotas}
 	if c.Standalone != nil {
 		// The store, unlike its REST, does not require that the user holds the rights.
 		initial.RoleBindings = own.rights.RoleBindings.Store
@@ -243,9 +243,9 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 
 		"namespacetemplates": templates,
 
-		"limitranges": limitRanges.LimitRange,
+		"limitranges": limitRanges,
 
-		"resourcequotas": quotas.ResourceQuota,
+		"resourcequotas": quotas,
 
 		"pods":                     pods.Pod,
 		"pods/status":              pods.Status,
@@ -254,9 +254,9 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 		"pods/ephemeralcontainers": pods.EphemeralContainers,
 	}
 	stores := map[string]*genericregistry.Store{
-		"limitranges":    limitRanges.LimitRange.Store,
+		"limitranges":    limitRanges.Store,
 		"pods":           pods.Pod.Store,
-		"resourcequotas": quotas.ResourceQuota.Store,
+		"resourcequotas": quotas.Store,
 	}
 	if c.Standalone != nil {
 		stores["roles"], stores["rolebindings"] = own.rights.Roles.Store, own.rights.RoleBindings.Store

@@ -52,7 +52,7 @@ func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*templates.REST, error)
 	if c.Standalone != nil {
 		config.Rights = rights
 	}
-	return templates.NewStorage(config)
+	return templates.NewREST(config)
 }
 
 // newContent returns what creates the content of new Namespaces.

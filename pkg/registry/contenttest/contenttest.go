@@ -71,23 +71,23 @@ func New(t testing.TB, member *embedded.Server, change ...func(*storage.Options)
 		t.Fatal(err)
 	}
 	t.Cleanup(pods.Pod.Destroy)
-	limitRanges, err := limitrange.NewStorage(config.Scheme, backend)
+	limitRanges, err := limitrange.NewREST(config.Scheme, backend)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(limitRanges.LimitRange.Destroy)
-	quotas, err := resourcequota.NewStorage(config.Scheme, backend)
+	t.Cleanup(limitRanges.Destroy)
+	quotas, err := resourcequota.NewREST(config.Scheme, backend)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(quotas.ResourceQuota.Destroy)
+	t.Cleanup(quotas.Destroy)
 	storagetest.WaitReady(t, pods.Pod.Store)
-	storagetest.WaitReady(t, quotas.ResourceQuota.Store)
-	storagetest.WaitReady(t, limitRanges.LimitRange.Store)
+	storagetest.WaitReady(t, quotas.Store)
+	storagetest.WaitReady(t, limitRanges.Store)
 
 	r := &Registry{
 		Scheme: config.Scheme, Namespaces: ns.Namespace, Finalizer: ns.Finalize,
-		Pods: pods.Pod, LimitRanges: limitRanges.LimitRange, Quotas: quotas.ResourceQuota,
+		Pods: pods.Pod, LimitRanges: limitRanges, Quotas: quotas,
 	}
 	r.Namespace = fmt.Sprintf("ns-%d", namespaces.Add(1))
 	r.Context = request.WithNamespace(t.Context(), r.Namespace)

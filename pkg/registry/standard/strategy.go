@@ -6,10 +6,13 @@ package standard
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 
-	"github.com/borough-io/borough/pkg/registry/errorlimit"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // Strategy is what the strategies of most kinds have in common: objects are written as
@@ -18,8 +21,9 @@ import (
 type Strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
-	errorlimit.Strategy
 }
+
+var _ rest.DeclarativeValidationStrategy = Strategy{}
 
 // NewStrategy returns what strategies have in common.
 func NewStrategy(typer runtime.ObjectTyper) Strategy {
@@ -44,4 +48,17 @@ func (Strategy) WarningsOnCreate(context.Context, runtime.Object) []string { ret
 // WarningsOnUpdate warns of nothing.
 func (Strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
+}
+
+// ValidateDeclaratively returns the first requestlimits.MaxErrors of the errors. The library
+// lets declarative validation have the last word on the errors, its own about the metadata
+// included, before it compares them with each other and joins their texts. Both take time
+// that grows with the square of their number.
+func (Strategy) ValidateDeclaratively(_ context.Context, _, _ runtime.Object, errs field.ErrorList, _ operation.Type, _ rest.DeclarativeValidationConfig) field.ErrorList {
+	return requestlimits.LimitErrors(errs)
+}
+
+// DeclarativeValidationConfig is empty: the kinds have no validation of this sort.
+func (Strategy) DeclarativeValidationConfig(context.Context, runtime.Object, runtime.Object) rest.DeclarativeValidationConfig {
+	return rest.DeclarativeValidationConfig{}
 }

@@ -16,13 +16,8 @@ import (
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 )
 
-// Storage serves limitranges.
-type Storage struct {
-	LimitRange *standard.REST
-}
-
-// NewStorage returns the storage.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (Storage, error) {
+// NewREST returns what serves limitranges.
+func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
 	strategy := limitrange.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
@@ -37,8 +32,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 		TableConvertor: limitrange.NewTableConvertor(),
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
-		return Storage{}, fmt.Errorf("complete the limit range store: %w", err)
+		return nil, fmt.Errorf("complete the limit range store: %w", err)
 	}
-
-	return Storage{LimitRange: standard.NewREST(store)}, nil
+	return standard.NewREST(store), nil
 }

@@ -29,15 +29,15 @@ import (
 
 func TestMain(m *testing.M) { registrytest.Main(m) }
 
-func newStorage(t *testing.T) *standard.REST {
+func newREST(t *testing.T) *standard.REST {
 	t.Helper()
 	scheme := registrytest.NewScheme()
-	storage, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")))
+	r, err := NewREST(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(storage.LimitRange.Destroy)
-	return storage.LimitRange
+	t.Cleanup(r.Destroy)
+	return r
 }
 
 func newLimitRange(name string) *tenancy.LimitRange {
@@ -54,7 +54,7 @@ func newLimitRange(name string) *tenancy.LimitRange {
 // TestContract runs the tests that the library has for every registry.
 func TestContract(t *testing.T) {
 	contract := func(t *testing.T) *genericregistrytest.Tester {
-		return genericregistrytest.New(t, newStorage(t).Store).AllowCreateOnUpdate()
+		return genericregistrytest.New(t, newREST(t).Store).AllowCreateOnUpdate()
 	}
 	valid := func() *tenancy.LimitRange { return newLimitRange("foo") }
 	t.Run("create", func(t *testing.T) {
@@ -88,7 +88,7 @@ func requestContext() context.Context {
 }
 
 func TestUnconditionalUpdateKeepsIdentity(t *testing.T) {
-	storage, ctx := newStorage(t), requestContext()
+	storage, ctx := newREST(t), requestContext()
 	created, err := storage.Create(ctx, newLimitRange("foo"), rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestUnconditionalUpdateKeepsIdentity(t *testing.T) {
 func TestInvalidNamesTheField(t *testing.T) {
 	lr := newLimitRange("foo")
 	lr.Spec.Limits[0].Min[corev1.ResourceCPU] = resource.MustParse("3")
-	_, err := newStorage(t).Create(requestContext(), lr, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	_, err := newREST(t).Create(requestContext(), lr, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 	want := `LimitRange.tenancy.borough.io "foo" is invalid: spec.limits[0].min[cpu]: Invalid value: "3": min value 3 is greater than max value 2`
 	if !apierrors.IsInvalid(err) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -120,7 +120,7 @@ func TestInvalidNamesTheField(t *testing.T) {
 }
 
 func TestDeleteCollection(t *testing.T) {
-	storage, ctx := newStorage(t), requestContext()
+	storage, ctx := newREST(t), requestContext()
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := storage.Create(ctx, newLimitRange(name), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestDeleteCollection(t *testing.T) {
 func TestTable(t *testing.T) {
 	lr := newLimitRange("foo")
 	lr.CreationTimestamp = metav1.NewTime(time.Date(2026, 7, 1, 12, 30, 0, 0, time.FixedZone("CEST", 2*60*60)))
-	table, err := newStorage(t).ConvertToTable(t.Context(), &tenancy.LimitRangeList{Items: []tenancy.LimitRange{*lr}}, &metav1.TableOptions{})
+	table, err := newREST(t).ConvertToTable(t.Context(), &tenancy.LimitRangeList{Items: []tenancy.LimitRange{*lr}}, &metav1.TableOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

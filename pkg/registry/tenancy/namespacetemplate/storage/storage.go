@@ -33,7 +33,7 @@ type Rights interface {
 	ConfirmTemplate(ctx context.Context, resource schema.GroupResource, obj, old runtime.Object, ref rbacv1.RoleRef) error
 }
 
-// Config is what NewStorage needs.
+// Config is what a REST needs.
 type Config struct {
 	Scheme      *runtime.Scheme
 	RESTOptions generic.RESTOptionsGetter
@@ -45,8 +45,8 @@ type Config struct {
 	Unreadable func() []string
 }
 
-// NewStorage returns the storage.
-func NewStorage(config Config) (*REST, error) {
+// NewREST returns what serves namespacetemplates.
+func NewREST(config Config) (*REST, error) {
 	prefix, err := config.Prefixes.Prefix(resource)
 	if err != nil {
 		return nil, err

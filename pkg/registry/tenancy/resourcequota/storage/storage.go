@@ -16,13 +16,8 @@ import (
 	"github.com/borough-io/borough/pkg/registry/tenancy/resourcequota"
 )
 
-// Storage serves resourcequotas.
-type Storage struct {
-	ResourceQuota *standard.REST
-}
-
-// NewStorage returns the storage.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (Storage, error) {
+// NewREST returns what serves resourcequotas.
+func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
 	strategy := resourcequota.NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.ResourceQuota{} },
@@ -40,8 +35,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 		TableConvertor: resourcequota.NewTableConvertor(),
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
-		return Storage{}, fmt.Errorf("complete the resource quota store: %w", err)
+		return nil, fmt.Errorf("complete the resource quota store: %w", err)
 	}
-
-	return Storage{ResourceQuota: standard.NewREST(store)}, nil
+	return standard.NewREST(store), nil
 }
