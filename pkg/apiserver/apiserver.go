@@ -29,7 +29,6 @@ import (
 	"github.com/borough-io/borough/pkg/loopback"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
-	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
@@ -198,6 +197,7 @@ func (c *ExtraConfig) namespacedKinds() []tenancy.NamespacedKind {
 	return kinds
 }
 
+// resources returns the storage of the resources of our group.
 func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standaloneStorage) (map[string]rest.Storage, error) {
 	var views *visibility.Views
 	if c.Standalone != nil {
@@ -219,16 +219,11 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	if err != nil {
 		return nil, err
 	}
-	initial := content.Storage{LimitRanges: limitRanges, ResourceQuotas: quotas}
-	if c.Standalone != nil {
-		// The store, unlike its REST, does not require that the user holds the rights.
-		initial.RoleBindings = own.rights.RoleBindings.Store
-	}
 	templates, err := c.newTemplates(own.rights)
 	if err != nil {
 		return nil, err
 	}
-	creator, err := c.newContent(posters, templates, initial)
+	creator, err := c.newContent(posters, templates, limitRanges, quotas, own.rights.RoleBindings)
 	if err != nil {
 		return nil, err
 	}
@@ -262,18 +257,9 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 		stores["roles"], stores["rolebindings"] = own.rights.Roles.Store, own.rights.RoleBindings.Store
 		stores["events"], stores["leases"] = own.events.Store, own.leases.Store
 	}
-	purged, err := purgedContent(c.namespacedKinds(), stores)
-	if err != nil {
+	if resources["namespacepurges"], err = c.newNamespacePurges(generic, namespaces, stores); err != nil {
 		return nil, err
 	}
-	resources["namespacepurges"] = namespacepurge.NewREST(namespacepurge.Config{
-		Scheme:     c.Scheme,
-		Namespaces: namespaces.Namespace,
-		Finalizer:  namespaces.Finalize,
-		Authorizer: generic.Authorization.Authorizer,
-		Admission:  generic.AdmissionControl,
-		Content:    purged,
-	})
 	if c.Projects != nil {
 		resources["projects"] = project.NewREST(c.Projects.Views.Views, nil)
 	}
@@ -286,11 +272,11 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	return resources, nil
 }
 
-// purgedContent returns the content of Namespaces for a NamespacePurge: the stores of
-// the namespaced resources, by their names.
-func purgedContent(kinds []tenancy.NamespacedKind, stores map[string]*genericregistry.Store) ([]namespacepurge.Content, error) {
+// newNamespacePurges returns the storage of namespacepurges. A purge deletes what is in the
+// stores of the namespaced resources, by their names.
+func (c *ExtraConfig) newNamespacePurges(generic *genericapiserver.Config, namespaces namespace.Storage, stores map[string]*genericregistry.Store) (rest.Storage, error) {
 	var purged []namespacepurge.Content
-	for _, kind := range kinds {
+	for _, kind := range c.namespacedKinds() {
 		store := stores[kind.Resource]
 		if store == nil {
 			return nil, fmt.Errorf("install namespacepurges: no store for %s", kind.GroupResource())
@@ -302,7 +288,14 @@ func purgedContent(kinds []tenancy.NamespacedKind, stores map[string]*genericreg
 			Stage:    kind.PurgeStage,
 		})
 	}
-	return purged, nil
+	return namespacepurge.NewREST(namespacepurge.Config{
+		Scheme:     c.Scheme,
+		Namespaces: namespaces.Namespace,
+		Finalizer:  namespaces.Finalize,
+		Authorizer: generic.Authorization.Authorizer,
+		Admission:  generic.AdmissionControl,
+		Content:    purged,
+	}), nil
 }
 
 // checkNamespaced rejects a namespaced resource that is not of a namespaced kind, and

@@ -16,6 +16,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/rbac"
+	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	templates "github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate/storage"
 )
@@ -55,9 +56,14 @@ func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*templates.REST, error)
 	return templates.NewREST(config)
 }
 
-// newContent returns what creates the content of new Namespaces.
-func (c *ExtraConfig) newContent(config poster.Config, templates content.Source, storage content.Storage) (*content.Creator, error) {
-	source := templates
+// newContent returns what creates the content of new Namespaces. The RoleBindings are nil
+// unless standalone.
+func (c *ExtraConfig) newContent(config poster.Config, source content.Source, limitRanges, quotas *standard.REST, roleBindings *rbac.REST) (*content.Creator, error) {
+	storage := content.Storage{LimitRanges: limitRanges, ResourceQuotas: quotas}
+	if roleBindings != nil {
+		// The store, unlike its REST, does not require that the user holds the rights.
+		storage.RoleBindings = roleBindings.Store
+	}
 	if c.Standalone != nil && c.Standalone.DefaultLimits {
 		source = content.WithDefaultLimits(source)
 	}
