@@ -1,0 +1,122 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Touch is a change of the rights of subjects: to a Namespace, or without one by a
+// ClusterRoleBinding. It has the binding before and after the change, and not its
+// subjects, which may be very many.
+type Touch struct {
+	Namespace string
+	bindingChange
+	// both is true if the rights of those have changed, too, that are subjects before and
+	// after.
+	both bool
+}
+
+// Touched returns the subjects whose rights may have changed.
+func (x *Index) Touched(t *Touch) []Subject {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var list []Subject
+	if t.before != nil {
+		for _, s := range t.before.subjects {
+			if t.both || !x.policy.has(t.after, s.subject) {
+				list = append(list, s.Subject)
+			}
+		}
+	}
+	if t.after != nil {
+		for _, s := range t.after.subjects {
+			if !x.policy.has(t.before, s.subject) {
+				list = append(list, s.Subject)
+			}
+		}
+	}
+	return list
+}
+
+// Touches reports whether the rights of one of the subjects may have changed. The change
+// has to be in the history of the index.
+func (x *Index) Touches(t *Touch, subjects []Subject) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.ContainsFunc(subjects, func(name Subject) bool {
+		s := x.policy.subjects[name]
+		if s == nil {
+			return false
+		}
+		before, after := x.policy.has(t.before, s), x.policy.has(t.after, s)
+		return before != after || before && t.both
+	})
+}
+
+// has reports whether a version of a binding, which may be nil, has the subject.
+func (p *policy) has(b *binding, s *subject) bool {
+	if b == nil {
+		return false
+	}
+	if b.To == 0 {
+		_, found := slices.BinarySearchFunc(s.bindings, b, compareBindings)
+		return found
+	}
+	past := p.past[s]
+	first, _ := slices.BinarySearchFunc(past, b.To, func(b *binding, to int64) int { return cmp.Compare(b.To, to) })
+	for _, other := range past[first:] {
+		if other == b || other.To > b.To {
+			return other == b
+		}
+	}
+	return false
+}
+
+// touches collects what the changes of a position touch.
+type touches struct {
+	bindings []bindingChange
+	roles    sets.Set[objectKey]
+}
+
+// bindingChange is a binding before and after a change, or nil. Both are the same if its
+// role has changed.
+type bindingChange struct{ before, after *binding }
+
+func (t *touches) addBinding(before, after *binding) {
+	if before != after {
+		t.bindings = append(t.bindings, bindingChange{before, after})
+	}
+}
+
+func (t *touches) addRole(key objectKey) { t.roles.Insert(key) }
+
+// list returns what was touched.
+func (t *touches) list(p *policy, position int64) []Touch {
+	for key := range t.roles {
+		before, after := &none, &none
+		if r := p.role(key, position-1); r != nil {
+			before = &r.namespaces
+		}
+		if r := p.role(key, position); r != nil {
+			after = &r.namespaces
+		}
+		if !before.equal(after) {
+			for _, b := range p.byRole[key] {
+				t.bindings = append(t.bindings, bindingChange{b, b})
+			}
+		}
+	}
+	var list []Touch
+	for _, c := range t.bindings {
+		before, after := p.rightsOf(c.before, position-1), p.rightsOf(c.after, position)
+		if changed := !before.equal(after); changed || !before.none() {
+			list = append(list, Touch{cmp.Or(c.before, c.after).namespace, c, changed})
+		}
+	}
+	return list
+}
