@@ -45,19 +45,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	if err != nil {
 		return list, err
 	}
-	v := w.views
-	v.mu.RLock()
-	position := v.reached
-	if first.revision == 0 {
-		first.revision = v.revisionAt(position)
-		if first.name == "" && w.rights(position).All {
-			first.rest = v.namespaces.existing
-		}
-	} else {
-		position = v.positionOf(first.revision)
-	}
-	v.mu.RUnlock()
-
+	position := w.locate(&first)
 	var rights rbac.ClusterRights
 	if w.form != nil {
 		rights = w.rights(position)
@@ -101,7 +89,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 			added++
 		}
 	}
-	if v.lost(position) {
+	if w.views.lost(position) {
 		return list, newListExpired(options.Continue, first.name)
 	}
 	list.ResourceVersion = fmt.Sprint(first.revision)
@@ -144,6 +132,22 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 		first.revision = asked
 	}
 	return first, nil
+}
+
+// locate returns the position of a place, whose revision it sets to the one that is reached
+// if it is 0.
+func (w *View) locate(first *place) (position int64) {
+	v := w.views
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if first.revision != 0 {
+		return v.positionOf(first.revision)
+	}
+	first.revision = v.revisionAt(v.reached)
+	if first.name == "" && w.rights(v.reached).All {
+		first.rest = v.namespaces.existing
+	}
+	return v.reached
 }
 
 // from returns the Namespaces that the user sees at a position, from a name on, sorted. It
@@ -201,20 +205,4 @@ func (w *View) count(from string, position int64) int64 {
 	w.views.mu.RLock()
 	defer w.views.mu.RUnlock()
 	return int64(len(w.seen(from, position, 0)))
-}
-
-// newListExpired returns the error for a list at a revision before the history. For one
-// that continues, it has a token with which to continue at the current revision.
-func newListExpired(token, from string) error {
-	if token == "" {
-		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
-	}
-	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
-		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
-		"Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
-		"between the time the first chunk was returned and now may show up in the list.")
-	if next, encodeErr := (place{from, -1, unknown}).encode(); encodeErr == nil {
-		err.ErrStatus.ListMeta.Continue = next
-	}
-	return err
 }

@@ -5,10 +5,14 @@ package visibility
 
 import (
 	"iter"
+	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/third_party/forked/golang/btree"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/history"
+	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 // treeDegree is the number of children of a node, as in the library's watch cache.
@@ -76,4 +80,38 @@ func (n *namespaces) from(name string) iter.Seq2[string, *version] {
 	return func(yield func(string, *version) bool) {
 		n.tree.AscendGreaterOrEqual(named{name: name}, func(item named) bool { return yield(item.name, item.version) })
 	}
+}
+
+// version is a version of a Namespace.
+type version struct {
+	history.Lifetime
+	revision int64 // of etcd
+	bytes    int   // of the stored value
+	content  atomic.Pointer[content]
+	resource *stored.Resource
+}
+
+// content is a Namespace: decoded, as the watch cache has it, too, or its stored value.
+type content struct {
+	decoded *tenancy.Namespace
+	value   []byte
+}
+
+// decode returns the Namespace, or nil if it cannot be read. The stores of the resource
+// log and count what cannot be read. It must not be modified.
+func (n *version) decode(name string) *tenancy.Namespace {
+	content := n.content.Load()
+	if content.decoded != nil {
+		return content.decoded
+	}
+	obj, err := runtime.Decode(n.resource.Codec, content.value)
+	if err != nil {
+		return nil
+	}
+	namespace, ok := obj.(*tenancy.Namespace)
+	if !ok || namespace.Name != name {
+		return nil
+	}
+	setRevision(namespace, n.revision)
+	return namespace
 }

@@ -5,12 +5,8 @@ package visibility
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -193,57 +189,6 @@ func (w *View) object(namespace *tenancy.Namespace, access rbac.Access) runtime.
 		return namespace
 	}
 	return w.form(namespace, access)
-}
-
-// The continue tokens of a view differ from those of the library by a prefix that no
-// name can have, because what a user has begun to list without the right for all of
-// them must not be continued with it.
-const (
-	keyPrefix  = "/"
-	viewPrefix = keyPrefix + "view/"
-)
-
-func isOfView(token string) bool {
-	if token == "" {
-		return false
-	}
-	key, _, err := storage.DecodeContinue(token, keyPrefix)
-	return err == nil && strings.HasPrefix(key, viewPrefix)
-}
-
-// place is where a list continues.
-type place struct {
-	name string // the first one
-	// revision is 0 or negative if the list is at the one that is reached.
-	revision int64
-	// rest is the number of Namespaces from there on, or unknown.
-	rest int64
-}
-
-const unknown = -1
-
-func decodeContinue(token string) (place, error) {
-	key, revision, err := storage.DecodeContinue(token, keyPrefix)
-	if err != nil {
-		return place{}, apierrors.NewBadRequest("invalid continue token: " + err.Error())
-	}
-	rest, ok := strings.CutPrefix(key, viewPrefix)
-	if !ok {
-		return place{strings.TrimPrefix(key, keyPrefix), revision, unknown}, nil
-	}
-	count, name, ok := strings.Cut(rest, "/")
-	if !ok {
-		return place{rest, revision, unknown}, nil
-	}
-	n, err := strconv.ParseUint(count, 10, 32)
-	if err != nil {
-		return place{name, revision, unknown}, nil
-	}
-	return place{name, revision, int64(n)}, nil
-}
-
-func (p place) encode() (string, error) {
-	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", viewPrefix, p.rest, p.name), keyPrefix, p.revision)
 }
 
 // Authorize allows users to list and watch Namespaces, of which they see those that they

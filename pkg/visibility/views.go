@@ -10,28 +10,20 @@
 package visibility
 
 import (
-	"context"
-	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/history"
 	"github.com/borough-io/borough/pkg/storage/changes"
-	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 const (
@@ -42,12 +34,6 @@ const (
 	// of a version without its content.
 	touchSize   = 40
 	versionSize = 500
-	// freshTimeout is how long a request waits for a revision, as with a watch cache of
-	// the library.
-	freshTimeout = 3 * time.Second
-	// retrySeconds is after how many seconds a client should try again to read a
-	// revision that was not reached.
-	retrySeconds = 1
 )
 
 // Views are the Namespaces that users see. They are the sink of a feed of Resources.
@@ -66,21 +52,6 @@ type Views struct {
 	bytes          int // of history
 	floor, reached int64
 	watchers       watchers
-}
-
-// version is a version of a Namespace.
-type version struct {
-	history.Lifetime
-	revision int64 // of etcd
-	bytes    int   // of the stored value
-	content  atomic.Pointer[content]
-	resource *stored.Resource
-}
-
-// content is a Namespace: decoded, as the watch cache has it, too, or its stored value.
-type content struct {
-	decoded *tenancy.Namespace
-	value   []byte
 }
 
 // change is what has changed at a position.
@@ -272,36 +243,6 @@ func (v *Views) lost(position int64) bool {
 	return position < v.oldest()
 }
 
-// decode returns the Namespace, or nil if it cannot be read. The stores of the resource
-// log and count what cannot be read. It must not be modified.
-func (n *version) decode(name string) *tenancy.Namespace {
-	content := n.content.Load()
-	if content.decoded != nil {
-		return content.decoded
-	}
-	obj, err := runtime.Decode(n.resource.Codec, content.value)
-	if err != nil {
-		return nil
-	}
-	namespace, ok := obj.(*tenancy.Namespace)
-	if !ok || namespace.Name != name {
-		return nil
-	}
-	setRevision(namespace, n.revision)
-	return namespace
-}
-
-func setRevision(obj runtime.Object, revision int64) {
-	// The object has metadata, and the revision is not 0.
-	_ = storage.APIObjectVersioner{}.UpdateObject(obj, uint64(revision))
-}
-
-func revisionOf(obj runtime.Object) int64 {
-	// The object has metadata, and the revision was set.
-	revision, _ := storage.APIObjectVersioner{}.ObjectResourceVersion(obj)
-	return int64(revision)
-}
-
 // policyChange returns a change of the policy. An object that cannot be read grants
 // nothing.
 func policyChange(c *changes.Change) rbac.Change {
@@ -317,40 +258,4 @@ func policyChange(c *changes.Change) rbac.Change {
 		change.Object = obj
 	}
 	return change
-}
-
-// parseRevision returns the revision of a resourceVersion, which is 0 for none. As the
-// library, it returns a Timeout with the cause ResourceVersionTooLarge for one that etcd
-// never reaches.
-func (v *Views) parseRevision(resourceVersion string) (int64, error) {
-	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(resourceVersion)
-	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
-	}
-	if revision > math.MaxInt64 {
-		return 0, storage.NewTooLargeResourceVersionError(revision, uint64(v.feed.Revision()), retrySeconds)
-	}
-	return int64(revision), nil
-}
-
-// awaitRevision waits until a revision is reached. As the library, it returns a Timeout
-// with the cause ResourceVersionTooLarge if that takes too long.
-func (v *Views) awaitRevision(ctx context.Context, revision int64) error {
-	wait, cancel := context.WithTimeout(ctx, freshTimeout)
-	defer cancel()
-	if err := v.feed.Await(wait, revision); err != nil {
-		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(v.feed.Revision()), retrySeconds)
-	}
-	return nil
-}
-
-// current waits until the current revision of etcd is reached.
-func (v *Views) current(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, freshTimeout)
-	defer cancel()
-	revision, err := v.feed.Current(ctx)
-	if err != nil {
-		return apierrors.NewTimeoutError(fmt.Sprintf("etcd does not answer: %v", err), retrySeconds)
-	}
-	return v.awaitRevision(ctx, revision)
 }

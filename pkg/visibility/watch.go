@@ -6,14 +6,12 @@ package visibility
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/clock"
@@ -216,117 +214,6 @@ func (r *watcher) sendItems(ctx context.Context, items []item) bool {
 		items = items[end:]
 	}
 	return true
-}
-
-// sendPosition sends the events of a position.
-func (r *watcher) sendPosition(ctx context.Context, position int64, items []item) bool {
-	before, after := r.rights, r.rights
-	names := map[string]struct{}{}
-	for _, i := range items {
-		if i.name != "" {
-			names[i.name] = struct{}{}
-		} else if after = r.View.rights(position); !before.Equal(&after) {
-			r.addDifferences(names, position, &before, &after)
-		}
-	}
-	// No event but the last has the revision, because a client that is cut off after an
-	// event continues behind its resourceVersion.
-	revision := r.revisionAt(position)
-	granted := false
-	var last watch.Event  // not sent yet
-	var own []watch.Event // those of Namespaces that have changed at the revision
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		event := r.event(name, position, &before, &after)
-		if r.lost(position - 1) {
-			return r.sendExpired(ctx)
-		}
-		switch {
-		case event.Object == nil:
-			continue
-		case event.Type != watch.Deleted && revisionOf(event.Object) == revision:
-			own = append(own, event)
-			continue
-		case last.Object != nil && !r.send(ctx, last):
-			return false
-		}
-		last = event
-		granted = granted || event.Type != watch.Deleted
-	}
-	if last.Type == watch.Deleted && len(own) == 0 {
-		setRevision(last.Object, revision)
-	}
-	if last.Object != nil {
-		own = slices.Insert(own, 0, last)
-	}
-	for _, event := range own {
-		if !r.send(ctx, event) {
-			return false
-		}
-	}
-	r.position, r.rights = position, after
-	if granted && r.bookmarks {
-		return r.sendBookmark(ctx, position, nil)
-	}
-	return true
-}
-
-// addDifferences adds the names of the Namespaces that the user may see, or whose access
-// changes, by rights from before or after a position and not both.
-func (r *watcher) addDifferences(names map[string]struct{}, position int64, before, after *rbac.ClusterRights) {
-	r.views.mu.RLock()
-	defer r.views.mu.RUnlock()
-	if before.All != after.All {
-		for name := range r.views.namespaces.from("") {
-			names[name] = struct{}{}
-		}
-		return
-	}
-	for _, name := range slices.Concat(before.Names, after.Names) {
-		names[name] = struct{}{}
-	}
-	if r.form != nil && before.Access != after.Access {
-		for _, namespace := range r.seen("", position, 0) {
-			names[namespace.name] = struct{}{}
-		}
-	}
-}
-
-// event returns the event of a Namespace at a position, or one without an object: the
-// difference of what the user sees before and at the position. A DELETED has the
-// revision before, as if it were not the last event.
-func (r *watcher) event(name string, position int64, before, after *rbac.ClusterRights) watch.Event {
-	earlier, now := r.sight(name, position-1, before), r.sight(name, position, after)
-	if earlier == now {
-		return watch.Event{}
-	}
-	was, is := r.selected(name, earlier), r.selected(name, now)
-	switch {
-	case was == nil && is == nil:
-		return watch.Event{}
-	case was == nil:
-		return watch.Event{Type: watch.Added, Object: is}
-	case is == nil:
-		setRevision(was, r.revisionAt(position-1))
-		return watch.Event{Type: watch.Deleted, Object: was}
-	}
-	return watch.Event{Type: watch.Modified, Object: is}
-}
-
-// selected returns the object that shows what the user sees of a Namespace, or nil if
-// the user does not see it or the predicate does not select it.
-func (r *watcher) selected(name string, s sight) runtime.Object {
-	if s.version == nil {
-		return nil
-	}
-	namespace := s.version.decode(name)
-	if namespace == nil {
-		return nil
-	}
-	if selected, err := r.predicate.Matches(namespace); err != nil || !selected {
-		return nil
-	}
-	own := *namespace // its resourceVersion may be set
-	return r.object(&own, s.access)
 }
 
 // lost reports whether the history does not have a position any more. What was read

@@ -1,0 +1,80 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package visibility
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+// The continue tokens of a view differ from those of the library by a prefix that no
+// name can have, because what a user has begun to list without the right for all of
+// them must not be continued with it.
+const (
+	keyPrefix  = "/"
+	viewPrefix = keyPrefix + "view/"
+)
+
+func isOfView(token string) bool {
+	if token == "" {
+		return false
+	}
+	key, _, err := storage.DecodeContinue(token, keyPrefix)
+	return err == nil && strings.HasPrefix(key, viewPrefix)
+}
+
+// place is where a list continues.
+type place struct {
+	name string // the first one
+	// revision is 0 or negative if the list is at the one that is reached.
+	revision int64
+	// rest is the number of Namespaces from there on, or unknown.
+	rest int64
+}
+
+const unknown = -1
+
+func decodeContinue(token string) (place, error) {
+	key, revision, err := storage.DecodeContinue(token, keyPrefix)
+	if err != nil {
+		return place{}, apierrors.NewBadRequest("invalid continue token: " + err.Error())
+	}
+	rest, ok := strings.CutPrefix(key, viewPrefix)
+	if !ok {
+		return place{strings.TrimPrefix(key, keyPrefix), revision, unknown}, nil
+	}
+	count, name, ok := strings.Cut(rest, "/")
+	if !ok {
+		return place{rest, revision, unknown}, nil
+	}
+	n, err := strconv.ParseUint(count, 10, 32)
+	if err != nil {
+		return place{name, revision, unknown}, nil
+	}
+	return place{name, revision, int64(n)}, nil
+}
+
+func (p place) encode() (string, error) {
+	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", viewPrefix, p.rest, p.name), keyPrefix, p.revision)
+}
+
+// newListExpired returns the error for a list at a revision before the history. For one
+// that continues, it has a token with which to continue at the current revision.
+func newListExpired(token, from string) error {
+	if token == "" {
+		return apierrors.NewResourceExpired("The resourceVersion for the provided list is too old.")
+	}
+	err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. " +
+		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
+		"Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
+		"between the time the first chunk was returned and now may show up in the list.")
+	if next, encodeErr := (place{from, -1, unknown}).encode(); encodeErr == nil {
+		err.ErrStatus.ListMeta.Continue = next
+	}
+	return err
+}
