@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -206,13 +207,7 @@ func (f *Feed) list(ctx context.Context, client *clientv3.Client) error {
 			key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 		}
 	}
-	f.sink.Reset(revision, func(yield func(Change) bool) {
-		for i := range objects {
-			if !yield(objects[i]) {
-				return
-			}
-		}
-	})
+	f.sink.Reset(revision, slices.Values(objects))
 	f.readable = false
 	f.reached.Reach(revision)
 	return nil
