@@ -43,19 +43,6 @@ var (
 		verbs: []string{"get", "list", "watch"}, group: "rbac.authorization.k8s.io",
 		resources: []string{"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
 	}}
-	// requirementRights are needed unless their requirement is turned off.
-	requirementRights = map[string][]right{
-		"priority and fairness": {
-			{verbs: listWatch, group: "flowcontrol.apiserver.k8s.io", resources: []string{"flowschemas", "prioritylevelconfigurations"}},
-			{verbs: []string{"patch"}, group: "flowcontrol.apiserver.k8s.io", resources: []string{"flowschemas/status"}},
-		},
-		"ValidatingAdmissionPolicy": {
-			{verbs: listWatch, group: "admissionregistration.k8s.io", resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}},
-		},
-		"MutatingAdmissionPolicy": {
-			{verbs: listWatch, group: "admissionregistration.k8s.io", resources: []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}},
-		},
-	}
 )
 
 // serverRights returns the rights that the server needs in addition to those of
@@ -64,7 +51,8 @@ func serverRights(d *deployment) []right {
 	rights := slices.Clone(webhookRights)
 	for _, r := range requirements {
 		if !r.off(d) {
-			rights = append(rights, requirementRights[r.what]...)
+			rights = append(rights, right{verbs: listWatch, group: r.group, resources: r.resources})
+			rights = append(rights, r.more...)
 		}
 	}
 	if d.boolFlag("serve-projects", false) {

@@ -155,21 +155,26 @@ func (x *examination) checkCluster(ctx context.Context) Finding {
 // it off. Without the API the server never becomes ready, or each write waits and
 // fails.
 type requirement struct {
-	what         string // name of the feature
-	groupVersion string
-	resources    []string
-	since        string // first minor version of Kubernetes that serves it
-	flag, value  string // turn it off
+	what        string // name of the feature
+	group       string // in version v1
+	resources   []string
+	since       string // first minor version of Kubernetes that serves it
+	flag, value string // turn it off
+	// more are the rights that the server needs in addition to watching.
+	more []right
 }
 
 var requirements = []requirement{
-	{"priority and fairness", "flowcontrol.apiserver.k8s.io/v1", []string{"flowschemas", "prioritylevelconfigurations"}, "1.29",
-		"enable-priority-and-fairness", "false"},
-	{"ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1", []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, "1.30",
-		flagDisablePlugins, "ValidatingAdmissionPolicy"},
-	{"MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}, "1.36",
-		flagDisablePlugins, "MutatingAdmissionPolicy"},
+	{"priority and fairness", "flowcontrol.apiserver.k8s.io", []string{"flowschemas", "prioritylevelconfigurations"}, "1.29",
+		"enable-priority-and-fairness", "false",
+		[]right{{verbs: []string{"patch"}, group: "flowcontrol.apiserver.k8s.io", resources: []string{"flowschemas/status"}}}},
+	{"ValidatingAdmissionPolicy", "admissionregistration.k8s.io", []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"}, "1.30",
+		flagDisablePlugins, "ValidatingAdmissionPolicy", nil},
+	{"MutatingAdmissionPolicy", "admissionregistration.k8s.io", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}, "1.36",
+		flagDisablePlugins, "MutatingAdmissionPolicy", nil},
 }
+
+func (r requirement) groupVersion() string { return r.group + "/v1" }
 
 const flagDisablePlugins = "disable-admission-plugins"
 
@@ -189,18 +194,16 @@ func (x *examination) checkVersion(ctx context.Context) Finding {
 			without = append(without, r.what)
 			continue
 		}
-		if _, asked := served[r.groupVersion]; !asked {
-			resources, err := x.served(ctx, r.groupVersion)
+		gv := r.groupVersion()
+		if _, asked := served[gv]; !asked {
+			resources, err := x.served(ctx, gv)
 			if err != nil {
-				return skipped("cannot discover %s: %s", r.groupVersion, oneLine(err.Error()))
+				return skipped("cannot discover %s: %s", gv, oneLine(err.Error()))
 			}
-			served[r.groupVersion] = resources
+			served[gv] = resources
 		}
-		for _, resource := range r.resources {
-			if !slices.Contains(served[r.groupVersion], resource) {
-				missing = append(missing, r)
-				break
-			}
+		if slices.ContainsFunc(r.resources, func(resource string) bool { return !slices.Contains(served[gv], resource) }) {
+			missing = append(missing, r)
 		}
 	}
 	switch {
@@ -231,7 +234,7 @@ func (x *examination) served(ctx context.Context, groupVersion string) ([]string
 func tooOld(version string, missing []requirement) Finding {
 	var lacks, plugins, flags, whats []string
 	for _, r := range missing {
-		lacks = append(lacks, fmt.Sprintf("%s of %s (served since Kubernetes %s)", strings.Join(r.resources, " and "), r.groupVersion, r.since))
+		lacks = append(lacks, fmt.Sprintf("%s of %s (served since Kubernetes %s)", strings.Join(r.resources, " and "), r.groupVersion(), r.since))
 		whats = append(whats, r.what)
 		if r.flag == flagDisablePlugins {
 			plugins = append(plugins, r.value)

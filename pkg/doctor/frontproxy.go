@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding 
 	case err != nil:
 		return skipped("cannot read the ConfigMap %s: %s", where, oneLine(err.Error()))
 	}
-	if problem := requestHeaderProblem(config.Data, x); problem != "" {
+	if problem := requestHeaderProblem(config.Data, x.now()); problem != "" {
 		return fault(fmt.Sprintf("the ConfigMap %s %s", where, problem),
 			"run kube-apiserver with --requestheader-client-ca-file, --requestheader-username-headers=X-Remote-User, "+
 				"--requestheader-group-headers=X-Remote-Group, --requestheader-extra-headers-prefix=X-Remote-Extra-, "+
@@ -49,14 +50,14 @@ func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding 
 	return ok("the ConfigMap %s has what the server needs to authenticate kube-apiserver", where)
 }
 
-func requestHeaderProblem(data map[string]string, x *examination) string {
+func requestHeaderProblem(data map[string]string, now time.Time) string {
 	cas, err := certutil.ParseCertsPEM([]byte(data[requestHeaderCA]))
 	switch {
 	case data[requestHeaderCA] == "":
 		return "has no " + requestHeaderCA
 	case err != nil:
 		return fmt.Sprintf("has no certificates in %s: %v", requestHeaderCA, err)
-	case expired(cas, x.now()):
+	case expired(cas, now):
 		return fmt.Sprintf("has only certificates in %s that are expired or not yet valid", requestHeaderCA)
 	}
 	for _, key := range []string{delegation.UsernameHeadersKey, delegation.GroupHeadersKey} {
