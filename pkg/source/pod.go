@@ -41,7 +41,7 @@ func (i Identity) StatusAnnotation() string { return "source." + v1.GroupName + 
 // Pod returns a Pod of the source as it is in the API, from the Pod of a file in it. It has
 // no SeenAnnotation.
 func (i Identity) Pod(file string, pod *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	name, err := i.PodName(pod.GetName())
+	name, err := i.podName(pod.GetName())
 	if err != nil {
 		return nil, err
 	}

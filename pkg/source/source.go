@@ -104,8 +104,8 @@ func (i Identity) hash(values ...string) string {
 // Namespace returns the name of the Namespace of the source.
 func (i Identity) Namespace() string { return string(i.Kind) + "-" + i.ID() }
 
-// PodName returns the name in the API of a Pod of the source.
-func (i Identity) PodName(name string) (string, error) {
+// podName returns the name in the API of a Pod of the source.
+func (i Identity) podName(name string) (string, error) {
 	full := name + "-" + i.Node
 	if reasons := validation.IsDNS1123Subdomain(full); len(reasons) > 0 {
 		return "", fmt.Errorf("metadata.name: the name in the API, NAME-NODE, is invalid: %s", strings.Join(reasons, "; "))

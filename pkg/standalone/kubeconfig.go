@@ -36,7 +36,7 @@ func (k Kubeconfigs) Write(pki *PKI, adminFile, controllerFile string) error {
 		path, user string
 		pair       certificates.Pair
 	}{
-		{adminFile, AdminUser, pki.admin},
+		{adminFile, adminUser, pki.admin},
 		{controllerFile, ControllerUser, pki.controller},
 	} {
 		content, err := Kubeconfig(cluster, file.user, file.pair)

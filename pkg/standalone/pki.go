@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// AdminUser is the user name in the certificate of the admin. Its group is
+	// adminUser is the user name in the certificate of the admin. Its group is
 	// system:masters, which may do everything.
-	AdminUser = "borough-admin"
+	adminUser = "borough-admin"
 	// ControllerUser is the user name in the certificate of the controller.
 	ControllerUser = bootstrap.ControllerUser
 
@@ -71,7 +71,7 @@ func ensurePKI(path string, hosts []string, now time.Time) (*PKI, error) {
 	if p.ca, err = dir.EnsureCA(caName, lifetime); err != nil {
 		return nil, err
 	}
-	admin := pkix.Name{CommonName: AdminUser, Organization: []string{user.SystemPrivilegedGroup}}
+	admin := pkix.Name{CommonName: adminUser, Organization: []string{user.SystemPrivilegedGroup}}
 	if p.admin, err = dir.Ensure("admin", p.ca, certificates.Client(admin)); err != nil {
 		return nil, err
 	}

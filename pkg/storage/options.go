@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// DefaultPrefix is the prefix of all keys in etcd.
-	DefaultPrefix = "/registry"
+	// defaultPrefix is the prefix of all keys in etcd.
+	defaultPrefix = "/registry"
 	// DefaultDeleteCollectionWorkers is the number of objects that a
 	// deletecollection request deletes in parallel. etcd writes concurrent requests
 	// to disk in one batch, so many workers increase the throughput.
@@ -47,7 +47,7 @@ type Options struct {
 // NewOptions returns the defaults: the embedded member, protobuf, and
 // DefaultDeleteCollectionWorkers.
 func NewOptions() *Options {
-	etcd := options.NewEtcdOptions(storagebackend.NewDefaultConfig(DefaultPrefix, nil))
+	etcd := options.NewEtcdOptions(storagebackend.NewDefaultConfig(defaultPrefix, nil))
 	etcd.DefaultStorageMediaType = runtime.ContentTypeProtobuf
 	etcd.DeleteCollectionWorkers = DefaultDeleteCollectionWorkers
 	return &Options{Etcd: etcd}

@@ -156,8 +156,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 	}
 }
 
-// ClusterRoleBindings returns the ClusterRoleBindings. Each has the name of its role.
-func ClusterRoleBindings() []rbacv1.ClusterRoleBinding {
+// clusterRoleBindings returns the ClusterRoleBindings. Each has the name of its role.
+func clusterRoleBindings() []rbacv1.ClusterRoleBinding {
 	group := func(name string) rbacv1.Subject {
 		return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name}
 	}

@@ -55,7 +55,7 @@ func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
 			errs = append(errs, fmt.Errorf("reconcile the cluster role %s: %w", role.Name, err))
 		}
 	}
-	for _, binding := range ClusterRoleBindings() {
+	for _, binding := range clusterRoleBindings() {
 		options := reconciliation.ReconcileRoleBindingOptions{
 			RoleBinding: reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: &binding},
 			Client:      reconciliation.ClusterRoleBindingClientAdapter{Client: client.ClusterRoleBindings()},

@@ -32,7 +32,7 @@ func TestReconcileContinues(t *testing.T) {
 		t.Errorf("%d roles, want %d: %v", len(roles.Items), want, err)
 	}
 	bindings, err := client.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
-	if want := len(ClusterRoleBindings()) - 1; err != nil || len(bindings.Items) != want {
+	if want := len(clusterRoleBindings()) - 1; err != nil || len(bindings.Items) != want {
 		t.Errorf("%d bindings, want %d: %v", len(bindings.Items), want, err)
 	}
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/borough-io/borough/pkg/source"
 )
 
-// Role is the name of the ClusterRole, and of the RoleBinding in a Namespace that was
+// role is the name of the ClusterRole, and of the RoleBinding in a Namespace that was
 // requested, with the rights that a source needs in its Namespace.
-const Role = "borough-source"
+const role = "borough-source"
 
 // ensureNamespace returns the Namespace when it exists and is not being deleted. It creates
 // it if it is missing.
@@ -126,15 +126,15 @@ func (c *Controller) createNamespace(ctx context.Context) (*v1.Namespace, error)
 // an admin does not have.
 func (c *Controller) bindRole(ctx context.Context, user string) error {
 	_, err := c.kubernetes.RbacV1().RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: Role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Role},
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}, metav1.CreateOptions{FieldManager: c.fieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("bind the role %s: %w", Role, err)
+		return fmt.Errorf("bind the role %s: %w", role, err)
 	}
 	return nil
 }

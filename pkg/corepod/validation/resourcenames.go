@@ -47,9 +47,9 @@ func IsHugePageResource(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// IsStandardResource reports whether name is one that Kubernetes defines, for
+// isStandardResource reports whether name is one that Kubernetes defines, for
 // containers or for quotas.
-func IsStandardResource(name corev1.ResourceName) bool {
+func isStandardResource(name corev1.ResourceName) bool {
 	return countedResources.Has(name) || measuredResources.Has(name) ||
 		IsHugePageResource(name) ||
 		strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
@@ -58,12 +58,12 @@ func IsStandardResource(name corev1.ResourceName) bool {
 // IsStandardQuotaResource reports whether name is one that Kubernetes defines for
 // quotas.
 func IsStandardQuotaResource(name corev1.ResourceName) bool {
-	return IsStandardResource(name) && name != corev1.ResourceStorage
+	return isStandardResource(name) && name != corev1.ResourceStorage
 }
 
-// IsStandardContainerResource reports whether name is a resource that Kubernetes
+// isStandardContainerResource reports whether name is a resource that Kubernetes
 // defines and a container can request.
-func IsStandardContainerResource(name corev1.ResourceName) bool {
+func isStandardContainerResource(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		return true
@@ -71,9 +71,9 @@ func IsStandardContainerResource(name corev1.ResourceName) bool {
 	return IsHugePageResource(name)
 }
 
-// IsNativeResource reports whether name belongs to kubernetes.io or a domain that
+// isNativeResource reports whether name belongs to kubernetes.io or a domain that
 // ends in it. A name without a domain does.
-func IsNativeResource(name corev1.ResourceName) bool {
+func isNativeResource(name corev1.ResourceName) bool {
 	return isUnqualified(name) || strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
 }
 
@@ -81,20 +81,20 @@ func IsNativeResource(name corev1.ResourceName) bool {
 // define: it has another domain, and is still a qualified name with the prefix
 // "requests.", which quotas use.
 func IsExtendedResource(name corev1.ResourceName) bool {
-	return !IsNativeResource(name) &&
+	return !isNativeResource(name) &&
 		!strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) &&
 		len(content.IsLabelKey(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-// IsIntegerResource reports whether only whole numbers of the resource make sense.
-func IsIntegerResource(name corev1.ResourceName) bool {
+// isIntegerResource reports whether only whole numbers of the resource make sense.
+func isIntegerResource(name corev1.ResourceName) bool {
 	return countedResources.Has(name) || IsExtendedResource(name)
 }
 
 // IsOvercommitAllowed reports whether the limit of the resource may be greater
 // than its request.
 func IsOvercommitAllowed(name corev1.ResourceName) bool {
-	return IsNativeResource(name) && !IsHugePageResource(name)
+	return isNativeResource(name) && !IsHugePageResource(name)
 }
 
 // ValidateResourceName checks that name is a qualified name, and standard if it
@@ -104,7 +104,7 @@ func ValidateResourceName(name corev1.ResourceName, path *field.Path) field.Erro
 	for _, msg := range content.IsLabelKey(string(name)) {
 		errs = append(errs, field.Invalid(path, name, msg))
 	}
-	if len(errs) == 0 && isUnqualified(name) && !IsStandardResource(name) {
+	if len(errs) == 0 && isUnqualified(name) && !isStandardResource(name) {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
 	}
 	return errs
@@ -115,9 +115,9 @@ func ValidateResourceName(name corev1.ResourceName, path *field.Path) field.Erro
 func ValidateContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := ValidateResourceName(name, path)
 	switch {
-	case isUnqualified(name) && !IsStandardContainerResource(name):
+	case isUnqualified(name) && !isStandardContainerResource(name):
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
-	case !IsNativeResource(name) && !IsExtendedResource(name):
+	case !isNativeResource(name) && !IsExtendedResource(name):
 		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
 	}
 	return errs
@@ -139,7 +139,7 @@ func ValidateResourceQuantity(name corev1.ResourceName, quantity resource.Quanti
 	if quantity.Sign() < 0 {
 		errs = append(errs, field.Invalid(path, quantity.String(), apivalidation.IsNegativeErrorMsg))
 	}
-	if IsIntegerResource(name) && !isWhole(quantity) {
+	if isIntegerResource(name) && !isWhole(quantity) {
 		errs = append(errs, field.Invalid(path, quantity, "must be an integer"))
 	}
 	return errs

@@ -16,10 +16,10 @@ import (
 
 // The limit on the writes of Events in one Namespace, on each server.
 const (
-	// MaxPerSecond is how many a second are accepted in the long run.
-	MaxPerSecond = 10
-	// MaxBurst is how many are accepted at once.
-	MaxBurst = 500
+	// maxPerSecond is how many a second are accepted in the long run.
+	maxPerSecond = 10
+	// maxBurst is how many are accepted at once.
+	maxBurst = 500
 
 	// maxNamespaces is in how many Namespaces the writes are counted.
 	maxNamespaces = 1 << 14
@@ -40,11 +40,11 @@ func (l *limiter) accept(ctx context.Context) error {
 	defer l.mu.Unlock()
 	bucket, ok := l.namespaces.Get(namespace)
 	if !ok {
-		bucket = flowcontrol.NewTokenBucketRateLimiter(MaxPerSecond, MaxBurst)
+		bucket = flowcontrol.NewTokenBucketRateLimiter(maxPerSecond, maxBurst)
 		l.namespaces.Add(namespace, bucket)
 	}
 	if bucket.(flowcontrol.RateLimiter).TryAccept() {
 		return nil
 	}
-	return apierrors.NewTooManyRequests(fmt.Sprintf("namespace %q has more than %d events per second", namespace, MaxPerSecond), 1)
+	return apierrors.NewTooManyRequests(fmt.Sprintf("namespace %q has more than %d events per second", namespace, maxPerSecond), 1)
 }
