@@ -109,8 +109,8 @@ func (o *Options) validateInCluster() []error {
 }
 
 // applyInCluster configures authentication and authorization of a server behind a
-// cluster's kube-apiserver. It delegates both to kube-apiserver.
-func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig) error {
+// cluster's kube-apiserver. It delegates both to kube-apiserver. The projects may be nil.
+func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig, projects *apiserver.ClusterProjects) error {
 	if err := o.CoreAPI.ApplyTo(generic); err != nil {
 		return err
 	}
@@ -122,7 +122,15 @@ func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig) er
 	if err := startWithCluster(generic, authenticator); err != nil {
 		return err
 	}
-	return o.applyAuthorization(&generic.Authorization)
+	if err := o.applyAuthorization(&generic.Authorization); err != nil {
+		return err
+	}
+	if projects != nil {
+		if projects.Client, err = kubernetes.NewForConfig(generic.ClientConfig); err != nil {
+			return fmt.Errorf("create the client for the policy of the cluster: %w", err)
+		}
+	}
+	return nil
 }
 
 // applyAuthorization does what Authorization.ApplyTo does, which allows all users
@@ -145,7 +153,7 @@ func (o *Options) applyAuthorization(authorization *genericapiserver.Authorizati
 	return err
 }
 
-// newClusterProjects returns what serves projects, except for the client.
+// newClusterProjects returns what serves projects, whose client applyInCluster sets.
 func newClusterProjects(config *storage.Config) *apiserver.ClusterProjects {
 	views := visibility.NewMerged(rbac.NewIndex(nil))
 	config.Feed, config.Followed = views.Feed(), visibility.MergedResources()

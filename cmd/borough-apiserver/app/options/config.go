@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
 	"github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
@@ -32,13 +31,7 @@ import (
 // Config returns the config of a server that uses the dependencies. It reads files
 // and, in a cluster, objects of the cluster; it creates none, and opens no port.
 func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
-	generic := genericapiserver.NewRecommendedConfig(o.codecs)
-	namer := apiopenapi.NewDefinitionNamer(o.scheme)
-	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
-	generic.OpenAPIConfig.Info.Title = "Borough"
-	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
-	generic.OpenAPIV3Config.Info.Title = "Borough"
-
+	generic := o.newGenericConfig()
 	generic.AuditBackend, generic.AuditPolicyRuleEvaluator = deps.auditBackend, deps.auditPolicy
 
 	unread := unreadable.NewObjects()
@@ -76,7 +69,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			if o.Standalone {
 				return o.applyStandalone(generic, deps.pki, standalone)
 			}
-			return o.applyInCluster(generic)
+			return o.applyInCluster(generic, projects)
 		}},
 	} {
 		if err := step.apply(); err != nil {
@@ -88,16 +81,6 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	client, err := versioned.NewForConfig(generic.LoopbackClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("create the loopback client: %w", err)
-	}
-	if standalone != nil {
-		if standalone.Client, err = rbacclient.NewForConfig(generic.LoopbackClientConfig); err != nil {
-			return nil, fmt.Errorf("create the loopback client for RBAC: %w", err)
-		}
-	}
-	if projects != nil {
-		if projects.Client, err = kubernetes.NewForConfig(generic.ClientConfig); err != nil {
-			return nil, fmt.Errorf("create the client for the policy of the cluster: %w", err)
-		}
 	}
 	informers := externalversions.NewSharedInformerFactory(client, 0)
 	if err := o.applyAdmission(generic, backend, client, informers, unread); err != nil {
@@ -119,6 +102,17 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			Unreadable:        unread,
 		},
 	}, nil
+}
+
+// newGenericConfig returns the library's config with the OpenAPI definitions.
+func (o *Options) newGenericConfig() *genericapiserver.RecommendedConfig {
+	generic := genericapiserver.NewRecommendedConfig(o.codecs)
+	namer := apiopenapi.NewDefinitionNamer(o.scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIConfig.Info.Title = "Borough"
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIV3Config.Info.Title = "Borough"
+	return generic
 }
 
 // applyServing sets up the port. A server that keeps its certificate in a Secret is

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 	"github.com/borough-io/borough/pkg/apis/coregroup"
@@ -80,12 +81,15 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 		return err
 	}
 	config.Tokens = users.Tokens
+	if config.Client, err = rbacclient.NewForConfig(generic.LoopbackClientConfig); err != nil {
+		return fmt.Errorf("create the loopback client for RBAC: %w", err)
+	}
 	generic.Authorization.Authorizer, err = standalone.NewAuthorizer(o.Authorization.AlwaysAllowPaths, config.Policy)
 	return err
 }
 
-// newStandaloneConfig returns what the server has instead of a cluster, except for
-// the client.
+// newStandaloneConfig returns what the server has instead of a cluster, without what
+// applyStandalone sets.
 func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
 	index := rbac.NewIndex(coregroup.WithOtherGroup)
 	return &apiserver.StandaloneConfig{

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/borough-io/borough/pkg/certificates"
@@ -46,7 +47,7 @@ func TestClientCAsAreParsedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	generic := genericapiserver.NewRecommendedConfig(o.codecs)
-	generic.SecureServing = &genericapiserver.SecureServingInfo{}
+	generic.SecureServing, generic.LoopbackClientConfig = &genericapiserver.SecureServingInfo{}, &rest.Config{}
 	if err := o.applyStandalone(generic, pki, o.newStandaloneConfig()); err != nil {
 		t.Fatal(err)
 	}
