@@ -77,8 +77,8 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 	rest := &REST{store: store, views: views, content: creator}
 	return Storage{
 		Namespace: rest,
-		Status:    &StatusREST{store: &status},
-		Finalize:  &FinalizeREST{store: &finalize},
+		Status:    &StatusREST{subresource{&status}},
+		Finalize:  &FinalizeREST{subresource{&finalize}},
 	}, nil
 }
 

@@ -23,15 +23,11 @@ import (
 )
 
 // StatusREST serves namespaces/status.
-type StatusREST struct {
-	store *genericregistry.Store
-}
+type StatusREST struct{ subresource }
 
 // FinalizeREST serves namespaces/finalize, the one way to change the
 // finalizers of a Namespace.
-type FinalizeREST struct {
-	store *genericregistry.Store
-}
+type FinalizeREST struct{ subresource }
 
 var (
 	_ rest.Patcher             = &StatusREST{}
@@ -41,41 +37,36 @@ var (
 	_ rest.ResetFieldsStrategy = &FinalizeREST{}
 )
 
+// subresource updates a Namespace by the rules of its store.
+type subresource struct {
+	store *genericregistry.Store
+}
+
 // New returns an empty Namespace.
-func (r *StatusREST) New() runtime.Object { return r.store.New() }
+func (r *subresource) New() runtime.Object { return r.store.New() }
 
 // Destroy does nothing: the store is shared, and REST ends it.
-func (r *StatusREST) Destroy() {}
+func (r *subresource) Destroy() {}
+
+// Update changes the part of a Namespace that the subresource is for, and the metadata. It
+// never creates.
+func (r *subresource) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return updateOrRemove(ctx, r.store, name, objInfo, createValidation, updateValidation, false, options)
+}
+
+// GetResetFields names the fields that a write does not change.
+func (r *subresource) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return r.store.GetResetFields()
+}
 
 // Get reads one Namespace; a patch starts from it.
 func (r *StatusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	return r.store.Get(ctx, name, options)
 }
 
-// Update changes the status and the metadata. It never creates.
-func (r *StatusREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return updateOrRemove(ctx, r.store, name, objInfo, createValidation, updateValidation, false, options)
-}
-
-// GetResetFields names the fields that a write does not change.
-func (r *StatusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return r.store.GetResetFields()
-}
-
 // ConvertToTable prints Namespaces.
 func (r *StatusREST) ConvertToTable(ctx context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
 	return r.store.ConvertToTable(ctx, object, tableOptions)
-}
-
-// New returns an empty Namespace.
-func (r *FinalizeREST) New() runtime.Object { return r.store.New() }
-
-// Destroy does nothing: the store is shared, and REST ends it.
-func (r *FinalizeREST) Destroy() {}
-
-// Update changes the finalizers and the metadata. It never creates.
-func (r *FinalizeREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return updateOrRemove(ctx, r.store, name, objInfo, createValidation, updateValidation, false, options)
 }
 
 // Create does what Update does. The design of namespaces has agents POST to
@@ -121,9 +112,4 @@ func (r *FinalizeREST) FinalizeEmpty(ctx context.Context, name string, uid types
 		return false, nil
 	}
 	return false, storageerr.InterpretDeleteError(err, tenancy.Resource("namespaces"), name)
-}
-
-// GetResetFields names the fields that a write does not change.
-func (r *FinalizeREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return r.store.GetResetFields()
 }
