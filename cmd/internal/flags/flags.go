@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	componentconfig "k8s.io/component-base/config"
 )
@@ -33,6 +34,17 @@ func CheckCertLifetime(flag string, value time.Duration) error {
 		return fmt.Errorf("--%s must be at least %s, not %s", flag, minCertLifetime, value)
 	}
 	return nil
+}
+
+// NewLeaderElection returns the defaults of a leader election, whose times are those of
+// Kubernetes.
+func NewLeaderElection() componentconfig.LeaderElectionConfiguration {
+	return componentconfig.LeaderElectionConfiguration{
+		LeaderElect:   true,
+		LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
+		RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
+		RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
+	}
 }
 
 // CheckLeaderElection returns the invalid values of the flags for the times of a leader

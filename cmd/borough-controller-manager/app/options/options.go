@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -57,21 +55,16 @@ const (
 
 // New returns the defaults.
 func New() *Options {
+	election := flags.NewLeaderElection()
+	election.ResourceLock, election.ResourceName = resourcelock.LeasesResourceLock, defaultLeaseName
 	return &Options{
 		Client:                   client.New(),
 		ConcurrentNamespaceSyncs: 10,
 		PurgeAPIGroups:           []string{v1.SchemeGroupVersion.Group},
 		HTTPBindAddress:          "127.0.0.1:10280",
 		Etcd:                     newEtcdOptions(),
-		LeaderElection: componentconfig.LeaderElectionConfiguration{
-			LeaderElect:   true,
-			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
-			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
-			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
-			ResourceLock:  resourcelock.LeasesResourceLock,
-			ResourceName:  defaultLeaseName,
-		},
-		Logs: logsapi.NewLoggingConfiguration(),
+		LeaderElection:           election,
+		Logs:                     logsapi.NewLoggingConfiguration(),
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -68,13 +67,8 @@ func New() *Options {
 		HTTP:            httpsource.Options{Interval: 20 * time.Second, Timeout: 10 * time.Second},
 		OnceTimeout:     5 * time.Minute,
 		HTTPBindAddress: "127.0.0.1:10281",
-		LeaderElection: componentconfig.LeaderElectionConfiguration{
-			LeaderElect:   true,
-			LeaseDuration: metav1.Duration{Duration: 15 * time.Second},
-			RenewDeadline: metav1.Duration{Duration: 10 * time.Second},
-			RetryPeriod:   metav1.Duration{Duration: 2 * time.Second},
-		},
-		Logs: logsapi.NewLoggingConfiguration(),
+		LeaderElection:  flags.NewLeaderElection(),
+		Logs:            logsapi.NewLoggingConfiguration(),
 	}
 }
 
