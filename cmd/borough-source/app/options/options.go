@@ -140,16 +140,19 @@ func (o *Options) Validate() error {
 			errs = append(errs, err)
 		}
 	}
-	for flag, namespace := range map[string]string{"namespace": o.Namespace, "leader-elect-resource-namespace": o.LeaderElection.ResourceNamespace} {
-		if namespace != "" {
-			if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
-				invalid(flag, "%q: %s", namespace, strings.Join(reasons, "; "))
-			}
+	for _, namespace := range []struct{ flag, name string }{
+		{"namespace", o.Namespace}, {"leader-elect-resource-namespace", o.LeaderElection.ResourceNamespace},
+	} {
+		if reasons := validation.IsDNS1123Label(namespace.name); namespace.name != "" && len(reasons) > 0 {
+			invalid(namespace.flag, "%q: %s", namespace.name, strings.Join(reasons, "; "))
 		}
 	}
-	for flag, d := range map[string]time.Duration{"url-timeout": o.HTTP.Timeout, "once-timeout": o.OnceTimeout} {
-		if d <= 0 {
-			invalid(flag, "must be more than 0, not %s", d)
+	for _, timeout := range []struct {
+		flag  string
+		value time.Duration
+	}{{"url-timeout", o.HTTP.Timeout}, {"once-timeout", o.OnceTimeout}} {
+		if timeout.value <= 0 {
+			invalid(timeout.flag, "must be more than 0, not %s", timeout.value)
 		}
 	}
 	if o.HTTP.Interval < minInterval {
