@@ -4,13 +4,9 @@
 package apiserver
 
 import (
-	"fmt"
-
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/runtime"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/util"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -23,23 +19,12 @@ import (
 
 // newPosterConfig returns how the server creates Namespaces and their content for users.
 func (c *ExtraConfig) newPosterConfig(generic *genericapiserver.Config) (poster.Config, error) {
-	kinds := []string{
-		util.GetCanonicalTypeName(&v1.Namespace{}),
-		util.GetCanonicalTypeName(&v1.LimitRange{}),
-		util.GetCanonicalTypeName(&v1.ResourceQuota{}),
-	}
+	kinds := []runtime.Object{&v1.Namespace{}, &v1.LimitRange{}, &v1.ResourceQuota{}}
 	if c.Standalone != nil {
-		kinds = append(kinds, util.GetCanonicalTypeName(&rbacv1.RoleBinding{}))
+		kinds = append(kinds, &rbacv1.RoleBinding{})
 	}
-	models, err := builder3.BuildOpenAPIDefinitionsForResources(generic.OpenAPIV3Config, kinds...)
-	if err != nil {
-		return poster.Config{}, fmt.Errorf("build the OpenAPI models of namespaces and their content: %w", err)
-	}
-	types, err := managedfields.NewTypeConverter(models, false)
-	if err != nil {
-		return poster.Config{}, fmt.Errorf("read the OpenAPI models of namespaces and their content: %w", err)
-	}
-	return poster.Config{Scheme: c.Scheme, Admission: generic.AdmissionControl, Types: types}, nil
+	types, err := poster.NewTypes(generic.OpenAPIV3Config, kinds...)
+	return poster.Config{Scheme: c.Scheme, Admission: generic.AdmissionControl, Types: types}, err
 }
 
 // newTemplates returns the storage of namespacetemplates.

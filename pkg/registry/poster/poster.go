@@ -19,6 +19,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -33,6 +36,24 @@ type Config struct {
 	Admission admission.Interface
 	// Types has the types of the objects, for their managed fields.
 	Types managedfields.TypeConverter
+}
+
+// NewTypes returns the types of kinds, which are Namespaces and their content, by their
+// OpenAPI models.
+func NewTypes(config *common.OpenAPIV3Config, kinds ...runtime.Object) (managedfields.TypeConverter, error) {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, util.GetCanonicalTypeName(kind))
+	}
+	models, err := builder3.BuildOpenAPIDefinitionsForResources(config, names...)
+	if err != nil {
+		return nil, fmt.Errorf("build the OpenAPI models of namespaces and their content: %w", err)
+	}
+	types, err := managedfields.NewTypeConverter(models, false)
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI models of namespaces and their content: %w", err)
+	}
+	return types, nil
 }
 
 // Options are how an object is created.

@@ -17,15 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/util"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -77,13 +74,8 @@ func newFixture(t *testing.T, limit int) *fixture {
 		t.Cleanup(r.Destroy)
 		storagetest.WaitReady(t, r.Store)
 	}
-	models, err := builder3.BuildOpenAPIDefinitionsForResources(
-		genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(config.Scheme)),
-		util.GetCanonicalTypeName(&v1.Namespace{}), util.GetCanonicalTypeName(&rbacv1.RoleBinding{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	types, err := managedfields.NewTypeConverter(models, false)
+	models := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(config.Scheme))
+	types, err := poster.NewTypes(models, &v1.Namespace{}, &rbacv1.RoleBinding{})
 	if err != nil {
 		t.Fatal(err)
 	}

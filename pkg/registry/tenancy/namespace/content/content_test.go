@@ -15,15 +15,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/kube-openapi/pkg/builder3"
-	"k8s.io/kube-openapi/pkg/util"
 
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -60,13 +57,8 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	member := storagetest.StartEmbedded(t)
 	stores := contenttest.New(t, member)
-	models, err := builder3.BuildOpenAPIDefinitionsForResources(
-		genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(stores.Scheme)),
-		util.GetCanonicalTypeName(&v1.LimitRange{}), util.GetCanonicalTypeName(&v1.ResourceQuota{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	types, err := managedfields.NewTypeConverter(models, false)
+	models := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(stores.Scheme))
+	types, err := poster.NewTypes(models, &v1.LimitRange{}, &v1.ResourceQuota{})
 	if err != nil {
 		t.Fatal(err)
 	}
