@@ -128,7 +128,7 @@ type certMonitor struct {
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 	certs    chan *x509.Certificate // each new certificate that all servers present
-	failures failures
+	failures testcluster.Failures
 }
 
 func (d *deployment) startMonitor(t *testing.T) *certMonitor {
@@ -148,7 +148,7 @@ func (d *deployment) startMonitor(t *testing.T) *certMonitor {
 				// On a busy machine the two can be read so far apart that a rotation is in
 				// between.
 			case err != nil:
-				l.failures.add(err)
+				l.failures.Add(err)
 			case served != nil && (last == nil || !last.Equal(served)):
 				last = served
 				l.certs <- served
@@ -206,5 +206,5 @@ func (l *certMonitor) stop(t *testing.T) {
 	t.Helper()
 	l.cancel()
 	l.done.Wait()
-	l.failures.report(t)
+	l.failures.Report(t)
 }

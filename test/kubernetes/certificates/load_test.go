@@ -30,33 +30,7 @@ type load struct {
 	cancel   context.CancelFunc
 	clients  sync.WaitGroup
 	requests atomic.Int64
-	failures failures
-}
-
-// failures collects errors for the end of the test.
-type failures struct {
-	mu   sync.Mutex
-	errs []error
-}
-
-func (f *failures) add(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.errs = append(f.errs, fmt.Errorf("at %s: %w", time.Now().Format(time.StampMilli), err))
-}
-
-// report fails the test if there are any.
-func (f *failures) report(t *testing.T) {
-	t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, err := range f.errs {
-		if i == 10 {
-			t.Errorf("and %d more", len(f.errs)-i)
-			break
-		}
-		t.Error(err)
-	}
+	failures testcluster.Failures
 }
 
 // startLoad starts clients that read and write through kube-apiserver, and one
@@ -113,11 +87,11 @@ func startLoad(t *testing.T, cluster *testcluster.Cluster) *load {
 func (l *load) stop(t *testing.T) {
 	t.Helper()
 	l.cancel()
-	l.failures.report(t)
+	l.failures.Report(t)
 	if l.requests.Load() == 0 {
 		t.Error("there were no requests")
 	}
-	t.Logf("%d requests, %d failures", l.requests.Load(), len(l.failures.errs))
+	t.Logf("%d requests, %d failures", l.requests.Load(), l.failures.Count())
 }
 
 // repeat calls do until the context ends. It finishes the last call.
@@ -133,7 +107,7 @@ func (l *load) repeat(ctx context.Context, do func(context.Context) error) {
 			}
 			l.requests.Add(1)
 			if err := do(context.WithoutCancel(ctx)); err != nil {
-				l.failures.add(err)
+				l.failures.Add(err)
 			}
 		}
 	})
@@ -186,7 +160,7 @@ func (l *load) watch(watcher watch.Interface, written <-chan string) {
 			}
 		case event, ok := <-watcher.ResultChan():
 			if !ok {
-				l.failures.add(errors.New("the watch ended"))
+				l.failures.Add(errors.New("the watch ended"))
 				for written != nil { // until the writers end
 					if _, ok := <-written; !ok {
 						return
@@ -196,7 +170,7 @@ func (l *load) watch(watcher watch.Interface, written <-chan string) {
 			}
 			object, isLimitRange := event.Object.(*v1.LimitRange)
 			if !isLimitRange {
-				l.failures.add(fmt.Errorf("the watch reported %s: %v", event.Type, event.Object))
+				l.failures.Add(fmt.Errorf("the watch reported %s: %v", event.Type, event.Object))
 				continue
 			}
 			if seen := events[event.Type]; seen != nil {
@@ -204,12 +178,12 @@ func (l *load) watch(watcher watch.Interface, written <-chan string) {
 			}
 			if event.Type == watch.Deleted {
 				if !events[watch.Added][object.Name] {
-					l.failures.add(fmt.Errorf("the watch missed the ADDED event of %s", object.Name))
+					l.failures.Add(fmt.Errorf("the watch missed the ADDED event of %s", object.Name))
 				}
 				delete(missing, object.Name)
 			}
 		case <-deadline:
-			l.failures.add(fmt.Errorf("the watch missed %d DELETED events", len(missing)))
+			l.failures.Add(fmt.Errorf("the watch missed %d DELETED events", len(missing)))
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,35 +54,12 @@ type figures struct {
 	// slowest is the longest duration of a request, including retries.
 	slowest atomic.Int64
 
-	mu     sync.Mutex
-	failed []error
+	failures testcluster.Failures
 }
 
 func (f *figures) String() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	return fmt.Sprintf("%d requests sent, %d of them retried by client-go and %d by the client, %d failed; the slowest took %s",
-		f.requests.Load(), f.retried.Load(), f.requeued.Load(), len(f.failed), time.Duration(f.slowest.Load()).Round(time.Millisecond))
-}
-
-func (f *figures) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failed = append(f.failed, fmt.Errorf("at %s: %w", time.Now().Format(time.StampMilli), err))
-}
-
-// report fails the test if a request failed.
-func (f *figures) report(t *testing.T) {
-	t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, err := range f.failed {
-		if i == 10 {
-			t.Errorf("and %d more", len(f.failed)-i)
-			break
-		}
-		t.Error(err)
-	}
+		f.requests.Load(), f.retried.Load(), f.requeued.Load(), f.failures.Count(), time.Duration(f.slowest.Load()).Round(time.Millisecond))
 }
 
 // newClient returns a client, through kube-apiserver, whose requests are

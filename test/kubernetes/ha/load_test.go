@@ -109,7 +109,7 @@ func (s *site) startLoad(t *testing.T, retries retries) *load {
 				}
 				// The last call runs to its end.
 				if err := write(context.WithoutCancel(ctx), client); err != nil {
-					l.figures.fail(err)
+					l.figures.failures.Add(err)
 				}
 				rounds.Add(1)
 			}
@@ -334,7 +334,7 @@ func (l *load) staying() map[types.UID]string {
 func (l *load) stop(t *testing.T) {
 	t.Helper()
 	l.stopWriters()
-	l.figures.report(t)
+	l.figures.failures.Report(t)
 	client := l.site.cluster.BoroughClient(t)
 	for _, r := range []resource{namespaces, pods} {
 		if err := await(t.Context(), func(ctx context.Context) error { return l.compare(ctx, client, r) }); err != nil {

@@ -153,13 +153,13 @@ func (l *load) watchRaw(ctx context.Context, client versioned.Interface, r *reco
 		case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 			r.relists.Add(1)
 			if at, err = l.relist(ctx, client, r); err != nil {
-				l.figures.fail(err)
+				l.figures.failures.Add(err)
 				return
 			}
 		case l.retries == requeue && (isTransient(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)):
 			r.reconnects.Add(1)
 		default:
-			l.figures.fail(fmt.Errorf("%s: %w", r.name, err))
+			l.figures.failures.Add(fmt.Errorf("%s: %w", r.name, err))
 			return
 		}
 	}
