@@ -29,9 +29,9 @@ func TestCABundle(t *testing.T) {
 	// serve puts a certificate into the Secret, and its CA into caBundle.
 	serve := func(name string, issuedAt time.Time) func(*testing.T, *fakeCluster) {
 		return func(t *testing.T, c *fakeCluster) {
-			ca := newTestCA(t, "ca", now, time.Hour)
+			ca := newTestCA(t, "ca", now)
 			c.apiService.Spec.CABundle = ca.pem()
-			c.answers[secretPath] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"tls.crt": ca.issue(t, name, issuedAt, time.Hour)}}}
+			c.answers[secretPath] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"tls.crt": ca.issue(t, name, issuedAt)}}}
 		}
 	}
 	for _, tc := range []struct {
@@ -51,23 +51,23 @@ func TestCABundle(t *testing.T) {
 		{"empty, trusted by system roots", setBundle(""), OK, "by its system roots", ""},
 		{"not PEM", setBundle("garbage"), Fault, "PEM certificates", "set caBundle"},
 		{"expired", func(t *testing.T, c *fakeCluster) {
-			c.apiService.Spec.CABundle = newTestCA(t, "ca", now.Add(-2*time.Hour), time.Hour).pem()
+			c.apiService.Spec.CABundle = newTestCA(t, "ca", now.Add(-2*time.Hour)).pem()
 		}, Fault, "expired or not yet valid", "set caBundle"},
 		{"expired by the clock of kube-apiserver", func(_ *testing.T, c *fakeCluster) { c.clock = 3 * time.Hour }, Fault, "expired or not yet valid", "set caBundle"},
 		{"another CA of the same name", func(t *testing.T, c *fakeCluster) {
-			c.apiService.Spec.CABundle = newTestCA(t, "ca", now, time.Hour).pem()
+			c.apiService.Spec.CABundle = newTestCA(t, "ca", now).pem()
 		},
 			Fault, "in the Secret borough-system/borough-apiserver-tls is not signed by a CA in caBundle", "set caBundle"},
 		{"another CA, cert-manager", func(t *testing.T, c *fakeCluster) {
-			c.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
+			c.apiService.Spec.CABundle = newTestCA(t, "other", now).pem()
 			c.apiService.Metadata.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "a/b"}
 		}, Fault, "not signed", "cainjector"},
 		{"another CA, managed by the server", func(t *testing.T, c *fakeCluster) {
-			c.apiService.Spec.CABundle = newTestCA(t, "other", now, time.Hour).pem()
+			c.apiService.Spec.CABundle = newTestCA(t, "other", now).pem()
 			c.args("--serving-cert-secret=borough-system/borough-apiserver-tls")
 		}, Fault, "not signed", "the server sets caBundle itself"},
 		{"rotation", func(t *testing.T, c *fakeCluster) {
-			c.apiService.Spec.CABundle = append(newTestCA(t, "next", now, time.Hour).pem(), c.apiService.Spec.CABundle...)
+			c.apiService.Spec.CABundle = append(newTestCA(t, "next", now).pem(), c.apiService.Spec.CABundle...)
 		}, OK, "verifies the serving certificate", ""},
 		{"wrong name", serve("other.svc", now), Fault, "not valid: x509", "renew the serving certificate for " + served},
 		{"serving certificate expired", serve(served, now.Add(-2*time.Hour)), Fault, "is valid only from", "renew"},
@@ -100,12 +100,12 @@ type testCA struct {
 	key  *ecdsa.PrivateKey
 }
 
-func newTestCA(t *testing.T, name string, from time.Time, lifetime time.Duration) *testCA {
+func newTestCA(t *testing.T, name string, from time.Time) *testCA {
 	t.Helper()
 	ca := &testCA{cert: &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}}
-	ca.cert, ca.key = ca.sign(t, ca.cert, from, lifetime)
+	ca.cert, ca.key = ca.sign(t, ca.cert, from)
 	return ca
 }
 
@@ -113,20 +113,20 @@ func (ca *testCA) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw})
 }
 
-func (ca *testCA) issue(t *testing.T, name string, from time.Time, lifetime time.Duration) []byte {
+func (ca *testCA) issue(t *testing.T, name string, from time.Time) []byte {
 	t.Helper()
 	cert, _ := ca.sign(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, from, lifetime)
+	}, from)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
 }
 
-// sign creates a key and signs its certificate with the key of the CA or, if the CA
-// has no key yet, with the new key.
-func (ca *testCA) sign(t *testing.T, template *x509.Certificate, from time.Time, lifetime time.Duration) (*x509.Certificate, *ecdsa.PrivateKey) {
+// sign creates a key and signs its certificate, which is valid for an hour, with the
+// key of the CA or, if the CA has no key yet, with the new key.
+func (ca *testCA) sign(t *testing.T, template *x509.Certificate, from time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	template.SerialNumber = big.NewInt(from.UnixNano())
-	template.NotBefore, template.NotAfter = from.Add(-time.Minute), from.Add(lifetime)
+	template.NotBefore, template.NotAfter = from.Add(-time.Minute), from.Add(time.Hour)
 	if ca.key == nil {
 		return certs.Sign(t, template, nil, nil)
 	}

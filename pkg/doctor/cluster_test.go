@@ -67,8 +67,8 @@ type fakeAnswer struct {
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
-	ca := newTestCA(t, "ca", time.Now(), time.Hour)
-	certPEM := ca.issue(t, "borough-apiserver.borough-system.svc", time.Now(), time.Hour)
+	ca := newTestCA(t, "ca", time.Now())
+	certPEM := ca.issue(t, "borough-apiserver.borough-system.svc", time.Now())
 
 	service := &apiService{}
 	service.Metadata.Name = apiServiceName

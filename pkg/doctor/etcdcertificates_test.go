@@ -32,13 +32,13 @@ func (c *fakeCluster) etcdCertificates(t *testing.T, issued time.Time, memberCA 
 	set.Spec.Template.Spec = member
 	c.answers[etcdPath] = fakeAnswer{body: set}
 
-	ca := newTestCA(t, "etcd", issued, time.Hour)
+	ca := newTestCA(t, "etcd", issued)
 	signer := ca
 	if memberCA != "" {
-		signer = newTestCA(t, memberCA, issued, time.Hour)
+		signer = newTestCA(t, memberCA, issued)
 	}
-	c.answers[secretsPath+"etcd-client"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": ca.pem(), "tls.crt": ca.issue(t, "client", issued, time.Hour)}}}
-	c.answers[secretsPath+"etcd-member"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": ca.pem(), "tls.crt": signer.issue(t, "member", issued, time.Hour)}}}
+	c.answers[secretsPath+"etcd-client"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": ca.pem(), "tls.crt": ca.issue(t, "client", issued)}}}
+	c.answers[secretsPath+"etcd-member"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": ca.pem(), "tls.crt": signer.issue(t, "member", issued)}}}
 }
 
 // ownEtcd gives the server a certificate for an etcd that is not in the manifests. The CA
@@ -46,6 +46,6 @@ func (c *fakeCluster) etcdCertificates(t *testing.T, issued time.Time, memberCA 
 func (c *fakeCluster) ownEtcd(t *testing.T, issued time.Time) {
 	c.etcdCertificates(t, issued, "")
 	delete(c.answers, etcdPath)
-	members, clients := newTestCA(t, "members", issued, time.Hour), newTestCA(t, "clients", issued, time.Hour)
-	c.answers[secretsPath+"etcd-client"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": members.pem(), "tls.crt": clients.issue(t, "client", issued, time.Hour)}}}
+	members, clients := newTestCA(t, "members", issued), newTestCA(t, "clients", issued)
+	c.answers[secretsPath+"etcd-client"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": members.pem(), "tls.crt": clients.issue(t, "client", issued)}}}
 }

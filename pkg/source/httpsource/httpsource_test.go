@@ -42,7 +42,7 @@ func cutOff(text string) http.HandlerFunc {
 }
 
 // zipped answers with so many times the text, compressed, and then the end.
-func zipped(t *testing.T, end, text string, times int) http.HandlerFunc {
+func zipped(end, text string, times int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
@@ -107,7 +107,7 @@ func TestFailures(t *testing.T) {
 			fmt.Fprint(w, document)
 		}, want: "gzip: invalid header"},
 		"too large":       {handler: answer(strings.Repeat("#\n", source.MaxBytes)), want: fmt.Sprintf("the response is larger than %d bytes", source.MaxBytes)},
-		"a gzip bomb":     {handler: zipped(t, "", strings.Repeat(" ", 1<<20), 1<<10), want: fmt.Sprintf("the response is larger than %d bytes", source.MaxBytes)},
+		"a gzip bomb":     {handler: zipped("", strings.Repeat(" ", 1<<20), 1<<10), want: fmt.Sprintf("the response is larger than %d bytes", source.MaxBytes)},
 		"a YAML bomb":     {handler: answer(bomb()), want: "parse the response"},
 		"not HTTP":        {handler: raw(t, "220 mail.example.com ESMTP\r\n"), want: "net/http: HTTP/1.x transport connection broken: malformed HTTP"},
 		"no response":     {handler: raw(t, ""), want: "the server has closed the connection without a response"},
@@ -211,7 +211,7 @@ func TestReads(t *testing.T) {
 		"a list":             {handler: answer(pods("a", "b")), want: []string{"a", "b"}},
 		"a list without any": {handler: answer(pods())},
 		"an empty List":      {handler: answer("apiVersion: v1\nkind: List\n")},
-		"compressed":         {handler: zipped(t, pods("a"), "\n", 1000), want: []string{"a"}},
+		"compressed":         {handler: zipped(pods("a"), "\n", 1000), want: []string{"a"}},
 		"as large as allowed": {
 			handler: answer(strings.Repeat(" ", source.MaxBytes-len(pods("a"))) + pods("a")),
 			want:    []string{"a"},
