@@ -91,7 +91,7 @@ func (r *watcher) addDifferences(names map[string]struct{}, position int64, befo
 // difference of what the user sees before and at the position. A DELETED has the
 // revision before, as if it were not the last event.
 func (r *watcher) event(name string, position int64, before, after *rbac.ClusterRights) watch.Event {
-	earlier, now := r.sight(name, position-1, before), r.sight(name, position, after)
+	earlier, now := r.visible(name, position-1, before), r.visible(name, position, after)
 	if earlier == now {
 		return watch.Event{}
 	}
@@ -110,11 +110,11 @@ func (r *watcher) event(name string, position int64, before, after *rbac.Cluster
 
 // selected returns the object that shows what the user sees of a Namespace, or nil if
 // the user does not see it or the predicate does not select it.
-func (r *watcher) selected(name string, s sight) runtime.Object {
-	if s.version == nil {
+func (r *watcher) selected(name string, v visible) runtime.Object {
+	if v.version == nil {
 		return nil
 	}
-	namespace := s.version.decode(name)
+	namespace := v.version.decode(name)
 	if namespace == nil {
 		return nil
 	}
@@ -122,5 +122,5 @@ func (r *watcher) selected(name string, s sight) runtime.Object {
 		return nil
 	}
 	own := *namespace // its resourceVersion may be set
-	return r.object(&own, s.access)
+	return r.object(&own, v.access)
 }

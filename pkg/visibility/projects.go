@@ -73,7 +73,7 @@ func (p *Projects) Get(ctx context.Context, name string, options *metav1.GetOpti
 		position := v.reached
 		v.mu.RUnlock()
 		rights := p.view.rights(position)
-		seen := p.view.sight(name, position, &rights)
+		seen := p.view.visible(name, position, &rights)
 		if v.lost(position) {
 			continue // the history has been replaced since
 		}

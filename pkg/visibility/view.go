@@ -143,21 +143,21 @@ func (w *View) revisionAt(position int64) int64 {
 	return w.views.revisionAt(position)
 }
 
-// sight is what the user sees of a Namespace.
-type sight struct {
+// visible is what the user sees of a Namespace.
+type visible struct {
 	version *version // nil if the user does not see it
 	access  rbac.Access
 }
 
-// sight returns what the user sees of a Namespace at a position, at which rights are
+// visible returns what the user sees of a Namespace at a position, at which rights are
 // those by ClusterRoleBindings.
-func (w *View) sight(name string, position int64, rights *rbac.ClusterRights) sight {
+func (w *View) visible(name string, position int64, rights *rbac.ClusterRights) visible {
 	if n := w.version(name, position); n != nil {
 		if seen, access := w.sees(name, position, rights); seen {
-			return sight{n, access}
+			return visible{n, access}
 		}
 	}
-	return sight{}
+	return visible{}
 }
 
 // sees reports whether the user may get a Namespace at a position, at which rights are

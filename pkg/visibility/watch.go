@@ -183,7 +183,7 @@ func (r *watcher) take() (items []item, reached int64, expired bool) {
 // closing bookmark.
 func (r *watcher) sendInitial(ctx context.Context, initial []named, closing bool) bool {
 	for _, namespace := range initial {
-		object := r.selected(namespace.name, r.sight(namespace.name, r.position, &r.rights))
+		object := r.selected(namespace.name, r.visible(namespace.name, r.position, &r.rights))
 		if r.lost(r.position) {
 			return r.sendExpired(ctx)
 		}

@@ -61,7 +61,7 @@ func TestWarnings(t *testing.T) {
 		w.warned("update of the one", admission.Update, minCPU("b", "2"), 0, contradiction)
 	}, maxCPU("a", "1"), minCPU("b", "1"))
 	withFixture(t, func(w *fixture) {
-		w.warned("update that brings peace", admission.Update, maxCPU("a", "3"), 0)
+		w.warned("update that ends the contradiction", admission.Update, maxCPU("a", "3"), 0)
 	}, maxCPU("a", "1"), minCPU("b", "2"))
 	withFixture(t, func(w *fixture) {
 		w.warned("delete", admission.Delete, minCPU("b", "2"), 0)

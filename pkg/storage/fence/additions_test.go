@@ -117,11 +117,11 @@ func TestResolveCreateTogether(t *testing.T) {
 	for name, carryOut := range map[string]bool{"carried out": true, "not carried out": false} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			limbo := &limbo{KV: f.client.KV, carryOut: carryOut}
+			kv := &unansweredKV{KV: f.client.KV, carryOut: carryOut}
 			client := &kubernetes.Client{Client: f.client.Client}
 			client.Kubernetes = client
-			client.KV = limbo
-			t.Cleanup(func() { client.KV = limbo.KV })
+			client.KV = kv
+			t.Cleanup(func() { client.KV = kv.KV })
 			store := f.fence.Wrap(tenancy.Resource("namespaces"), client)
 			guard := f.guard()
 			if _, err := f.createTogether(store, guard); !errors.Is(err, errUnanswered) {
@@ -139,7 +139,7 @@ func TestResolveCreateTogether(t *testing.T) {
 				return
 			}
 			// The member continues with the first try.
-			if response, err := limbo.held.Commit(); err != nil || response.Succeeded {
+			if response, err := kv.held.Commit(); err != nil || response.Succeeded {
 				t.Errorf("the first try was carried out after all: %v, %v", response, err)
 			}
 			response, err := f.createTogether(store, guard)

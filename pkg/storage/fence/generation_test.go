@@ -18,48 +18,50 @@ import (
 
 var errUnanswered = errors.New("unanswered")
 
-// limbo does not answer a transaction that writes: it carries it out, or holds it
+// unansweredKV does not answer a transaction that writes: it carries it out, or holds it
 // back for later.
-type limbo struct {
+type unansweredKV struct {
 	clientv3.KV
 	carryOut bool
 	held     clientv3.Txn
 }
 
-func (l *limbo) Txn(ctx context.Context) clientv3.Txn { return &limboTxn{l.KV.Txn(ctx), l, false} }
+func (l *unansweredKV) Txn(ctx context.Context) clientv3.Txn {
+	return &unansweredTxn{l.KV.Txn(ctx), l, false}
+}
 
-type limboTxn struct {
+type unansweredTxn struct {
 	clientv3.Txn
-	limbo  *limbo
+	kv     *unansweredKV
 	writes bool
 }
 
-func (t *limboTxn) If(cmps ...clientv3.Cmp) clientv3.Txn {
+func (t *unansweredTxn) If(cmps ...clientv3.Cmp) clientv3.Txn {
 	t.Txn = t.Txn.If(cmps...)
 	return t
 }
 
-func (t *limboTxn) Then(ops ...clientv3.Op) clientv3.Txn {
+func (t *unansweredTxn) Then(ops ...clientv3.Op) clientv3.Txn {
 	t.writes = ops[0].IsPut()
 	t.Txn = t.Txn.Then(ops...)
 	return t
 }
 
-func (t *limboTxn) Else(ops ...clientv3.Op) clientv3.Txn {
+func (t *unansweredTxn) Else(ops ...clientv3.Op) clientv3.Txn {
 	t.Txn = t.Txn.Else(ops...)
 	return t
 }
 
-func (t *limboTxn) Commit() (*clientv3.TxnResponse, error) {
+func (t *unansweredTxn) Commit() (*clientv3.TxnResponse, error) {
 	switch {
-	case !t.writes || t.limbo.held != nil:
+	case !t.writes || t.kv.held != nil:
 		return t.Txn.Commit()
-	case t.limbo.carryOut:
+	case t.kv.carryOut:
 		if _, err := t.Txn.Commit(); err != nil {
 			return nil, err
 		}
 	}
-	t.limbo.held = t.Txn
+	t.kv.held = t.Txn
 	return nil, errUnanswered
 }
 
@@ -83,11 +85,11 @@ func TestResolveCreate(t *testing.T) {
 		for resource, key := range map[string]string{"pods": podKey, "namespaces": namespaceKey} {
 			t.Run(name+" "+resource, func(t *testing.T) {
 				f := newFixture(t)
-				limbo := &limbo{KV: f.client.KV, carryOut: test.carryOut}
+				kv := &unansweredKV{KV: f.client.KV, carryOut: test.carryOut}
 				client := &kubernetes.Client{Client: f.client.Client}
 				client.Kubernetes = client
-				client.KV = limbo
-				t.Cleanup(func() { client.KV = limbo.KV })
+				client.KV = kv
+				t.Cleanup(func() { client.KV = kv.KV })
 				store := f.fence.Wrap(tenancy.Resource(resource), client)
 				if key != namespaceKey {
 					f.write(namespaceKey, active(t))
@@ -119,7 +121,7 @@ func TestResolveCreate(t *testing.T) {
 				}
 				// The member continues with the create that it has held back.
 				f.remove(key)
-				if response, err := limbo.held.Commit(); err != nil || response.Succeeded {
+				if response, err := kv.held.Commit(); err != nil || response.Succeeded {
 					t.Errorf("the first try was carried out after all: %v, %v", response, err)
 				}
 				// The next try, and another server with empty caches, create.
