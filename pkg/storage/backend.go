@@ -128,42 +128,50 @@ func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 		if err != nil {
 			return nil, nil, fmt.Errorf("open the storage of %s: %w", config.GroupResource, err)
 		}
-		if !cached {
-			return removingStore{b.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
+		if cached {
+			store, destroy, err = b.newWatchCache(store, destroy, cacher.Config{
+				Versioner:           storage.APIObjectVersioner{},
+				GroupResource:       config.GroupResource,
+				EventsHistoryWindow: config.EventsHistoryWindow,
+				ResourcePrefix:      resourcePrefix,
+				KeyFunc:             keyFunc,
+				NewFunc:             newFunc,
+				NewListFunc:         newListFunc,
+				GetAttrsFunc:        getAttrs,
+				IndexerFuncs:        triggers,
+				Indexers:            indexers,
+				Codec:               config.Codec,
+			})
+			if err != nil {
+				return nil, nil, fmt.Errorf("create the watch cache of %s: %w", config.GroupResource, err)
+			}
 		}
-		uncached := &progressRequestingStore{Interface: store}
-		var cacheable storage.Interface = uncached
-		if config.GroupResource == tenancy.Resource("namespaces") {
-			cacheable = decodedStore{uncached, namespaceFollower{b}}
-		}
-		c, err := cacher.NewCacherFromConfig(cacher.Config{
-			Storage:             cacheable,
-			Versioner:           storage.APIObjectVersioner{},
-			GroupResource:       config.GroupResource,
-			EventsHistoryWindow: config.EventsHistoryWindow,
-			ResourcePrefix:      resourcePrefix,
-			KeyFunc:             keyFunc,
-			NewFunc:             newFunc,
-			NewListFunc:         newListFunc,
-			GetAttrsFunc:        getAttrs,
-			IndexerFuncs:        triggers,
-			Indexers:            indexers,
-			Codec:               config.Codec,
-		})
-		if err != nil {
-			destroy()
-			return nil, nil, fmt.Errorf("create the watch cache of %s: %w", config.GroupResource, err)
-		}
-		b.caches.add(config.GroupResource, watchCache{c, resourcePrefix, newListFunc})
-		delegator := cacher.NewCacheDelegator(c, uncached)
-		var served storage.Interface = delegator
-		if writesSeveral(config.GroupResource) {
-			served = atomicStore{uncached, delegator}
-		}
-		return removingStore{b.withHooks(interpretedStore{served}, config.GroupResource), remover}, sync.OnceFunc(func() {
-			delegator.Stop()
-			c.Stop()
-			destroy()
-		}), nil
+		return removingStore{b.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
 	}
+}
+
+// newWatchCache returns a store that serves from a watch cache of another store, and what
+// destroys both.
+func (b *Backend) newWatchCache(store storage.Interface, destroy factory.DestroyFunc, config cacher.Config) (storage.Interface, factory.DestroyFunc, error) {
+	uncached := &progressRequestingStore{Interface: store}
+	config.Storage = uncached
+	if config.GroupResource == tenancy.Resource("namespaces") {
+		config.Storage = decodedStore{uncached, namespaceFollower{b}}
+	}
+	c, err := cacher.NewCacherFromConfig(config)
+	if err != nil {
+		destroy()
+		return nil, nil, err
+	}
+	b.caches.add(config.GroupResource, watchCache{c, config.ResourcePrefix, config.NewListFunc})
+	delegator := cacher.NewCacheDelegator(c, uncached)
+	var cached storage.Interface = delegator
+	if writesSeveral(config.GroupResource) {
+		cached = atomicStore{uncached, delegator}
+	}
+	return cached, sync.OnceFunc(func() {
+		delegator.Stop()
+		c.Stop()
+		destroy()
+	}), nil
 }

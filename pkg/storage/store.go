@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
@@ -91,22 +92,11 @@ func nextRevision(client *clientv3.Client, key string) func(context.Context) (in
 	}
 }
 
-// newStore creates the store of one resource, as the library's storage factory
-// does, but with a client that writes through the fence.
-func (b *Backend) newStore(
-	config *storagebackend.ConfigForResource,
-	resourcePrefix string,
-	newFunc, newListFunc func() runtime.Object,
-	cached bool,
-) (storage.Interface, *remover, factory.DestroyFunc, error) {
-	compactor, stopCompactor, err := b.connections.compactor(config.Transport, config.CompactionInterval)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+// newClient returns a client for one resource whose writes go through the fence.
+func (b *Backend) newClient(config *storagebackend.ConfigForResource, compactor etcd3.Compactor) (*kubernetes.Client, error) {
 	client, err := b.connections.client(config.Transport)
 	if err != nil {
-		stopCompactor()
-		return nil, nil, nil, err
+		return nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
 	client.Watcher = boundedWatcher{client.Watcher}
@@ -120,13 +110,36 @@ func (b *Backend) newStore(
 	if b.awaitWrite != nil {
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, b.awaitWrite}}
 	}
+	return client, nil
+}
 
-	var decodeShared func(encoded []byte) runtime.Object
+// decodeShared returns the DecodeShared of unreadable.Config for a resource, or nil.
+func (b *Backend) decodeShared(config *storagebackend.ConfigForResource) func(encoded []byte) runtime.Object {
 	switch {
 	case b.charger.Quotas(config.GroupResource):
-		decodeShared = b.charger.Decoded
+		return b.charger.Decoded
 	case config.GroupResource == tenancy.Resource("pods"):
-		decodeShared = podspec.NewDecoder(config.Codec).Decode
+		return podspec.NewDecoder(config.Codec).Decode
+	}
+	return nil
+}
+
+// newStore creates the store of one resource, as the library's storage factory
+// does, but with a client that writes through the fence.
+func (b *Backend) newStore(
+	config *storagebackend.ConfigForResource,
+	resourcePrefix string,
+	newFunc, newListFunc func() runtime.Object,
+	cached bool,
+) (storage.Interface, *remover, factory.DestroyFunc, error) {
+	compactor, stopCompactor, err := b.connections.compactor(config.Transport, config.CompactionInterval)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client, err := b.newClient(config, compactor)
+	if err != nil {
+		stopCompactor()
+		return nil, nil, nil, err
 	}
 	versioner := storage.APIObjectVersioner{}
 	store, closeStore, err := unreadable.New(unreadable.Config{
@@ -138,7 +151,7 @@ func (b *Backend) newStore(
 		Codec:          config.Codec,
 		Transformer:    transformerOf(config),
 		Versioner:      versioner,
-		DecodeShared:   decodeShared,
+		DecodeShared:   b.decodeShared(config),
 		NewFunc:        newFunc,
 		Cached:         cached,
 		Objects:        b.unreadable,
