@@ -56,21 +56,26 @@ func (s *session) sync(ctx context.Context, name string) error {
 	refusal := s.problems.refusal(name, pod.hash())
 	refused := refusal != nil && !isNotOwned(refusal)
 	if live == nil && !refused {
-		live, err = s.getOwn(ctx, name)
+		if live, err = s.getOwn(ctx, name); err != nil {
+			return s.fail(ctx, name, pod, began, err)
+		}
 	}
 	switch {
-	case err != nil:
 	case live != nil && live.GetDeletionTimestamp() != nil:
 		return s.remove(ctx, live)
 	case refused:
 		return nil
-	default:
-		err = s.write(ctx, pod, live)
 	}
-	if err == nil {
-		s.problems.resolvePod(name)
-		return nil
+	if err := s.write(ctx, pod, live); err != nil {
+		return s.fail(ctx, name, pod, began, err)
 	}
+	s.problems.resolvePod(name)
+	return nil
+}
+
+// fail reports the error of a sync that began at a time if it is a refusal of the Pod,
+// and returns it if it has to be tried again.
+func (s *session) fail(ctx context.Context, name string, pod *desiredPod, began time.Time, err error) error {
 	refused, checkErr := s.isRefusal(ctx, err)
 	switch {
 	case checkErr != nil:
