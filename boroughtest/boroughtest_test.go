@@ -144,7 +144,9 @@ func TestServersAreIndependent(t *testing.T) {
 // TestNothingIsLeft checks that files, open files and the port are gone after the test.
 // TestMain checks goroutines.
 func TestNothingIsLeft(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	t.Setenv("GOTMPDIR", tmp) // t.TempDir prefers it
 	var address string
 	t.Run("test", func(t *testing.T) {
 		s := boroughtest.Start(t)

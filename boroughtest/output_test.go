@@ -49,7 +49,7 @@ func TestOutput(t *testing.T) {
 			tmp := t.TempDir()
 			var stdout, stderr bytes.Buffer
 			child := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-test.run=TestChild"}, tc.args...)...)
-			child.Env = append(os.Environ(), tc.env, "TMPDIR="+tmp)
+			child.Env = append(os.Environ(), tc.env, "TMPDIR="+tmp, "GOTMPDIR="+tmp)
 			child.Stdout, child.Stderr = &stdout, &stderr
 			if err := child.Run(); (err != nil) != tc.fails {
 				t.Errorf("got %v", err)
