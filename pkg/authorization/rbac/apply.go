@@ -98,11 +98,10 @@ func (p *policy) trim(keep, bytes int) {
 		p.ended = p.ended[1:]
 		p.endedBytes -= first.bytes
 		p.floor = first.at
-		switch role := first.role; {
-		case first.binding != nil:
+		if first.binding != nil {
 			p.removeBinding(first.binding)
-		case p.pastRoles.Trim(role, p.roles[role], first.at):
-			delete(p.roles, role)
+		} else if last := p.roles[first.role]; p.pastRoles.Trim(first.role, last, first.at) {
+			delete(p.roles, first.role)
 		}
 	}
 }
