@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/internal/balancer"
 )
 
 // connections creates the clients and compactors for all stores of a server. A
@@ -26,18 +27,31 @@ type connections struct {
 
 	mu         sync.Mutex
 	compactors map[string]*sharedCompactor
+
+	leaders sync.Map // of *balancer.Leader, with the keys of compactors
 }
 
 func newConnections(member *embedded.Server) *connections {
 	return &connections{embedded: member, compactors: map[string]*sharedCompactor{}}
 }
 
+// key returns the key of an etcd cluster.
+func key(transport storagebackend.TransportConfig) string {
+	return strings.Join(transport.ServerList, ",")
+}
+
 // client returns a new client, which the caller must close.
 func (c *connections) client(transport storagebackend.TransportConfig) (*kubernetes.Client, error) {
 	if len(transport.ServerList) > 0 {
-		return dial(transport)
+		return dial(transport, c.leader(transport))
 	}
 	return kubernetesClient(c.embedded.Client()), nil
+}
+
+// leader returns what all clients of an etcd cluster know of its leader.
+func (c *connections) leader(transport storagebackend.TransportConfig) *balancer.Leader {
+	leader, _ := c.leaders.LoadOrStore(key(transport), balancer.NewLeader())
+	return leader.(*balancer.Leader)
 }
 
 // kubernetesClient does the same as kubernetes.New for an existing client.
@@ -61,9 +75,9 @@ func (c *connections) compactor(transport storagebackend.TransportConfig, interv
 	if interval == 0 {
 		return nil, func() {}, nil
 	}
+	key := key(transport)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := strings.Join(transport.ServerList, ",")
 	shared := c.compactors[key]
 	if shared == nil {
 		client, err := c.client(transport)

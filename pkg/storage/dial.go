@@ -32,6 +32,7 @@ import (
 	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
 
+	"github.com/borough-io/borough/pkg/storage/internal/balancer"
 	"github.com/borough-io/borough/pkg/storage/internal/etcdlog"
 )
 
@@ -61,11 +62,12 @@ const (
 
 // dial returns a client for stores. It connects in the background, and its calls wait
 // until there is a connection.
-func dial(t storagebackend.TransportConfig) (*kubernetes.Client, error) {
+func dial(t storagebackend.TransportConfig, leader *balancer.Leader) (*kubernetes.Client, error) {
 	config, err := newClientConfig(t)
 	if err != nil {
 		return nil, err
 	}
+	config.DialOptions = append(config.DialOptions, leader.DialOptions()...)
 	client, err := kubernetes.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client of etcd at %s: %w", strings.Join(t.ServerList, ", "), err)

@@ -1,0 +1,305 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package balancer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/harness/tcpproxy"
+	"github.com/borough-io/borough/test/leaktest"
+	"github.com/borough-io/borough/test/poll"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// cluster is an etcd cluster of three members.
+type cluster []*clusterMember
+
+// clusterMember is accessed through a proxy.
+type clusterMember struct {
+	*embed.Etcd
+	proxy *tcpproxy.Proxy
+	stop  func()
+}
+
+func (m *clusterMember) id() uint64 { return uint64(m.Server.MemberID()) }
+func (m *clusterMember) address() string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(m.proxy.Port()))
+}
+
+func startCluster(t *testing.T) cluster {
+	t.Helper()
+	var configs []*embed.Config
+	var initial []string
+	for i := range 3 {
+		port, err := harness.FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer := url.URL{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port)}
+		config := embed.NewConfig()
+		config.Name, config.Dir = fmt.Sprintf("m%d", i), t.TempDir()
+		config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+		config.UnsafeNoFsync = true
+		config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+		config.ListenClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+		config.AdvertiseClientUrls = config.ListenClientUrls
+		configs, initial = append(configs, config), append(initial, config.Name+"="+peer.String())
+	}
+	var c cluster
+	for _, config := range configs {
+		config.InitialCluster = strings.Join(initial, ",")
+		etcd, err := embed.StartEtcd(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &clusterMember{Etcd: etcd, stop: sync.OnceFunc(etcd.Close)}
+		t.Cleanup(m.stop)
+		c = append(c, m)
+	}
+	for _, m := range c {
+		<-m.Server.ReadyNotify()
+		proxy, err := tcpproxy.New(m.Clients[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(proxy.Close)
+		m.proxy = proxy
+	}
+	return c
+}
+
+// leader returns the leader, and the followers.
+func (c cluster) leader(t *testing.T) (leader *clusterMember, followers cluster) {
+	t.Helper()
+	for _, m := range c {
+		if m.Server.Leader() == m.Server.MemberID() {
+			leader = m
+		} else {
+			followers = append(followers, m)
+		}
+	}
+	if leader == nil {
+		t.Fatal("the cluster has no leader")
+	}
+	return leader, followers
+}
+
+// client returns a client whose keepalives never fail.
+func (c cluster) client(t *testing.T, leader *Leader) *clientv3.Client {
+	t.Helper()
+	config := clientv3.Config{DialOptions: leader.DialOptions(), Logger: zap.NewNop()}
+	for _, m := range c {
+		config.Endpoints = append(config.Endpoints, "http://"+m.address())
+	}
+	client, err := clientv3.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// sender returns the ID of the member that responded to a request.
+type sender func(context.Context, *clientv3.Client) (*pb.ResponseHeader, error)
+
+func put(ctx context.Context, client *clientv3.Client) (*pb.ResponseHeader, error) {
+	response, err := client.Put(ctx, "k", "")
+	if err != nil {
+		return nil, err
+	}
+	return response.Header, nil
+}
+
+// senders counts the responses to requests by the member that sent them.
+func senders(t *testing.T, client *clientv3.Client, requests int, send sender) map[uint64]int {
+	t.Helper()
+	count := map[uint64]int{}
+	for range requests {
+		header, err := send(t.Context(), client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count[header.MemberId]++
+	}
+	return count
+}
+
+// awaitKnown sends requests until the member is known to lead.
+func awaitKnown(t *testing.T, client *clientv3.Client, leader *Leader, member *clusterMember) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for leader.known.Load().address != member.address() {
+		if _, err := put(ctx, client); err != nil && !errors.Is(err, rpctypes.ErrLeaderChanged) {
+			t.Fatalf("Requests are not sent to the leader: %v", err)
+		}
+	}
+}
+
+func moveLeader(t *testing.T, from, to *clusterMember) {
+	t.Helper()
+	if err := from.Server.MoveLeader(t.Context(), from.id(), to.id()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	cluster := startCluster(t)
+	member, followers := cluster.leader(t)
+	leader := NewLeader()
+	client := cluster.client(t, leader)
+	awaitKnown(t, client, leader, member)
+
+	const requests = 10 * anyMemberEvery
+	for name, test := range map[string]struct {
+		send     sender
+		toLeader bool
+	}{
+		"put": {put, true},
+		"get": {func(ctx context.Context, client *clientv3.Client) (*pb.ResponseHeader, error) {
+			response, err := client.Get(ctx, "k")
+			if err != nil {
+				return nil, err
+			}
+			return response.Header, nil
+		}, true},
+		"transaction": {func(ctx context.Context, client *clientv3.Client) (*pb.ResponseHeader, error) {
+			response, err := client.Txn(ctx).Then(clientv3.OpGet("k")).Commit()
+			if err != nil {
+				return nil, err
+			}
+			return response.Header, nil
+		}, true},
+		"list": {func(ctx context.Context, client *clientv3.Client) (*pb.ResponseHeader, error) {
+			response, err := client.Get(ctx, "k", clientv3.WithPrefix())
+			if err != nil {
+				return nil, err
+			}
+			return response.Header, nil
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count := senders(t, client, requests, test.send)
+			for _, f := range followers {
+				if n := count[f.id()]; (n < requests/5) != test.toLeader || n == 0 {
+					t.Errorf("A follower got %d of %d requests: %v", n, requests, count)
+				}
+			}
+		})
+	}
+}
+
+// TestOtherLeader checks that requests follow the leader.
+func TestOtherLeader(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, member *clusterMember, followers cluster){
+		"moved":   func(t *testing.T, member *clusterMember, followers cluster) { moveLeader(t, member, followers[1]) },
+		"stopped": func(_ *testing.T, member *clusterMember, _ cluster) { member.stop() }, // moves the leadership
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := startCluster(t)
+			member, followers := cluster.leader(t)
+			leader := NewLeader()
+			client := cluster.client(t, leader)
+			awaitKnown(t, client, leader, member)
+
+			end(t, member, followers)
+			next, _ := followers.leader(t)
+			awaitKnown(t, client, leader, next)
+			if count := senders(t, client, 5*anyMemberEvery, put); count[next.id()] < 4*anyMemberEvery {
+				t.Errorf("The new leader %d got few requests: %v", next.id(), count)
+			}
+		})
+	}
+}
+
+// TestUnknownLeader checks that requests are sent to any member if the leader is not
+// among the endpoints.
+func TestUnknownLeader(t *testing.T) {
+	t.Parallel()
+	_, followers := startCluster(t).leader(t)
+	client := followers.client(t, NewLeader())
+	count := senders(t, client, 40, put)
+	for _, f := range followers {
+		if count[f.id()] < 10 {
+			t.Errorf("A follower got few requests: %v", count)
+		}
+	}
+}
+
+// TestHangingLeader checks that the requests to a leader that hangs end when another
+// member leads, which is noticed in any response of another member.
+func TestHangingLeader(t *testing.T) {
+	t.Parallel()
+	for name, respond := range map[string]func(t *testing.T, client *clientv3.Client, followers cluster){
+		"to a request": func(t *testing.T, client *clientv3.Client, followers cluster) {
+			for range (1 + len(followers)) * anyMemberEvery { // one to each member, the others to the leader
+				go func() { _, _ = put(t.Context(), client) }()
+			}
+		},
+		"in a watch": func(t *testing.T, _ *clientv3.Client, followers cluster) {
+			if _, err := put(t.Context(), followers.client(t, NewLeader())); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := startCluster(t)
+			member, followers := cluster.leader(t)
+			leader := NewLeader()
+			client := cluster.client(t, leader)
+			awaitKnown(t, client, leader, member)
+			for i := range cluster { // a stream to each
+				ctx := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("stream", strconv.Itoa(i)))
+				<-client.Watch(ctx, "k", clientv3.WithCreatedNotify())
+			}
+
+			member.proxy.Hang()
+			leader.requests.Store(0) // so that the next requests are for the leader
+			results := make(chan error, anyMemberEvery-1)
+			for range cap(results) {
+				go func() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					_, err := put(ctx, client)
+					results <- err
+				}()
+			}
+			poll.Eventually(t, func() string {
+				if n := leader.requests.Load(); n < anyMemberEvery-1 {
+					return fmt.Sprintf("%d requests are on their way", n)
+				}
+				return ""
+			})
+			moveLeader(t, member, followers[0])
+			respond(t, client, followers)
+			for range cap(results) {
+				if err := <-results; !errors.Is(err, rpctypes.ErrLeaderChanged) {
+					t.Errorf("A put to the leader that hangs returned %v", err)
+				}
+			}
+		})
+	}
+}
