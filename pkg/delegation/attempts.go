@@ -90,7 +90,8 @@ func (a *attempts) watch(ctx context.Context, used <-chan *connection, cancel co
 	timer := time.NewTimer(a.silence)
 	defer timer.Stop()
 	var c *connection
-	for since, checks := time.Now(), 0; checks < 2; {
+	var seen uint64 // reads on it
+	for checks := 0; checks < 2; {
 		select {
 		case <-ctx.Done():
 			return
@@ -100,13 +101,13 @@ func (a *attempts) watch(ctx context.Context, used <-chan *connection, cancel co
 			case c == nil:
 				cancel(errNoConnection)
 				return
-			case c.silentSince(since):
+			case c.reads.Load() == seen:
 				_ = c.Close() // ends all reviews on it
 				return
 			}
 			checks++
 		}
-		since = time.Now()
+		seen = c.reads.Load()
 		timer.Reset(a.silence)
 	}
 }
@@ -194,17 +195,17 @@ func (d *dialer) find(wrapped net.Conn) *connection {
 
 func addresses(c net.Conn) string { return c.LocalAddr().String() + " " + c.RemoteAddr().String() }
 
-// connection notes when something was received on it.
+// connection counts the reads that received something.
 type connection struct {
 	net.Conn
-	forget   func()
-	received atomic.Int64 // a time, in nanoseconds
+	forget func()
+	reads  atomic.Uint64
 }
 
 func (c *connection) Read(data []byte) (int, error) {
 	n, err := c.Conn.Read(data)
 	if n > 0 {
-		c.received.Store(time.Now().UnixNano())
+		c.reads.Add(1)
 	}
 	return n, err
 }
@@ -213,8 +214,4 @@ func (c *connection) Read(data []byte) (int, error) {
 func (c *connection) Close() error {
 	c.forget()
 	return c.Conn.Close()
-}
-
-func (c *connection) silentSince(began time.Time) bool {
-	return c.received.Load() < began.UnixNano()
 }
