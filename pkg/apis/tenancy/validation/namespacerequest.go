@@ -18,11 +18,17 @@ import (
 func ValidateNamespaceRequest(request *tenancy.NamespaceRequest) field.ErrorList {
 	errs := ValidateNotRequested(&request.ObjectMeta)
 	path := field.NewPath("metadata")
-	if len(request.Finalizers) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("finalizers"), "may not be set in a namespace request"))
-	}
-	if len(request.OwnerReferences) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("ownerReferences"), "may not be set in a namespace request"))
+	for _, f := range []struct {
+		field string
+		set   bool
+	}{
+		{"resourceVersion", request.ResourceVersion != ""},
+		{"finalizers", len(request.Finalizers) > 0},
+		{"ownerReferences", len(request.OwnerReferences) > 0},
+	} {
+		if f.set {
+			errs = append(errs, field.Forbidden(path.Child(f.field), "may not be set in a namespace request"))
+		}
 	}
 	for _, name := range []struct{ field, value string }{{"name", request.Name}, {"generateName", request.GenerateName}} {
 		if strings.HasPrefix(name.value, reservedPrefix) {
