@@ -32,8 +32,8 @@ type Leader struct {
 	asking   atomic.Bool
 	known    atomic.Pointer[leadership]
 
-	mu        sync.Mutex        // for writes of known, and for
-	addresses map[uint64]string // of members by ID
+	mu        sync.Mutex        // held to change known and addresses
+	addresses map[uint64]string // of members, by ID
 }
 
 // leadership is the result of an election. IDs and addresses that are not known are zero.

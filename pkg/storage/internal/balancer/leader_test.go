@@ -143,13 +143,31 @@ func senders(t *testing.T, client *clientv3.Client, requests int, send sender) m
 	return count
 }
 
+// site is a cluster, and a client that knows the leader.
+type site struct {
+	member    *clusterMember // that leads
+	followers cluster
+	leader    *Leader
+	client    *clientv3.Client
+}
+
+func start(t *testing.T) *site {
+	t.Helper()
+	cluster := startCluster(t)
+	s := &site{leader: NewLeader()}
+	s.member, s.followers = cluster.leader(t)
+	s.client = cluster.client(t, s.leader)
+	s.awaitKnown(t, s.member)
+	return s
+}
+
 // awaitKnown sends requests until the member is known to lead.
-func awaitKnown(t *testing.T, client *clientv3.Client, leader *Leader, member *clusterMember) {
+func (s *site) awaitKnown(t *testing.T, member *clusterMember) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for leader.known.Load().address != member.address() {
-		if _, err := put(ctx, client); err != nil && !errors.Is(err, rpctypes.ErrLeaderChanged) {
+	for s.leader.known.Load().address != member.address() {
+		if _, err := put(ctx, s.client); err != nil && !errors.Is(err, rpctypes.ErrLeaderChanged) {
 			t.Fatalf("Requests are not sent to the leader: %v", err)
 		}
 	}
@@ -164,11 +182,7 @@ func moveLeader(t *testing.T, from, to *clusterMember) {
 
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	cluster := startCluster(t)
-	member, followers := cluster.leader(t)
-	leader := NewLeader()
-	client := cluster.client(t, leader)
-	awaitKnown(t, client, leader, member)
+	s := start(t)
 
 	const requests = 10 * anyMemberEvery
 	for name, test := range map[string]struct {
@@ -199,8 +213,8 @@ func TestRequests(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			count := senders(t, client, requests, test.send)
-			for _, f := range followers {
+			count := senders(t, s.client, requests, test.send)
+			for _, f := range s.followers {
 				if n := count[f.id()]; (n < requests/5) != test.toLeader || n == 0 {
 					t.Errorf("A follower got %d of %d requests: %v", n, requests, count)
 				}
@@ -218,16 +232,12 @@ func TestOtherLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := startCluster(t)
-			member, followers := cluster.leader(t)
-			leader := NewLeader()
-			client := cluster.client(t, leader)
-			awaitKnown(t, client, leader, member)
+			s := start(t)
 
-			end(t, member, followers)
-			next, _ := followers.leader(t)
-			awaitKnown(t, client, leader, next)
-			if count := senders(t, client, 5*anyMemberEvery, put); count[next.id()] < 4*anyMemberEvery {
+			end(t, s.member, s.followers)
+			next, _ := s.followers.leader(t)
+			s.awaitKnown(t, next)
+			if count := senders(t, s.client, 5*anyMemberEvery, put); count[next.id()] < 4*anyMemberEvery {
 				t.Errorf("The new leader %d got few requests: %v", next.id(), count)
 			}
 		})
@@ -266,35 +276,31 @@ func TestHangingLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := startCluster(t)
-			member, followers := cluster.leader(t)
-			leader := NewLeader()
-			client := cluster.client(t, leader)
-			awaitKnown(t, client, leader, member)
-			for i := range cluster { // a stream to each
+			s := start(t)
+			for i := range 1 + len(s.followers) { // a stream to each member
 				ctx := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("stream", strconv.Itoa(i)))
-				<-client.Watch(ctx, "k", clientv3.WithCreatedNotify())
+				<-s.client.Watch(ctx, "k", clientv3.WithCreatedNotify())
 			}
 
-			member.proxy.Hang()
-			leader.requests.Store(0) // so that the next requests are for the leader
+			s.member.proxy.Hang()
+			s.leader.requests.Store(0) // so that the next requests are for the leader
 			results := make(chan error, anyMemberEvery-1)
 			for range cap(results) {
 				go func() {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
-					_, err := put(ctx, client)
+					_, err := put(ctx, s.client)
 					results <- err
 				}()
 			}
 			poll.Eventually(t, func() string {
-				if n := leader.requests.Load(); n < anyMemberEvery-1 {
+				if n := s.leader.requests.Load(); n < anyMemberEvery-1 {
 					return fmt.Sprintf("%d requests are on their way", n)
 				}
 				return ""
 			})
-			moveLeader(t, member, followers[0])
-			respond(t, client, followers)
+			moveLeader(t, s.member, s.followers[0])
+			respond(t, s.client, s.followers)
 			for range cap(results) {
 				if err := <-results; !errors.Is(err, rpctypes.ErrLeaderChanged) {
 					t.Errorf("A put to the leader that hangs returned %v", err)
