@@ -35,8 +35,8 @@ func newConnections(member *embedded.Server) *connections {
 	return &connections{embedded: member, compactors: map[string]*sharedCompactor{}}
 }
 
-// key returns the key of an etcd cluster.
-func key(transport storagebackend.TransportConfig) string {
+// clusterKey returns the key of an etcd cluster in the maps.
+func clusterKey(transport storagebackend.TransportConfig) string {
 	return strings.Join(transport.ServerList, ",")
 }
 
@@ -50,7 +50,7 @@ func (c *connections) client(transport storagebackend.TransportConfig) (*kuberne
 
 // leader returns what all clients of an etcd cluster know of its leader.
 func (c *connections) leader(transport storagebackend.TransportConfig) *balancer.Leader {
-	leader, _ := c.leaders.LoadOrStore(key(transport), balancer.NewLeader())
+	leader, _ := c.leaders.LoadOrStore(clusterKey(transport), balancer.NewLeader())
 	return leader.(*balancer.Leader)
 }
 
@@ -75,7 +75,7 @@ func (c *connections) compactor(transport storagebackend.TransportConfig, interv
 	if interval == 0 {
 		return nil, func() {}, nil
 	}
-	key := key(transport)
+	key := clusterKey(transport)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	shared := c.compactors[key]

@@ -87,19 +87,23 @@ func startCluster(t *testing.T) cluster {
 	return c
 }
 
-// leader returns the leader, and the followers.
+// leader returns the leader, once there is one, and the followers.
 func (c cluster) leader(t *testing.T) (leader *clusterMember, followers cluster) {
 	t.Helper()
-	for _, m := range c {
-		if m.Server.Leader() == m.Server.MemberID() {
-			leader = m
-		} else {
-			followers = append(followers, m)
+	poll.Eventually(t, func() string {
+		leader, followers = nil, nil
+		for _, m := range c {
+			if m.Server.Leader() == m.Server.MemberID() {
+				leader = m
+			} else {
+				followers = append(followers, m)
+			}
 		}
-	}
-	if leader == nil {
-		t.Fatal("the cluster has no leader")
-	}
+		if leader == nil {
+			return "the cluster has no leader"
+		}
+		return ""
+	})
 	return leader, followers
 }
 
@@ -118,7 +122,7 @@ func (c cluster) client(t *testing.T, leader *Leader) *clientv3.Client {
 	return client
 }
 
-// sender returns the ID of the member that responded to a request.
+// sender sends a request, and returns the header of the response.
 type sender func(context.Context, *clientv3.Client) (*pb.ResponseHeader, error)
 
 func put(ctx context.Context, client *clientv3.Client) (*pb.ResponseHeader, error) {
@@ -180,6 +184,8 @@ func moveLeader(t *testing.T, from, to *clusterMember) {
 	}
 }
 
+// TestRequests checks which requests are sent to the leader, and that the followers get
+// some of each kind.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t)
