@@ -26,7 +26,10 @@ import (
 )
 
 // snapshotEvery is how many entries etcd applies between two snapshots.
-const snapshotEvery = 10000
+const snapshotEvery = 1000
+
+// value is so large that several files of the log have less than snapshotEvery of it.
+var value = strings.Repeat("value", 1000)
 
 // stopped returns the directory of a member that stored that many values, each
 // under a different key, and was stopped.
@@ -38,7 +41,7 @@ func stopped(t *testing.T, values int) string {
 	server := startConfig(t, embedded.Config{Dir: dir, Ephemeral: true})
 	client := server.Client()
 	for i := range values {
-		put(t, client, fmt.Sprintf("key%d", i), strings.Repeat("value", 100))
+		put(t, client, fmt.Sprintf("key%d", i), value)
 	}
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
@@ -77,8 +80,8 @@ func database(dir string) string { return filepath.Join(dir, "member", "snap", "
 
 func TestDamage(t *testing.T) {
 	// young still has all entries in its log, old does not.
-	const count = snapshotEvery + 1500
-	young, old := stopped(t, 3000), stopped(t, count)
+	const count = snapshotEvery * 9 / 10
+	young, old := stopped(t, count), stopped(t, snapshotEvery+150)
 
 	do := func(err error) {
 		t.Helper()
@@ -183,8 +186,8 @@ func TestDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, n := range []int{0, 2999} {
-				if got := get(t, server.Client(), fmt.Sprintf("key%d", n)); got != strings.Repeat("value", 100) {
+			for _, n := range []int{0, count - 1} {
+				if got := get(t, server.Client(), fmt.Sprintf("key%d", n)); got != value {
 					t.Errorf("key%d holds %q", n, got)
 				}
 			}
@@ -195,7 +198,7 @@ func TestDamage(t *testing.T) {
 // TestOldLogFilesAreRemoved checks that files of the log that a start does not need are
 // removed.
 func TestOldLogFilesAreRemoved(t *testing.T) {
-	dir := stopped(t, snapshotEvery+1500)
+	dir := stopped(t, snapshotEvery+150)
 	if before := segments(t, dir); len(before) < 6 {
 		t.Fatalf("the log has only %d files", len(before))
 	}

@@ -47,10 +47,14 @@ const (
 	defragPart = 32
 
 	// A start reads every file of the log three times, so they are fewer and smaller than
-	// etcd's default of five files of 64 MB. etcd keeps more than this number while it
-	// needs them: it takes a snapshot every 10,000 entries.
+	// etcd's default of five files of 64 MB. etcd keeps more than this number while they
+	// have entries since the last snapshot.
 	maxLogFiles = 2
 	logFileSize = 16 << 20
+
+	// snapshotEntries is how many entries of the log etcd writes until it takes a snapshot.
+	// Its default, 10,000, keeps gigabytes of files if the entries are large.
+	snapshotEntries = 1_000
 
 	// catchUpEntries is how many entries of the log, besides the last hundreds, etcd keeps
 	// in memory for members that are behind. There are none, and entries can be large.
@@ -223,6 +227,7 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	c.EnableGRPCGateway = false
 	c.UnsafeNoFsync = cfg.Ephemeral
 	c.MaxWalFiles = maxLogFiles
+	c.SnapshotCount = snapshotEntries
 	c.SnapshotCatchUpEntries = catchUpEntries
 
 	c.TickMs = tickMs
