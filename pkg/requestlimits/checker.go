@@ -57,6 +57,9 @@ var jsonPatch = &shape{list: true, max: MaxPatchOperations}
 // well.
 func (c *Checker) CheckJSONPatch(data []byte) error {
 	_, err := walkJSON(data, jsonPatch)
+	if limit, ok := err.(*Error); ok && limit.Path == "" {
+		return &Error{Detail: "the JSON patch " + limit.Detail} // it has no field of its own
+	}
 	return err
 }
 

@@ -179,7 +179,7 @@ func TestJSONPatch(t *testing.T) {
 		return []byte("[" + repeat(n, `{"op":"add","path":"/metadata/annotations/a","value":"1e3000"}`) + "]")
 	}
 	want(t, "within", checker.CheckJSONPatch(patch(MaxPatchOperations)), "")
-	want(t, "beyond", checker.CheckJSONPatch(patch(MaxPatchOperations+1)), "must have at most 1000 elements")
+	want(t, "beyond", checker.CheckJSONPatch(patch(MaxPatchOperations+1)), "the JSON patch must have at most 1000 elements")
 	want(t, "deep", checker.CheckJSONPatch([]byte(`[{"value":`+nested(MaxDepth)+`}]`)), "[0].value"+strings.Repeat("[0]", MaxDepth-2)+": objects and lists must be nested at most 100 deep")
 }
 
