@@ -53,7 +53,7 @@ const (
 	logFileSize = 16 << 20
 
 	// snapshotEntries is how many entries of the log etcd writes until it takes a snapshot.
-	// Its default, 10,000, keeps gigabytes of files if the entries are large.
+	// etcd's default, 10,000, keeps gigabytes of files if the entries are large.
 	snapshotEntries = 1_000
 
 	// catchUpEntries is how many entries of the log, besides the last hundreds, etcd keeps
