@@ -13,7 +13,7 @@ import (
 // removed.
 type FinalizerName string
 
-// FinalizerKubernetes is the finalizer of the namespace controller. Every
+// FinalizerKubernetes is the finalizer of borough-controller-manager. Every
 // Namespace is created with it.
 const FinalizerKubernetes FinalizerName = "kubernetes"
 
@@ -245,14 +245,14 @@ type NamespaceRequestStatus struct {
 type ProjectAccess string
 
 const (
-	// ProjectAdmin is that by the ClusterRole cluster-admin or admin, and of members of
-	// the group system:masters.
+	// ProjectAdmin is the access of users with the ClusterRole cluster-admin or admin, and
+	// of members of the group system:masters.
 	ProjectAdmin ProjectAccess = "admin"
-	// ProjectEdit is that by the ClusterRole edit.
+	// ProjectEdit is the access of users with the ClusterRole edit.
 	ProjectEdit ProjectAccess = "edit"
-	// ProjectView is that by the ClusterRole view.
+	// ProjectView is the access of users with the ClusterRole view.
 	ProjectView ProjectAccess = "view"
-	// ProjectCustom is any other.
+	// ProjectCustom is any other access.
 	ProjectCustom ProjectAccess = "custom"
 )
 

@@ -612,7 +612,7 @@ func schema_pkg_apis_tenancy_v1_Namespace(ref common.ReferenceCallback) common.O
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the observed state of the Namespace, written by the server and the namespace controller.",
+							Description: "Status is the observed state of the Namespace, written by the server and by borough-controller-manager.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.NamespaceStatus{}.OpenAPIModelName()),
 						},
@@ -731,7 +731,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurge(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespacePurge deletes the content of a Terminating Namespace. Creating a NamespacePurge runs the purge, and the response reports the result in status; nothing is stored. The namespace controller empties Namespaces this way: objects with finalizers, and Pods that are still shutting down, are marked for deletion and stay until they are released. With spec.force they are removed as well. The Namespace itself, and its own finalizers, are not changed without spec.finalize. In a dry run nothing is deleted, and status reports what would be.",
+				Description: "NamespacePurge deletes the content of a Terminating Namespace. Creating a NamespacePurge runs the purge, and the response reports the result in status; nothing is stored. borough-controller-manager empties Namespaces this way. Objects with finalizers, and Pods that are still shutting down, are marked for deletion and stay until they are released. With spec.force they are removed as well. The Namespace itself, and its own finalizers, are not changed without spec.finalize. In a dry run nothing is deleted, and status reports what would be.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -939,7 +939,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceSpec(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Finalizers lists the agents that must finalize the Namespace. A deleted Namespace is removed from storage when the list is empty. Every Namespace is created with \"kubernetes\", the finalizer of the namespace controller, which purges the content. Only the finalize subresource changes the list.",
+							Description: "Finalizers lists the agents that must finalize the Namespace. A deleted Namespace is removed from storage when the list is empty. Every Namespace is created with \"kubernetes\", the finalizer of borough-controller-manager, which purges the content. Only the finalize subresource changes the list.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1136,7 +1136,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTemplateSpec(ref common.ReferenceCallba
 					},
 					"roleBinding": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RoleBinding is created in the Namespace. It needs a standalone server. Who writes the template has to hold the rights of the role, or the verb bind on it, in all namespaces.",
+							Description: "RoleBinding is created in the Namespace. It needs a standalone server. A user who writes the template must hold the rights of the role, or the verb bind on it, in all Namespaces.",
 							Ref:         ref(v1.RoleBindingTemplate{}.OpenAPIModelName()),
 						},
 					},
@@ -1152,12 +1152,12 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespaceTermination lists what a Terminating Namespace waits for, as the namespace controller last read it from storage. Its size is bounded: lists have a maximum length.",
+				Description: "NamespaceTermination lists what a Terminating Namespace waits for, as borough-controller-manager last read it from storage. Its size is bounded: lists have a maximum length.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"lastProgressTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastProgressTime is when the namespace controller last observed progress: an object or a finalizer was removed, or content was marked for deletion.",
+							Description: "LastProgressTime is when borough-controller-manager last observed progress: an object or a finalizer was removed, or content was marked for deletion.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -1507,7 +1507,7 @@ func schema_pkg_apis_tenancy_v1_ProjectStatus(ref common.ReferenceCallback) comm
 					},
 					"access": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Access is the highest access of the user, by RoleBindings in the Namespace and by ClusterRoleBindings.\n\nPossible enum values:\n - `\"admin\"` is that by the ClusterRole cluster-admin or admin, and of members of the group system:masters.\n - `\"custom\"` is any other.\n - `\"edit\"` is that by the ClusterRole edit.\n - `\"view\"` is that by the ClusterRole view.",
+							Description: "Access is the highest access of the user, by RoleBindings in the Namespace and by ClusterRoleBindings.\n\nPossible enum values:\n - `\"admin\"` is the access of users with the ClusterRole cluster-admin or admin, and of members of the group system:masters.\n - `\"custom\"` is any other access.\n - `\"edit\"` is the access of users with the ClusterRole edit.\n - `\"view\"` is the access of users with the ClusterRole view.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"admin", "custom", "edit", "view"},
@@ -1740,7 +1740,7 @@ func schema_pkg_apis_tenancy_v1_ResourceQuota(ref common.ReferenceCallback) comm
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the usage. Only the server sets it. The usage is missing until the objects are counted for the first time, in which time no request can change it.",
+							Description: "Status is the usage. Only the server sets it. The usage is missing until the objects are counted for the first time. Requests that would change it wait until then.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(corev1.ResourceQuotaStatus{}.OpenAPIModelName()),
 						},
@@ -1842,7 +1842,7 @@ func schema_pkg_apis_tenancy_v1_RoleBindingTemplate(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Metadata is the metadata of the RoleBinding. The name admin is that of the RoleBinding that a NamespaceRequest creates, and not allowed.",
+							Description: "Metadata is the metadata of the RoleBinding. The name must not be admin: that is the name of the RoleBinding that a NamespaceRequest creates.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.TemplateMetadata{}.OpenAPIModelName()),
 						},

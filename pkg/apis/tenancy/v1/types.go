@@ -12,7 +12,7 @@ import (
 // removed.
 type FinalizerName string
 
-// FinalizerKubernetes is the finalizer of the namespace controller. Every
+// FinalizerKubernetes is the finalizer of borough-controller-manager. Every
 // Namespace is created with it.
 const FinalizerKubernetes FinalizerName = "kubernetes"
 
@@ -44,7 +44,7 @@ const NamespaceProtectedCause metav1.CauseType = "NamespaceProtected"
 // NamespaceConditionType is the type of a condition of a Namespace.
 type NamespaceConditionType string
 
-// The conditions that the namespace controller sets on a Terminating Namespace.
+// The conditions that borough-controller-manager sets on a Terminating Namespace.
 // Their types and reasons are those of core/v1.
 const (
 	// NamespaceDeletionDiscoveryFailure is True if some of the resources to purge
@@ -83,8 +83,8 @@ type Namespace struct {
 	// +optional
 	Spec NamespaceSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 
-	// Status is the observed state of the Namespace, written by the server and the
-	// namespace controller.
+	// Status is the observed state of the Namespace, written by the server and by
+	// borough-controller-manager.
 	// +optional
 	Status NamespaceStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
@@ -93,7 +93,7 @@ type Namespace struct {
 type NamespaceSpec struct {
 	// Finalizers lists the agents that must finalize the Namespace. A deleted
 	// Namespace is removed from storage when the list is empty. Every Namespace is
-	// created with "kubernetes", the finalizer of the namespace controller, which
+	// created with "kubernetes", the finalizer of borough-controller-manager, which
 	// purges the content. Only the finalize subresource changes the list.
 	// +optional
 	// +listType=atomic
@@ -126,11 +126,11 @@ type NamespaceStatus struct {
 	Termination *NamespaceTermination `json:"termination,omitempty" protobuf:"bytes,1000,opt,name=termination"`
 }
 
-// NamespaceTermination lists what a Terminating Namespace waits for, as the
-// namespace controller last read it from storage. Its size is bounded: lists have
-// a maximum length.
+// NamespaceTermination lists what a Terminating Namespace waits for, as
+// borough-controller-manager last read it from storage. Its size is bounded: lists
+// have a maximum length.
 type NamespaceTermination struct {
-	// LastProgressTime is when the namespace controller last observed progress: an
+	// LastProgressTime is when borough-controller-manager last observed progress: an
 	// object or a finalizer was removed, or content was marked for deletion.
 	LastProgressTime metav1.Time `json:"lastProgressTime" protobuf:"bytes,1,opt,name=lastProgressTime"`
 
@@ -306,7 +306,7 @@ type ResourceQuota struct {
 	Spec corev1.ResourceQuotaSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 
 	// Status is the usage. Only the server sets it. The usage is missing until the
-	// objects are counted for the first time, in which time no request can change it.
+	// objects are counted for the first time. Requests that would change it wait until then.
 	// +optional
 	Status corev1.ResourceQuotaStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }

@@ -18,8 +18,8 @@ const ForceVerb = "force"
 
 // NamespacePurge deletes the content of a Terminating Namespace. Creating a
 // NamespacePurge runs the purge, and the response reports the result in status;
-// nothing is stored. The namespace controller empties Namespaces this way:
-// objects with finalizers, and Pods that are still shutting down, are marked for
+// nothing is stored. borough-controller-manager empties Namespaces this way.
+// Objects with finalizers, and Pods that are still shutting down, are marked for
 // deletion and stay until they are released. With spec.force they are removed as
 // well. The Namespace itself, and its own finalizers, are not changed without
 // spec.finalize. In a dry run nothing is deleted, and status reports what would

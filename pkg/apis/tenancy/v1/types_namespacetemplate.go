@@ -45,9 +45,9 @@ type NamespaceTemplateSpec struct {
 	// +optional
 	ResourceQuota *ResourceQuotaTemplate `json:"resourceQuota,omitempty" protobuf:"bytes,3,opt,name=resourceQuota"`
 
-	// RoleBinding is created in the Namespace. It needs a standalone server. Who writes
-	// the template has to hold the rights of the role, or the verb bind on it, in all
-	// namespaces.
+	// RoleBinding is created in the Namespace. It needs a standalone server. A
+	// user who writes the template must hold the rights of the role, or the verb bind on
+	// it, in all Namespaces.
 	// +optional
 	RoleBinding *RoleBindingTemplate `json:"roleBinding,omitempty" protobuf:"bytes,4,opt,name=roleBinding"`
 }
@@ -88,8 +88,8 @@ type ResourceQuotaTemplate struct {
 
 // RoleBindingTemplate is a RoleBinding of a NamespaceTemplate.
 type RoleBindingTemplate struct {
-	// Metadata is the metadata of the RoleBinding. The name admin is that of the
-	// RoleBinding that a NamespaceRequest creates, and not allowed.
+	// Metadata is the metadata of the RoleBinding. The name must not be
+	// admin: that is the name of the RoleBinding that a NamespaceRequest creates.
 	Metadata TemplateMetadata `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
 
 	// Subjects are the users, groups and service accounts that the role is bound to.

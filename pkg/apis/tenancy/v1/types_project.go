@@ -10,14 +10,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type ProjectAccess string
 
 const (
-	// ProjectAdmin is that by the ClusterRole cluster-admin or admin, and of members of
-	// the group system:masters.
+	// ProjectAdmin is the access of users with the ClusterRole cluster-admin or admin, and
+	// of members of the group system:masters.
 	ProjectAdmin ProjectAccess = "admin"
-	// ProjectEdit is that by the ClusterRole edit.
+	// ProjectEdit is the access of users with the ClusterRole edit.
 	ProjectEdit ProjectAccess = "edit"
-	// ProjectView is that by the ClusterRole view.
+	// ProjectView is the access of users with the ClusterRole view.
 	ProjectView ProjectAccess = "view"
-	// ProjectCustom is any other.
+	// ProjectCustom is any other access.
 	ProjectCustom ProjectAccess = "custom"
 )
 

@@ -26,8 +26,8 @@ type NamespaceApplyConfiguration struct {
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Spec defines the desired state of the Namespace.
 	Spec *NamespaceSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is the observed state of the Namespace, written by the server and the
-	// namespace controller.
+	// Status is the observed state of the Namespace, written by the server and by
+	// borough-controller-manager.
 	Status *NamespaceStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 type NamespaceSpecApplyConfiguration struct {
 	// Finalizers lists the agents that must finalize the Namespace. A deleted
 	// Namespace is removed from storage when the list is empty. Every Namespace is
-	// created with "kubernetes", the finalizer of the namespace controller, which
+	// created with "kubernetes", the finalizer of borough-controller-manager, which
 	// purges the content. Only the finalize subresource changes the list.
 	Finalizers []tenancyv1.FinalizerName `json:"finalizers,omitempty"`
 	// DeletionProtection, if true, rejects every DELETE of the Namespace until it

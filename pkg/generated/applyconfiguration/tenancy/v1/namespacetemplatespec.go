@@ -24,9 +24,9 @@ type NamespaceTemplateSpecApplyConfiguration struct {
 	LimitRange *LimitRangeTemplateApplyConfiguration `json:"limitRange,omitempty"`
 	// ResourceQuota is created in the Namespace.
 	ResourceQuota *ResourceQuotaTemplateApplyConfiguration `json:"resourceQuota,omitempty"`
-	// RoleBinding is created in the Namespace. It needs a standalone server. Who writes
-	// the template has to hold the rights of the role, or the verb bind on it, in all
-	// namespaces.
+	// RoleBinding is created in the Namespace. It needs a standalone server. A
+	// user who writes the template must hold the rights of the role, or the verb bind on
+	// it, in all Namespaces.
 	RoleBinding *RoleBindingTemplateApplyConfiguration `json:"roleBinding,omitempty"`
 }
 

@@ -13,11 +13,11 @@ import (
 // NamespaceTerminationApplyConfiguration represents a declarative configuration of the NamespaceTermination type for use
 // with apply.
 //
-// NamespaceTermination lists what a Terminating Namespace waits for, as the
-// namespace controller last read it from storage. Its size is bounded: lists have
-// a maximum length.
+// NamespaceTermination lists what a Terminating Namespace waits for, as
+// borough-controller-manager last read it from storage. Its size is bounded: lists
+// have a maximum length.
 type NamespaceTerminationApplyConfiguration struct {
-	// LastProgressTime is when the namespace controller last observed progress: an
+	// LastProgressTime is when borough-controller-manager last observed progress: an
 	// object or a finalizer was removed, or content was marked for deletion.
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 	// SpecFinalizers are the remaining finalizers in spec.finalizers, at most

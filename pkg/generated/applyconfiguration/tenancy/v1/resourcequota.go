@@ -27,7 +27,7 @@ type ResourceQuotaApplyConfiguration struct {
 	// Spec defines the limits that are enforced.
 	Spec *corev1.ResourceQuotaSpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is the usage. Only the server sets it. The usage is missing until the
-	// objects are counted for the first time, in which time no request can change it.
+	// objects are counted for the first time. Requests that would change it wait until then.
 	Status *corev1.ResourceQuotaStatusApplyConfiguration `json:"status,omitempty"`
 }
 

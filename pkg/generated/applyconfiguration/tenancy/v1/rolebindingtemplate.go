@@ -14,8 +14,8 @@ import (
 //
 // RoleBindingTemplate is a RoleBinding of a NamespaceTemplate.
 type RoleBindingTemplateApplyConfiguration struct {
-	// Metadata is the metadata of the RoleBinding. The name admin is that of the
-	// RoleBinding that a NamespaceRequest creates, and not allowed.
+	// Metadata is the metadata of the RoleBinding. The name must not be
+	// admin: that is the name of the RoleBinding that a NamespaceRequest creates.
 	Metadata *TemplateMetadataApplyConfiguration `json:"metadata,omitempty"`
 	// Subjects are the users, groups and service accounts that the role is bound to.
 	Subjects []rbacv1.SubjectApplyConfiguration `json:"subjects,omitempty"`
