@@ -63,11 +63,11 @@ func (o *ClusterOptions) AddFlags(fs *pflag.FlagSet) {
 		"If it authenticates as another user, the server recognizes its user agent and returns 403 to a deletecollection in a Namespace that is not being deleted. "+
 		"A listed user gets an empty list of the objects of a Namespace, so list only users that do nothing else.")
 	fs.BoolVar(&o.BroadReviews, "authorization-broad-reviews", o.BroadReviews, ""+
-		"Ask the cluster first whether a user may do what is requested in all namespaces, then to all objects of the namespace, and only then exactly. "+
+		"Ask the cluster first whether a user may do what is requested in all namespaces, then in the namespace of the request, and only then to the object of the request. "+
 		"A cached answer then holds for all objects, so far fewer reviews are needed. "+
 		"Disable it if an authorizer of the cluster denies single namespaces or objects to users who have the right for all.")
 	fs.BoolVar(&o.ServeProjects, "serve-projects", o.ServeProjects, ""+
-		"Serve projects: to each user the namespaces that RBAC of the cluster lets the user get. "+
+		"Serve Projects, which show to each user the Namespaces that RBAC of the cluster lets the user get. "+
 		"The server then needs the right to get, list and watch roles, rolebindings, clusterroles and clusterrolebindings of rbac.authorization.k8s.io in the cluster, "+
 		"and the users need the right to get, list and watch projects. Rights that other authorizers of the cluster give are not considered.")
 	fs.StringVar(&o.CertSecret, "serving-cert-secret", o.CertSecret, ""+

@@ -158,7 +158,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 		"Directory for the files of the server: the embedded etcd, which runs unless --etcd-servers is set, "+
 		"and, with --standalone, the certificates (pki/), admin.kubeconfig and controller.kubeconfig.")
 	fs.IntVar(&o.MaxNamespacesPerUser, "max-namespaces-per-user", o.MaxNamespacesPerUser, ""+
-		"With --standalone, the number of namespaces that each user may have that were created by namespacerequests of the user. 0 means no limit. "+
+		"With --standalone, the maximum number of Namespaces that each user may have that were created by NamespaceRequests of this user. 0 means no limit. "+
 		"All servers on the same etcd must have the same value.")
 
 	fs.DurationVar(&o.EventTTL, "event-ttl", o.EventTTL, ""+

@@ -84,7 +84,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.StringVar(&o.Namespace, "namespace", o.Namespace, ""+
 		"Namespace of the Pods. If empty, each source has its own, whose name depends on the node and the source alone.")
 	fs.DurationVar(&o.HTTP.Interval, "url-interval", o.HTTP.Interval, ""+
-		"Time between two requests to a URL, at least 1s. It is jittered. After a failure, the time doubles from 1 second to 5 minutes.")
+		"Time between two requests to a URL, at least 1s. After a failure, the time doubles from 1 second to 5 minutes. Up to a fifth of it is added at random.")
 	fs.DurationVar(&o.HTTP.Timeout, "url-timeout", o.HTTP.Timeout, ""+
 		"Time after which a request to a URL has failed.")
 	fs.StringVar(&o.HTTP.CAFile, "url-ca-file", o.HTTP.CAFile, ""+
@@ -96,7 +96,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.StringVar(&o.HTTP.TokenFile, "url-token-file", o.HTTP.TokenFile, ""+
 		"File with a bearer token for URLs. The CA, certificate, key and token files are read again for each request.")
 
-	fs = sets.FlagSet("end")
+	fs = sets.FlagSet("run mode")
 	fs.BoolVar(&o.Once, "once", o.Once, ""+
 		"Exit when the Pods are those of the sources: with 0, or with 1 if a source cannot be read or a Pod is refused.")
 	fs.DurationVar(&o.OnceTimeout, "once-timeout", o.OnceTimeout, ""+
@@ -116,7 +116,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.DurationVar(&o.LeaderElection.RetryPeriod.Duration, "leader-elect-retry-period", o.LeaderElection.RetryPeriod.Duration, ""+
 		"Time between two attempts to acquire or renew a Lease.")
 	fs.StringVar(&o.LeaderElection.ResourceNamespace, "leader-elect-resource-namespace", o.LeaderElection.ResourceNamespace, ""+
-		"Namespace of the Leases. In a cluster, it is one of the cluster, and required. If empty, the Namespace of the source.")
+		"Namespace of the Leases. In a cluster, it is required, and is a namespace of the cluster. If empty, the Namespace of the source.")
 
 	serving.AddFlag(sets.FlagSet("serving"), &o.HTTPBindAddress)
 	logsapi.AddFlags(o.Logs, sets.FlagSet("logs"))
