@@ -42,7 +42,7 @@ etcd's certificates.
 
 If several replicas run, they elect one leader, which does the work, by a Lease in
 the cluster of the kubeconfig. The policy of a standalone borough-apiserver gives
-the controller no rights to Leases: run a single replica there and pass
+the controller no rights to write Leases: run a single replica there and pass
 --leader-elect=false.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
