@@ -86,7 +86,7 @@ func (x *examination) checkRights(ctx context.Context) Finding {
 
 // checkAccess checks, by SubjectAccessReviews, that a service account has the
 // rights. If it does, the message is success.
-func (x *examination) checkAccess(ctx context.Context, serviceAccount string, rights []right, success, cure string) Finding {
+func (x *examination) checkAccess(ctx context.Context, serviceAccount string, rights []right, success, fix string) Finding {
 	user := serviceaccount.MakeUsername(x.Namespace, serviceAccount)
 	groups := append(serviceaccount.MakeGroupNames(x.Namespace), "system:authenticated")
 	var missing []string
@@ -109,7 +109,7 @@ func (x *examination) checkAccess(ctx context.Context, serviceAccount string, ri
 		missing = append(missing, r.describe(lacking)...)
 	}
 	if len(missing) > 0 {
-		return fault(fmt.Sprintf("%s cannot %s", user, strings.Join(missing, ", or ")), cure)
+		return fault(fmt.Sprintf("%s cannot %s", user, strings.Join(missing, ", or ")), fix)
 	}
 	return ok("%s %s", user, success)
 }

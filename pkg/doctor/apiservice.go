@@ -20,7 +20,7 @@ const (
 	apiRegistrationGroup = "apiregistration.k8s.io"
 	apiServiceName       = "v1." + v1.GroupName
 	apiServicePath       = "/apis/" + apiRegistrationGroup + "/v1/apiservices/" + apiServiceName
-	// deploy is the cure for missing objects.
+	// deploy is the fix for missing objects.
 	deploy = "apply the manifests again with kubectl apply -k or helm upgrade"
 )
 
@@ -89,11 +89,11 @@ func (x *examination) checkAvailable(context.Context) Finding {
 	case condition.Status == metav1.ConditionTrue:
 		return ok("the aggregator reaches the server")
 	}
-	return fault(oneLine(condition.Reason+": "+condition.Message), cureUnavailable(*condition, *x.apiService.Spec.Service))
+	return fault(oneLine(condition.Reason+": "+condition.Message), fixUnavailable(*condition, *x.apiService.Spec.Service))
 }
 
-// cureUnavailable returns the cure for a condition Available that is not true.
-func cureUnavailable(condition metav1.Condition, service serviceReference) string {
+// fixUnavailable returns the fix for a condition Available that is not true.
+func fixUnavailable(condition metav1.Condition, service serviceReference) string {
 	kubectl := func(command string) string { return "kubectl " + command + " --namespace=" + service.Namespace }
 	switch condition.Reason {
 	case reasonServiceNotFound:
@@ -106,7 +106,7 @@ func cureUnavailable(condition metav1.Condition, service serviceReference) strin
 		return "check the log of kube-apiserver"
 	}
 	if failure := failureOf(condition); failure != nil {
-		return strings.ReplaceAll(failure.cure, "SERVICE", service.Name+"."+service.Namespace+".svc")
+		return strings.ReplaceAll(failure.fix, "SERVICE", service.Name+"."+service.Namespace+".svc")
 	}
 	return "check the logs of kube-apiserver and of the server"
 }

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCureUnavailable uses the messages of kube-apiserver 1.36.
-func TestCureUnavailable(t *testing.T) {
+// TestFixUnavailable uses the messages of kube-apiserver 1.36.
+func TestFixUnavailable(t *testing.T) {
 	const got = `failing or missing response from https://10.0.0.9:443/apis/x: Get "https://10.0.0.9:443/apis/x": `
 	for _, tc := range []struct{ reason, message, want string }{
 		{"ServiceNotFound", `service/s in "n" is not present`, "create the Service n/s"},
@@ -30,7 +30,7 @@ func TestCureUnavailable(t *testing.T) {
 		{"FailedDiscoveryCheck", "anything else", "logs of kube-apiserver"},
 	} {
 		condition := metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: tc.reason, Message: tc.message}
-		if got := cureUnavailable(condition, serviceReference{"n", "s", 443}); !strings.Contains(got, tc.want) {
+		if got := fixUnavailable(condition, serviceReference{"n", "s", 443}); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s: got %q, want %q", tc.reason, tc.message, got, tc.want)
 		}
 	}

@@ -21,26 +21,26 @@ import (
 
 func (x *examination) checkCABundle(ctx context.Context) Finding {
 	secret, key, managed, found := x.deployment.certSecret(x.Namespace)
-	cure := cureCABundle(x.apiService, managed)
+	fix := fixCABundle(x.apiService, managed)
 	spec := x.apiService.Spec
 	if spec.InsecureSkipTLSVerify {
 		return fault("insecureSkipTLSVerify is set: a process that impersonates the Service can read and answer all requests that kube-apiserver forwards",
-			"remove insecureSkipTLSVerify; "+cure)
+			"remove insecureSkipTLSVerify; "+fix)
 	}
 	if len(spec.CABundle) == 0 {
 		if condition := x.apiService.available(); condition != nil && condition.Status == metav1.ConditionTrue {
 			return ok("it is empty, and kube-apiserver trusts the serving certificate by its system roots")
 		}
-		return fault("it is empty: kube-apiserver cannot verify the serving certificate", cure)
+		return fault("it is empty: kube-apiserver cannot verify the serving certificate", fix)
 	}
 	cas, err := certutil.ParseCertsPEM(spec.CABundle)
 	if err != nil {
-		return fault("it does not contain PEM certificates: "+err.Error(), cure)
+		return fault("it does not contain PEM certificates: "+err.Error(), fix)
 	}
 	// By the clock of kube-apiserver, which verifies the certificates.
 	now := x.now()
 	if expired(cas, now) {
-		return fault(fmt.Sprintf("all its certificates are expired or not yet valid; the last one expires at %s", cas[len(cas)-1].NotAfter.Format(time.RFC3339)), cure)
+		return fault(fmt.Sprintf("all its certificates are expired or not yet valid; the last one expires at %s", cas[len(cas)-1].NotAfter.Format(time.RFC3339)), fix)
 	}
 
 	if !found {
@@ -65,7 +65,7 @@ func (x *examination) checkCABundle(ctx context.Context) Finding {
 		}
 		problem = fmt.Sprintf("the serving certificate in the Secret %s %s", secret, problem)
 		if untrusted || managed {
-			return fault(problem, cure)
+			return fault(problem, fix)
 		}
 		return fault(problem, fmt.Sprintf("renew the serving certificate for %s", name))
 	}
@@ -95,8 +95,8 @@ func (x *examination) checkCABundlePolicy(ctx context.Context) Finding {
 	return skipped("cannot send a request as %s: %s", user, a)
 }
 
-// cureCABundle returns the cure for a wrong caBundle, depending on what sets it.
-func cureCABundle(service *apiService, managed bool) string {
+// fixCABundle returns the fix for a wrong caBundle, depending on what sets it.
+func fixCABundle(service *apiService, managed bool) string {
 	switch {
 	case managed:
 		return "the server sets caBundle itself: check that the server runs, and its log; see the check rights"

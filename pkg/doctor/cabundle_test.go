@@ -35,10 +35,10 @@ func TestCABundle(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		name          string
-		do            func(*testing.T, *fakeCluster)
-		status        Status
-		message, cure string
+		name         string
+		do           func(*testing.T, *fakeCluster)
+		status       Status
+		message, fix string
 	}{
 		{"valid", serve(served, now), OK, "verifies the serving certificate in the Secret borough-system/borough-apiserver-tls", ""},
 		{"insecure", func(_ *testing.T, c *fakeCluster) {
@@ -88,8 +88,8 @@ func TestCABundle(t *testing.T) {
 			cluster := newFakeCluster(t)
 			tc.do(t, cluster)
 			got := cluster.examine(t)["caBundle"]
-			if got.Status != tc.status || !strings.Contains(got.Message, tc.message) || !strings.Contains(got.Cure, tc.cure) {
-				t.Errorf("got %+v, want %s: %q, cure: %q", got, tc.status, tc.message, tc.cure)
+			if got.Status != tc.status || !strings.Contains(got.Message, tc.message) || !strings.Contains(got.Fix, tc.fix) {
+				t.Errorf("got %+v, want %s: %q, fix: %q", got, tc.status, tc.message, tc.fix)
 			}
 		})
 	}

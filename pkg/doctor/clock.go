@@ -61,12 +61,12 @@ func compareClocks(cluster clock, servers []clock) Finding {
 		return skipped("the responses of kube-apiserver have no Date header")
 	}
 	var wrong []string
-	cures := map[bool]string{
+	fixes := map[bool]string{
 		true:  "synchronize the clock of this machine by NTP",
 		false: "synchronize the clocks of the nodes of the cluster by NTP: a process whose clock is wrong rejects certificates and tokens as expired or not yet valid",
 	}
 	var most time.Duration
-	cure := ""
+	fix := ""
 	// This machine last: a wrong clock of a server matters more.
 	for _, c := range slices.Concat(servers, []clock{{name: "this machine", read: true}}) {
 		if !c.read {
@@ -82,13 +82,13 @@ func compareClocks(cluster clock, servers []clock) Finding {
 			direction = "behind"
 		}
 		wrong = append(wrong, fmt.Sprintf("the clock of %s is %s %s that of kube-apiserver", c.name, ahead.Abs().Round(time.Second), direction))
-		if cure == "" {
-			cure = cures[c.name == "this machine"]
+		if fix == "" {
+			fix = fixes[c.name == "this machine"]
 		}
 	}
 	switch {
 	case len(wrong) > 0:
-		return fault(strings.Join(wrong, ", "), cure)
+		return fault(strings.Join(wrong, ", "), fix)
 	case len(servers) == 0:
 		return ok("those of kube-apiserver and this machine are %s; no server could be checked", apart(most))
 	}

@@ -125,17 +125,21 @@ func oneLine(text string) string {
 }
 
 func (x *examination) checkCluster(ctx context.Context) Finding {
-	const cure = "check the kubeconfig and its context, and that this machine can reach kube-apiserver"
+	const fix = "check the kubeconfig and its context, and that this machine can reach kube-apiserver"
 	a, err := x.raw.get(ctx, "/version", nil)
 	if err != nil {
-		return fault(oneLine(err.Error()), cure)
+		return fault(oneLine(err.Error()), fix)
 	}
 	var info version.Info
 	switch {
 	case a.status == http.StatusUnauthorized:
 		return fault("kube-apiserver rejects the credentials: "+a.String(), "log in again, or use a kubeconfig with valid credentials")
 	case a.status != http.StatusOK || json.Unmarshal(a.body, &info) != nil || info.GitVersion == "":
-		return fault(fmt.Sprintf("%s is not a Kubernetes API server: %s", x.raw.base, a), cure)
+		return fault(fmt.Sprintf("%s is not a Kubernetes API server: %s", x.raw.base, a), fix)
+	}
+	if strings.Contains(info.GitVersion, "+borough-") {
+		return fault(fmt.Sprintf("%s is a standalone server of Borough, not a cluster", x.raw.base),
+			"use the kubeconfig of the cluster in which Borough is deployed; a standalone server reports its state at /readyz?verbose")
 	}
 	x.version = info.GitVersion
 	if emulated := info.EmulationMajor + "." + info.EmulationMinor; emulated != "." && emulated != info.Major+"."+info.Minor {

@@ -231,8 +231,8 @@ func examine(t *testing.T, cluster http.Handler, recheck time.Duration) map[stri
 	}
 	byCheck := map[string]Finding{}
 	for _, f := range findings {
-		if (f.Status == Fault || f.Status == Warning) != (f.Cure != "") || f.Message == "" || strings.Contains(f.Message+f.Cure, "\n") {
-			t.Errorf("%+v: want a message of one line, and a cure only for a fault or a warning", f)
+		if (f.Status == Fault || f.Status == Warning) != (f.Fix != "") || f.Message == "" || strings.Contains(f.Message+f.Fix, "\n") {
+			t.Errorf("%+v: want a message of one line, and a fix only for a fault or a warning", f)
 		}
 		byCheck[f.Check] = f
 	}

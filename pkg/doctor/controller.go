@@ -24,7 +24,7 @@ const (
 	namespaceController = "namespace-controller"
 	flagControllers     = "cluster-namespace-controllers"
 
-	cureControllers = "run kube-controller-manager with --use-service-account-credentials, and borough-apiserver without --" + flagControllers +
+	fixControllers = "run kube-controller-manager with --use-service-account-credentials, and borough-apiserver without --" + flagControllers +
 		"; or run kube-controller-manager as a separate user, and name that user in --" + flagControllers
 )
 
@@ -40,7 +40,7 @@ func (x *examination) checkNamespaceController(ctx context.Context) Finding {
 			user, refused := clusternamespaces.RefusedController(c.Message)
 			if c.Type == corev1.NamespaceDeletionContentFailure && c.Status == corev1.ConditionTrue && refused {
 				return fault(fmt.Sprintf("the namespace %s of the cluster stays Terminating: the cluster's namespace controller authenticates as the user %s, which --%s does not name", ns.Name, user, flagControllers),
-					cureControllers)
+					fixControllers)
 			}
 		}
 	}

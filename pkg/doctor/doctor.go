@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package doctor checks a deployment of Borough in a cluster from outside. It
-// reports faults and their cures, and changes nothing.
+// reports faults and their fixes, and changes nothing.
 package doctor
 
 import (
@@ -50,8 +50,8 @@ type Finding struct {
 	Status Status `json:"status"`
 	// Message is what the check found, or why it was skipped.
 	Message string `json:"message"`
-	// Cure is how to fix a fault, or what to do about a warning.
-	Cure string `json:"cure,omitempty"`
+	// Fix is how to fix a fault, or what to do about a warning.
+	Fix string `json:"fix,omitempty"`
 }
 
 func ok(format string, args ...any) Finding {
@@ -62,12 +62,12 @@ func skipped(format string, args ...any) Finding {
 	return Finding{Status: Skipped, Message: fmt.Sprintf(format, args...)}
 }
 
-func warning(problem, cure string) Finding {
-	return Finding{Status: Warning, Message: problem, Cure: cure}
+func warning(problem, fix string) Finding {
+	return Finding{Status: Warning, Message: problem, Fix: fix}
 }
 
-func fault(problem, cure string) Finding {
-	return Finding{Status: Fault, Message: problem, Cure: cure}
+func fault(problem, fix string) Finding {
+	return Finding{Status: Fault, Message: problem, Fix: fix}
 }
 
 // Faults returns the number of faults.

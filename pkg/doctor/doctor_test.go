@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 )
@@ -34,8 +35,8 @@ func TestNoFaults(t *testing.T) {
 // in want are ok.
 func TestFindings(t *testing.T) {
 	type want struct {
-		status        Status
-		message, cure string // parts
+		status       Status
+		message, fix string // parts
 	}
 	const managed = "--serving-cert-secret=borough-system/borough-apiserver-tls"
 	const anonymousForbidden = `namespaces is forbidden: User "system:anonymous" cannot get path "/apis"`
@@ -48,6 +49,9 @@ func TestFindings(t *testing.T) {
 			map[string]want{"cluster": {Fault, "rejects the credentials", "log in again"}, "*": {Skipped, `needs the check "cluster"`, ""}}},
 		{"not Kubernetes", func(_ *testing.T, c *fakeCluster) { c.answers["/version"] = fakeAnswer{body: "<html>"} },
 			map[string]want{"cluster": {Fault, "is not a Kubernetes API server", "kubeconfig"}, "*": {Skipped, `"cluster"`, ""}}},
+		{"a standalone server", func(_ *testing.T, c *fakeCluster) {
+			c.answers["/version"] = fakeAnswer{body: version.Info{Major: "1", Minor: "36", GitVersion: "v1.36.3+borough-v0.1.0"}}
+		}, map[string]want{"cluster": {Fault, "is a standalone server of Borough", "/readyz?verbose"}, "*": {Skipped, `"cluster"`, ""}}},
 
 		{"Kubernetes 1.35", func(_ *testing.T, c *fakeCluster) {
 			c.answers[admissionPath] = fakeAnswer{body: resources("validatingadmissionpolicies", "validatingadmissionpolicybindings")}
@@ -316,7 +320,7 @@ func TestFindings(t *testing.T) {
 				} else if !named {
 					want.status = OK
 				}
-				if got.Status != want.status || !strings.Contains(got.Message, want.message) || !strings.Contains(got.Cure, want.cure) {
+				if got.Status != want.status || !strings.Contains(got.Message, want.message) || !strings.Contains(got.Fix, want.fix) {
 					t.Errorf("got  %+v\nwant %+v", got, want)
 				}
 			}

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// WriteText writes the findings as text: one line for each, and the cure on the next
+// WriteText writes the findings as text: one line for each, and the fix on the next
 // line for a fault or a warning.
 func WriteText(w io.Writer, findings []Finding) error {
 	words := map[Status]string{OK: "ok", Warning: "warn", Fault: "FAULT", Skipped: "skip"}
 	var text strings.Builder
 	for _, f := range findings {
 		fmt.Fprintf(&text, "%-5s  %s: %s\n", words[f.Status], f.Check, f.Message)
-		if f.Cure != "" {
-			fmt.Fprintf(&text, "       cure: %s\n", f.Cure)
+		if f.Fix != "" {
+			fmt.Fprintf(&text, "       fix: %s\n", f.Fix)
 		}
 	}
 	_, err := io.WriteString(w, text.String())

@@ -11,21 +11,21 @@ import (
 func TestReport(t *testing.T) {
 	findings := []Finding{
 		{Check: "a", Status: OK, Message: "fine"},
-		{Check: "b", Status: Fault, Message: "broken <x>", Cure: "fix it"},
+		{Check: "b", Status: Fault, Message: "broken <x>", Fix: "fix it"},
 		{Check: "c", Status: Skipped, Message: "no"},
 	}
 	for _, tc := range []struct {
 		write func(*strings.Builder) error
 		want  string
 	}{
-		{func(b *strings.Builder) error { return WriteText(b, findings) }, "ok     a: fine\nFAULT  b: broken <x>\n       cure: fix it\nskip   c: no\n"},
+		{func(b *strings.Builder) error { return WriteText(b, findings) }, "ok     a: fine\nFAULT  b: broken <x>\n       fix: fix it\nskip   c: no\n"},
 		{func(b *strings.Builder) error { return WriteJSON(b, findings[1:2]) }, `{
   "findings": [
     {
       "check": "b",
       "status": "fault",
       "message": "broken <x>",
-      "cure": "fix it"
+      "fix": "fix it"
     }
   ]
 }

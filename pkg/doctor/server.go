@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	cureEtcd = "check that every member of etcd runs and has disk space (etcdctl endpoint status, alarm list), " +
+	fixEtcd = "check that every member of etcd runs and has disk space (etcdctl endpoint status, alarm list), " +
 		"that the Pods can reach --etcd-servers, and that the files in --etcd-cafile, --etcd-certfile and --etcd-keyfile are for this etcd and not expired"
 	// listTimeout is the timeout of a list in the server. It is less than
 	// requestTimeout, so that the server can still respond.
@@ -27,9 +27,9 @@ const (
 // checkEtcd lists Namespaces consistently, for which the server needs etcd.
 func (x *examination) checkEtcd(ctx context.Context) Finding {
 	a, err := x.raw.get(ctx, groupPath+"/namespaces", url.Values{"limit": {"1"}, "timeout": {listTimeout}})
-	const cureUnreached = "see the checks pods and APIService available"
+	const fixUnreached = "see the checks pods and APIService available"
 	if err != nil {
-		return fault("no response to a request that needs etcd: "+oneLine(err.Error()), cureUnreached+"; if they are ok, "+cureEtcd)
+		return fault("no response to a request that needs etcd: "+oneLine(err.Error()), fixUnreached+"; if they are ok, "+fixEtcd)
 	}
 	switch {
 	case a.status == http.StatusOK:
@@ -41,9 +41,9 @@ func (x *examination) checkEtcd(ctx context.Context) Finding {
 		return skipped("the server is busy: %s", a)
 	case a.status == http.StatusServiceUnavailable && !a.isStatus():
 		// The aggregator answers with plain text if it cannot reach a server.
-		return fault("kube-apiserver may not reach all servers: "+a.String(), cureUnreached)
+		return fault("kube-apiserver may not reach all servers: "+a.String(), fixUnreached)
 	case a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests:
-		return fault("the server responds, but a request that needs etcd fails: "+a.String(), cureEtcd)
+		return fault("the server responds, but a request that needs etcd fails: "+a.String(), fixEtcd)
 	}
 	return fault("a list of Namespaces fails: "+a.String(), "check the log of the server")
 }
@@ -59,19 +59,19 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 		return skipped("the Deployment %s has no Pods; if it should, check kubectl describe replicasets --namespace=%s", x.deployment.name, x.Namespace)
 	}
 	var unchecked []string
-	problems, cures := x.podProblems(ctx, live, func(pod *corev1.Pod) (problem, cure string) {
-		problem, cure, responded := x.checkReadyz(ctx, pod)
+	problems, fixes := x.podProblems(ctx, live, func(pod *corev1.Pod) (problem, fix string) {
+		problem, fix, responded := x.checkReadyz(ctx, pod)
 		if !responded {
 			unchecked = append(unchecked, problem)
 		}
 		if !responded || problem == "" {
 			return notReady(pod)
 		}
-		return problem, cure
+		return problem, fix
 	})
 	switch {
 	case len(problems) > 0:
-		return fault(strings.Join(problems, "; "), strings.Join(cures, "; "))
+		return fault(strings.Join(problems, "; "), strings.Join(fixes, "; "))
 	case len(unchecked) > 0:
 		return skipped("%d of %d could not be checked: %s", len(unchecked), len(live), unchecked[0])
 	}
@@ -80,7 +80,7 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 
 // checkReadyz requests /readyz of a Pod through kube-apiserver. If the server did not
 // respond, the problem is the cause.
-func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem, cure string, responded bool) {
+func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem, fix string, responded bool) {
 	a, err := x.raw.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/readyz", pod.Namespace, pod.Name, port(pod)), url.Values{"verbose": {""}})
 	if err != nil {
 		return oneLine(err.Error()), "", false
@@ -96,20 +96,20 @@ func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem
 	if len(failed) == 0 {
 		return "", "", true
 	}
-	cure = fmt.Sprintf("check kubectl logs %s --namespace=%s", pod.Name, pod.Namespace)
+	fix = fmt.Sprintf("check kubectl logs %s --namespace=%s", pod.Name, pod.Namespace)
 	var names []string
 	for _, match := range failed {
 		names = append(names, match[1])
 	}
 	switch {
 	case slices.Contains(names, "etcd") || slices.Contains(names, "etcd-readiness"):
-		cure = cureEtcd
+		fix = fixEtcd
 	case slices.Contains(names, "front-proxy-ca"):
-		cure = "see the checks reader binding and front-proxy configuration; " + cure
+		fix = "see the checks reader binding and front-proxy configuration; " + fix
 	case slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, "informer") }):
-		cure = "see the checks cluster version and rights; " + cure
+		fix = "see the checks cluster version and rights; " + fix
 	}
-	return "not ready, failed checks: " + strings.Join(names, ", "), cure, true
+	return "not ready, failed checks: " + strings.Join(names, ", "), fix, true
 }
 
 // port returns the port that the server in the Pod listens on.

@@ -19,7 +19,7 @@ import (
 //   - An error Forbidden has the user in its message only.
 //   - /readyz lists its checks as text.
 //
-// A text that is not recognized leads to a cure that is more general, not to a wrong
+// A text that is not recognized leads to a fix that is more general, not to a wrong
 // one. The tests in test/kubernetes/doctor cause the faults in a real cluster, except
 // for an expired certificate, and for a port that no process listens on: connections
 // there go through a proxy.
@@ -41,8 +41,8 @@ type discoveryFailure struct {
 	// message matches the message of the aggregator ("bad status") or, in it, that of
 	// Go's crypto/x509, net or net/http.
 	message *regexp.Regexp
-	// cure has the DNS name of the Service for SERVICE.
-	cure string
+	// fix has the DNS name of the Service for SERVICE.
+	fix string
 	// unauthenticated means that the server did not authenticate the aggregator. The
 	// aggregator sends requests as a member of system:masters, which the server allows
 	// everything, so both 401 and 403 mean this.
@@ -52,19 +52,19 @@ type discoveryFailure struct {
 // discoveryFailures are in the order in which they are compared.
 var discoveryFailures = []discoveryFailure{
 	{message: regexp.MustCompile(`x509: certificate is (valid for|not valid for any names)`),
-		cure: "the serving certificate must be for the name SERVICE"},
+		fix: "the serving certificate must be for the name SERVICE"},
 	{message: regexp.MustCompile(`certificate has expired or is not yet valid`),
-		cure: "renew the serving certificate, and see the check clocks"},
+		fix: "renew the serving certificate, and see the check clocks"},
 	{message: regexp.MustCompile(`x509:`),
-		cure: "caBundle must contain the certificate of the CA that signed the serving certificate; see the check caBundle"},
+		fix: "caBundle must contain the certificate of the CA that signed the serving certificate; see the check caBundle"},
 	{message: regexp.MustCompile(`bad status from \S+: (401|403)\b`), unauthenticated: true,
-		cure: "see the check " + checkFrontProxy},
+		fix: "see the check " + checkFrontProxy},
 	{message: regexp.MustCompile(`bad status`),
-		cure: "check the log of the server; see the checks delegator binding and pods"},
+		fix: "check the log of the server; see the checks delegator binding and pods"},
 	{message: regexp.MustCompile(`connection refused`),
-		cure: "no process listens on the port: the targetPort of the Service must be --secure-port of the server"},
+		fix: "no process listens on the port: the targetPort of the Service must be --secure-port of the server"},
 	{message: regexp.MustCompile(`(?i)timeout|timed out|deadline exceeded|no route to host`),
-		cure: "kube-apiserver cannot reach the Pods: allow the control plane in firewalls and NetworkPolicies to connect to --secure-port of the server"},
+		fix: "kube-apiserver cannot reach the Pods: allow the control plane in firewalls and NetworkPolicies to connect to --secure-port of the server"},
 }
 
 // failureOf returns the cause of reasonFailedDiscovery, or nil if there is another

@@ -79,8 +79,8 @@ func (x *examination) noController(ctx context.Context, problem string) Finding 
 		return fault(problem+"; "+fmt.Sprintf("no Deployment in the namespace %s runs as the service account %s", x.Namespace, x.ControllerServiceAccount),
 			deploy+", or pass the --controller-service-account that the controller runs as")
 	}
-	if problems, cures := x.controllerProblems(ctx); len(problems) > 0 {
-		return fault(problem+"; "+strings.Join(problems, "; "), strings.Join(cures, "; "))
+	if problems, fixes := x.controllerProblems(ctx); len(problems) > 0 {
+		return fault(problem+"; "+strings.Join(problems, "; "), strings.Join(fixes, "; "))
 	}
 	return fault(problem, fmt.Sprintf("check kubectl logs deployment/%s --namespace=%s, and the check controller rights; if it has no Pods, scale it", x.controller.name, x.Namespace))
 }
@@ -91,8 +91,8 @@ func (x *examination) checkControllerPods(ctx context.Context, message string) F
 	if x.controller == nil {
 		return ok("%s", message)
 	}
-	if problems, cures := x.controllerProblems(ctx); len(problems) > 0 {
-		return fault(message+"; a Pod of the controller is not ready: "+strings.Join(problems, "; "), strings.Join(cures, "; "))
+	if problems, fixes := x.controllerProblems(ctx); len(problems) > 0 {
+		return fault(message+"; a Pod of the controller is not ready: "+strings.Join(problems, "; "), strings.Join(fixes, "; "))
 	}
 	return ok("%s", message)
 }
@@ -116,16 +116,16 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 	if err != nil {
 		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
 	}
-	problems, cures := x.podProblems(ctx, pods, notReady)
+	problems, fixes := x.podProblems(ctx, pods, notReady)
 	switch {
 	case len(problems) > 0:
 	case len(pods) < want:
 		problems = []string{fmt.Sprintf("%d of %d members exist", len(pods), want)}
-		cures = []string{fmt.Sprintf("check kubectl describe statefulset %s --namespace=%s", etcdName, x.Namespace)}
+		fixes = []string{fmt.Sprintf("check kubectl describe statefulset %s --namespace=%s", etcdName, x.Namespace)}
 	default:
 		return ok("all %d members are ready", want)
 	}
-	return fault(fmt.Sprintf("%s; without %d members etcd accepts no writes", strings.Join(problems, "; "), want/2+1), strings.Join(cures, "; "))
+	return fault(fmt.Sprintf("%s; without %d members etcd accepts no writes", strings.Join(problems, "; "), want/2+1), strings.Join(fixes, "; "))
 }
 
 // initialMembers returns the number of members that etcd was created with, which cannot
@@ -141,7 +141,7 @@ func initialMembers(set *appsv1.StatefulSet) int {
 
 // controllerProblems returns what is wrong with the Pods of the controller. It returns
 // no problems if they cannot be listed: another check reports that.
-func (x *examination) controllerProblems(ctx context.Context) (problems, cures []string) {
+func (x *examination) controllerProblems(ctx context.Context) (problems, fixes []string) {
 	pods, err := x.listPods(ctx, x.controller.selector)
 	if err != nil {
 		return nil, nil
@@ -151,21 +151,21 @@ func (x *examination) controllerProblems(ctx context.Context) (problems, cures [
 
 // podProblems returns what is wrong with Pods according to their status and their
 // nodes. It checks those without a problem with check.
-func (x *examination) podProblems(ctx context.Context, pods []corev1.Pod, check func(*corev1.Pod) (problem, cure string)) (problems, cures []string) {
+func (x *examination) podProblems(ctx context.Context, pods []corev1.Pod, check func(*corev1.Pod) (problem, fix string)) (problems, fixes []string) {
 	for i := range pods {
-		problem, cure := x.podProblem(ctx, &pods[i])
+		problem, fix := x.podProblem(ctx, &pods[i])
 		if problem == "" {
-			problem, cure = check(&pods[i])
+			problem, fix = check(&pods[i])
 		}
 		if problem == "" {
 			continue
 		}
 		problems = append(problems, pods[i].Name+": "+problem)
-		if !slices.Contains(cures, cure) {
-			cures = append(cures, cure)
+		if !slices.Contains(fixes, fix) {
+			fixes = append(fixes, fix)
 		}
 	}
-	return problems, cures
+	return problems, fixes
 }
 
 // listPods returns the Pods that have not ended and are not being deleted. One that was
@@ -185,8 +185,8 @@ func (x *examination) listPods(ctx context.Context, s *metav1.LabelSelector) ([]
 }
 
 // podProblem returns why a Pod does not run according to its status and its node, and
-// the cure.
-func (x *examination) podProblem(ctx context.Context, pod *corev1.Pod) (problem, cure string) {
+// the fix.
+func (x *examination) podProblem(ctx context.Context, pod *corev1.Pod) (problem, fix string) {
 	kubectl := func(command string) string {
 		return fmt.Sprintf("check kubectl %s %s --namespace=%s", command, pod.Name, pod.Namespace)
 	}
@@ -214,8 +214,8 @@ func (x *examination) podProblem(ctx context.Context, pod *corev1.Pod) (problem,
 	return "", ""
 }
 
-// notReady returns the reason of the condition Ready of a Pod, and the cure.
-func notReady(pod *corev1.Pod) (problem, cure string) {
+// notReady returns the reason of the condition Ready of a Pod, and the fix.
+func notReady(pod *corev1.Pod) (problem, fix string) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
 			return oneLine("not ready: " + c.Reason + " " + c.Message), fmt.Sprintf("check kubectl logs %s --namespace=%s", pod.Name, pod.Namespace)

@@ -31,7 +31,7 @@ const (
 
 func wantLimit(t *testing.T, err error, user string, count, limit int) {
 	t.Helper()
-	want := fmt.Sprintf("user %q has %d namespaces that were created by namespacerequests, and the limit is %d", user, count, limit)
+	want := fmt.Sprintf("user %q has reached the limit of namespaces created by namespacerequests: %d of %d", user, count, limit)
 	if cause, ok := apierrors.StatusCause(err, v1.NamespaceLimitCause); !apierrors.IsForbidden(err) || !ok || cause.Message != want || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -28,7 +28,7 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check a deployment in a cluster",
 		Long: `borough-apiserver doctor checks a deployment of Borough in a cluster. It reports
-each fault with its cure, and exits with code 1 if it found one. It changes
+each fault with its fix, and exits with code 1 if it found one. It changes
 nothing. It skips checks that the user of the kubeconfig lacks permissions for.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -63,7 +63,7 @@ type Parts struct {
 // Store is the library's store without the objects that cannot be read. GetList and
 // Watch leave these out; a watch reports an object that becomes unreadable as
 // deleted, and as added when it can be read again. For an object that cannot be
-// read, the other methods return an error with the reason StoreReadError and change
+// read, the other methods return an error with the reason StorageReadError and change
 // nothing.
 type Store struct {
 	storage.Interface

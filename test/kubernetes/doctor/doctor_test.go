@@ -20,8 +20,8 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-// want is a part of a finding's message and a part of its cure.
-type want struct{ message, cure string }
+// want is a part of a finding's message and a part of its fix.
+type want struct{ message, fix string }
 
 // paramPolicy is a policy with a binding that has no namespace in its paramRef.
 const paramPolicy = `
@@ -291,7 +291,7 @@ func await(t *testing.T, kubeconfig string, faults map[string]want) {
 				continue
 			}
 			found = append(found, f.Check)
-			if w := faults[f.Check]; !strings.Contains(f.Message, w.message) || !strings.Contains(f.Cure, w.cure) || w == (want{}) {
+			if w := faults[f.Check]; !strings.Contains(f.Message, w.message) || !strings.Contains(f.Fix, w.fix) || w == (want{}) {
 				problems = append(problems, fmt.Errorf("got  %+v\nwant %+v", f, w))
 			}
 		}

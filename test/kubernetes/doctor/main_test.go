@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { testcluster.Main(m) }
 
 // finding is a finding of doctor in JSON.
-type finding struct{ Check, Status, Message, Cure string }
+type finding struct{ Check, Status, Message, Fix string }
 
 // findings runs doctor and returns its findings.
 func findings(t *testing.T, kubeconfig string) []finding {

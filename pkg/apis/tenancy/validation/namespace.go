@@ -29,7 +29,7 @@ func ValidateNamespaceUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
 	errs = append(errs, validateRequesterUpdate(newNS, oldNS)...)
 	// It would have no effect.
 	if newNS.Spec.DeletionProtection && !oldNS.Spec.DeletionProtection && !oldNS.DeletionTimestamp.IsZero() {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "deletionProtection"), "may not be set on a namespace that is being deleted: there is no way back"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "deletionProtection"), "may not be set on a namespace that is being deleted: its deletion cannot be canceled"))
 	}
 	return errs
 }

@@ -121,7 +121,7 @@ func TestProtectionOfADeletedNamespace(t *testing.T) {
 	}
 	ns.DeletionTimestamp = new(metav1.Now())
 	protected.DeletionTimestamp = ns.DeletionTimestamp
-	want := []string{"spec.deletionProtection: Forbidden: may not be set on a namespace that is being deleted: there is no way back"}
+	want := []string{"spec.deletionProtection: Forbidden: may not be set on a namespace that is being deleted: its deletion cannot be canceled"}
 	if diff := cmp.Diff(want, messages(validation.ValidateNamespaceUpdate(protected, ns))); diff != "" {
 		t.Error(diff)
 	}

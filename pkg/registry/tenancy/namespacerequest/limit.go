@@ -48,7 +48,7 @@ func (l limit) check(ctx context.Context, name, user string) (*transaction.Guard
 }
 
 func (l limit) newReached(name, user string, count int) error {
-	message := fmt.Sprintf("user %q has %d namespaces that were created by namespacerequests, and the limit is %d", user, count, l.max)
+	message := fmt.Sprintf("user %q has reached the limit of namespaces created by namespacerequests: %d of %d", user, count, l.max)
 	err := apierrors.NewForbidden(tenancy.Resource("namespacerequests"), name, errors.New(message))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: v1.NamespaceLimitCause, Message: message})
 	return err

@@ -184,9 +184,9 @@ func (r *REST) removeUnmarked(ctx context.Context, name string, deleteValidation
 }
 
 // newProtected returns the error for a Namespace that is protected, which says
-// how to lift that.
+// how to allow its deletion.
 func newProtected(name string) error {
-	message := fmt.Sprintf(`it is protected from deletion by spec.deletionProtection; to lift that: kubectl patch namespaces.%s %s --type=merge -p '{"spec":{"deletionProtection":false}}'`, tenancy.GroupName, name)
+	message := fmt.Sprintf(`it is protected from deletion by spec.deletionProtection; to allow deletion: kubectl patch namespaces.%s %s --type=merge -p '{"spec":{"deletionProtection":false}}'`, tenancy.GroupName, name)
 	err := apierrors.NewConflict(tenancy.Resource("namespaces"), name, errors.New(message))
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
 		Type:    v1.NamespaceProtectedCause,

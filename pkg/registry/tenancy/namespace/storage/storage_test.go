@@ -160,7 +160,7 @@ func TestLifeCycle(t *testing.T) {
 	wrong, dryRun := types.UID("wrong"), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 	background := policy(metav1.DeletePropagationBackground)
 	const protection = `Operation cannot be fulfilled on namespaces.tenancy.borough.io "foo": it is protected from deletion by spec.deletionProtection; ` +
-		`to lift that: kubectl patch namespaces.tenancy.borough.io foo --type=merge -p '{"spec":{"deletionProtection":false}}'`
+		`to allow deletion: kubectl patch namespaces.tenancy.borough.io foo --type=merge -p '{"spec":{"deletionProtection":false}}'`
 
 	for _, tc := range []struct {
 		name    string
