@@ -125,5 +125,5 @@ func lines(pod *unstructured.Unstructured) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n"), nil
+	return slices.Collect(strings.Lines(string(data))), nil
 }

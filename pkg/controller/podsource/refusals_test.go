@@ -187,7 +187,7 @@ func TestConverge(t *testing.T) {
 		}
 		return out.String()
 	}
-	if got := diff(); !strings.Contains(got, "--- api/a-node-1\n+++ source/a-node-1\n") || !strings.Contains(got, "\n+  - image: image:1\n") {
+	if got := diff(); !strings.Contains(got, "--- api/a-node-1\n+++ source/a-node-1\n") || !strings.Contains(got, "\n+  - image: image:1\n") || !strings.HasSuffix(got, "\n") {
 		t.Errorf("got %s", got)
 	}
 	f.must(f.new(f.config()).Converge(t.Context()))
