@@ -17,6 +17,9 @@ import (
 // authorization, which has to see the request unchanged.
 func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
 	chain := genericapiserver.DefaultBuildHandlerChain(c.innerHandlers(apiHandler, generic), generic)
+	if c.Standalone != nil {
+		chain = revocation.WithImpersonation(chain)
+	}
 	return retriable.WithErrors(chain, generic.Serializer)
 }
 

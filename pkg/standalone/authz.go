@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/path"
 	"k8s.io/apiserver/pkg/authorization/union"
 
+	"github.com/borough-io/borough/pkg/authorization/revocation"
 	"github.com/borough-io/borough/pkg/visibility"
 )
 
@@ -23,10 +24,14 @@ func NewAuthorizer(openPaths []string, policy authorizer.Authorizer) (authorizer
 	if err != nil {
 		return nil, fmt.Errorf("create the authorizer of open paths: %w", err)
 	}
-	return union.New(
+	all, err := union.New(
 		union.NamedAuthorizer{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
 		union.NamedAuthorizer{AuthorizerName: "open-paths", Authorizer: open},
 		union.NamedAuthorizer{AuthorizerName: "rbac", Authorizer: policy},
 		union.NamedAuthorizer{AuthorizerName: "visibility", Authorizer: authorizer.AuthorizerFunc(visibility.Authorize)},
 	)
+	if err != nil {
+		return nil, err
+	}
+	return revocation.NewAuthorizer(all), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters"
@@ -111,6 +112,16 @@ func (q *Request) HeldAt(ctx context.Context, revision int64) (bool, error) {
 	}
 	held, err := q.views.index.AllowsAt(ctx, q.attributes, revision)
 	return held && revision >= q.views.index.Floor(), err
+}
+
+// Watch watches as View.Watch does, until the policy no longer allows to impersonate the
+// user.
+func (q *Request) Watch(ctx context.Context, predicate storage.SelectionPredicate) (watch.Interface, error) {
+	w, err := q.View.Watch(ctx, q.options, predicate)
+	if err != nil {
+		return nil, err
+	}
+	return revocation.WatchImpersonated(ctx, w, rbac.NewAuthorizer(q.views.index)), nil
 }
 
 // sendsInitialEvents reports whether a watch begins with all objects.

@@ -32,7 +32,15 @@ type Policy interface {
 	Changed() <-chan struct{}
 }
 
-type attributesKey struct{}
+type watchKey struct{}
+
+// watched is by what a watch was authorized.
+type watched struct {
+	// request has the attributes of the request, nil if its user always has all rights.
+	request authorizer.Attributes
+	// impersonation has those of what its client impersonates.
+	impersonation []authorizer.Attributes
+}
 
 // WithAttributes keeps the attributes by which a watch was authorized for Watch. It
 // has to be the first handler behind authorization, before the request is changed.
@@ -40,29 +48,51 @@ func WithAttributes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())
 		if ok && info.IsResourceRequest && info.Verb == "watch" {
+			kept := watched{impersonation: impersonated(req.Context())}
 			attributes, err := filters.GetAuthorizerAttributes(req.Context())
-			// Members of the privileged group have all rights, always.
-			if err == nil && attributes.GetUser() != nil && !slices.Contains(attributes.GetUser().GetGroups(), user.SystemPrivilegedGroup) {
-				req = req.WithContext(context.WithValue(req.Context(), attributesKey{}, attributes))
+			if err == nil && attributes.GetUser() != nil && !isPrivileged(attributes.GetUser()) {
+				kept.request = attributes
 			}
+			req = req.WithContext(context.WithValue(req.Context(), watchKey{}, kept))
 		}
 		next.ServeHTTP(w, req)
 	})
 }
 
-// Attributes returns the attributes that WithAttributes has kept, and whether there are
-// any.
+// isPrivileged reports whether a user has all rights, always.
+func isPrivileged(u user.Info) bool {
+	return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
+}
+
+// Attributes returns the attributes of the request that WithAttributes has kept, and
+// whether there are any.
 func Attributes(ctx context.Context) (authorizer.Attributes, bool) {
-	attributes, ok := ctx.Value(attributesKey{}).(authorizer.Attributes)
-	return attributes, ok
+	kept, _ := ctx.Value(watchKey{}).(watched)
+	return kept.request, kept.request != nil
 }
 
 // Watch returns the watch that a client gets: the same, until the policy no longer
-// allows it. Then it has an event of type ERROR with a Forbidden status, and ends. A
-// watch whose context has no attributes is returned as it is.
+// allows it, or to impersonate its user. Then it has an event of type ERROR with a
+// Forbidden status, and ends. A watch whose context has no attributes is returned as it
+// is.
 func Watch(ctx context.Context, w watch.Interface, policy Policy) watch.Interface {
-	attributes, ok := Attributes(ctx)
-	if !ok {
+	kept, _ := ctx.Value(watchKey{}).(watched)
+	attributes := kept.impersonation
+	if kept.request != nil {
+		attributes = append(slices.Clip(attributes), kept.request)
+	}
+	return newRevocable(ctx, w, policy, attributes)
+}
+
+// WatchImpersonated does the same for a watch to which every user has the right: it ends
+// when the policy no longer allows to impersonate its user.
+func WatchImpersonated(ctx context.Context, w watch.Interface, policy Policy) watch.Interface {
+	kept, _ := ctx.Value(watchKey{}).(watched)
+	return newRevocable(ctx, w, policy, kept.impersonation)
+}
+
+func newRevocable(ctx context.Context, w watch.Interface, policy Policy, attributes []authorizer.Attributes) watch.Interface {
+	if len(attributes) == 0 {
 		return w
 	}
 	r := &revocable{
@@ -80,7 +110,7 @@ func Watch(ctx context.Context, w watch.Interface, policy Policy) watch.Interfac
 type revocable struct {
 	inner      watch.Interface
 	policy     Policy
-	attributes authorizer.Attributes
+	attributes []authorizer.Attributes // all have to be allowed
 	events     chan watch.Event
 	stopped    chan struct{} // closed by Stop
 }
@@ -156,12 +186,14 @@ func (r *revocable) run(ctx context.Context) {
 // revoked returns the status of a request that the policy does not allow, or nil. A
 // policy that cannot decide revokes nothing.
 func (r *revocable) revoked(ctx context.Context) *metav1.Status {
-	decision, reason, err := r.policy.Authorize(ctx, r.attributes)
-	if decision == authorizer.DecisionAllow || err != nil {
-		return nil
+	for _, attributes := range r.attributes {
+		decision, reason, err := r.policy.Authorize(ctx, attributes)
+		if decision != authorizer.DecisionAllow && err == nil {
+			status := responsewriters.ForbiddenStatusError(attributes, reason).Status()
+			return &status
+		}
 	}
-	status := responsewriters.ForbiddenStatusError(r.attributes, reason).Status()
-	return &status
+	return nil
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -215,7 +215,7 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	case byRight:
 		return r.store.Watch(ctx, options)
 	}
-	return request.Watch(ctx, options, namespace.Selected(options))
+	return request.Watch(ctx, namespace.Selected(options))
 }
 
 // request returns the request of a user who may not see all Namespaces always, or nil,
