@@ -64,7 +64,7 @@ func (d *desiredPods) set(content source.Content) (names []string, problems []so
 		case d.files[file] == nil:
 			d.unread[file] = true
 		}
-		problems = append(problems, source.Problem{File: file, Message: m.Err.Error()})
+		problems = append(problems, source.Problem{File: file, Message: message(m.Err)})
 	}
 
 	before := d.pods
@@ -72,7 +72,7 @@ func (d *desiredPods) set(content source.Content) (names []string, problems []so
 	for _, file := range slices.Sorted(maps.Keys(d.files)) {
 		for _, pod := range d.files[file] {
 			if err := d.add(file, pod); err != nil {
-				problems = append(problems, source.Problem{File: file, Pod: pod.GetName(), Message: err.Error()})
+				problems = append(problems, source.Problem{File: file, Pod: cut(pod.GetName(), maxName), Message: message(err)})
 			}
 		}
 	}

@@ -11,12 +11,17 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/borough-io/borough/pkg/source"
 )
 
-// maxMessage is the number of bytes of a message that is shown. Longer ones are cut off.
-const maxMessage = 500
+// The number of bytes of a message, and of a name of a Pod, that are shown. Longer ones are
+// cut off.
+const (
+	maxMessage = 500
+	maxName    = validation.DNS1123SubdomainMaxLength
+)
 
 // message returns what is shown of an error.
 func message(err error) string {
@@ -24,8 +29,12 @@ func message(err error) string {
 	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Message != "" {
 		text = status.Status().Message
 	}
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "..."
+	return cut(text, maxMessage)
+}
+
+func cut(text string, max int) string {
+	if len(text) > max {
+		text = strings.ToValidUTF8(text[:max], "") + "..."
 	}
 	return text
 }

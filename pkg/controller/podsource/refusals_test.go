@@ -258,3 +258,15 @@ func TestManyProblems(t *testing.T) {
 		t.Errorf("the annotations %v", namespace.Annotations)
 	}
 }
+
+// TestLongProblems checks that the reason of a file and the name of a Pod are cut off, so
+// that they are shown and hide no others.
+func TestLongProblems(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.writeText("a.yaml", "apiVersion: v1\n"+strings.Repeat("a: 1\n", 1000))
+	f.write("b.yaml", newPod(strings.Repeat("n", 10_000)))
+	f.write("c.yaml", newPod("UPPER"))
+	f.start(f.config())
+	f.expectProblems(`a.yaml/: key "a" already set in map`, "b.yaml/"+strings.Repeat("n", 253)+"...: must be no more than", "c.yaml/UPPER: invalid")
+}
