@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,9 +96,9 @@ func (c *Controller) getOrCreateNamespace(ctx context.Context) (*v1.Namespace, e
 	if err != nil {
 		return nil, err
 	}
-	if user := namespace.Annotations[v1.RequesterAnnotation]; user != "" && namespace.DeletionTimestamp == nil {
-		if err := c.bindRole(ctx, user); err != nil {
-			return nil, err
+	if requester := namespace.Annotations[v1.RequesterAnnotation]; requester != "" && namespace.DeletionTimestamp == nil {
+		if err := c.bindRole(ctx, requester); err != nil {
+			return nil, fmt.Errorf("bind the role %s: %w", role, err)
 		}
 	}
 	return namespace, nil
@@ -122,19 +123,21 @@ func (c *Controller) createNamespace(ctx context.Context) (*v1.Namespace, error)
 	return client.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
 }
 
-// bindRole gives the user, who has requested the Namespace and is its admin, the rights that
-// an admin does not have.
-func (c *Controller) bindRole(ctx context.Context, user string) error {
-	_, err := c.kubernetes.RbacV1().RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{
+// bindRole gives the user of the controller the rights that an admin does not have, if it has
+// requested the Namespace and so is its admin. In a Namespace that another user has requested,
+// it has the rights that were given to it.
+func (c *Controller) bindRole(ctx context.Context, requester string) error {
+	self, err := c.kubernetes.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil || self.Status.UserInfo.Username != requester {
+		return err
+	}
+	_, err = c.kubernetes.RbacV1().RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: requester}},
 	}, metav1.CreateOptions{FieldManager: c.fieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("bind the role %s: %w", role, err)
-	}
-	return nil
+	return err
 }

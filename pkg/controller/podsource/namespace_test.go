@@ -12,11 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 )
 
@@ -83,5 +85,42 @@ func TestAwaitChange(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestNamespaceOfAnotherUser uses a Namespace that another user has requested, with the
+// rights that its admin has given to the source. The other user gets none.
+func TestNamespaceOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	config := f.config()
+	config.Namespace = "requested-" + f.identity.ID()
+	f.namespace = config.Namespace
+	tenant, err := versioned.NewForConfig(f.server.As(t, "tenant-"+f.identity.ID(), group))
+	f.must(err)
+	_, err = tenant.TenancyV1().NamespaceRequests().Create(t.Context(), &v1.NamespaceRequest{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}, metav1.CreateOptions{})
+	f.must(err)
+	bindings := f.kubernetes.RbacV1().RoleBindings(f.namespace)
+	_, err = bindings.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "source"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "source-" + f.identity.ID()}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+
+	_, stop := f.start(config)
+	f.expect("a-node-1=image:1")
+	stop()
+
+	// One that may do everything.
+	f.write("b.yaml", newPod("b"))
+	c, err := New(f.server.Config(), config, f.metrics)
+	f.must(err)
+	f.must(c.Converge(t.Context()))
+	list, err := bindings.List(t.Context(), metav1.ListOptions{})
+	f.must(err)
+	if len(list.Items) != 2 {
+		t.Errorf("the Namespace has the RoleBindings %v", list.Items)
 	}
 }
