@@ -125,6 +125,10 @@ func (p *parser) addObject(object *unstructured.Unstructured) error {
 	case known && kind == "Pod":
 		return p.addPod(object)
 	case known && kind == "PodList", apiVersion == "v1" && kind == "List":
+		// A server has more Pods than those of a page, which would be deleted.
+		if token, _, _ := unstructured.NestedString(object.Object, "metadata", "continue"); token != "" {
+			return errors.New("metadata.continue: must not be set: the list is not complete")
+		}
 		items, ok := object.Object["items"].([]any)
 		if !ok && object.Object["items"] != nil {
 			return errors.New("items: must be a list")

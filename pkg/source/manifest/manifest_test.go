@@ -48,6 +48,7 @@ func TestParse(t *testing.T) {
 		"another item":      {data: "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret}]", err: `document 1: items[0]: apiVersion "v1", kind "Secret"`},
 		"an item as text":   {data: "apiVersion: v1\nkind: List\nitems: [x]", err: "items[0]: is not an object"},
 		"items as text":     {data: "apiVersion: v1\nkind: List\nitems: x", err: "items: must be a list"},
+		"a part of a list":  {data: `{"apiVersion":"v1","kind":"PodList","metadata":{"continue":"x"},"items":[]}`, err: "metadata.continue: must not be set"},
 		"twice":             {data: fmt.Sprintf(pod, "a") + "---\n" + fmt.Sprintf(pod, "a"), err: `document 2: metadata.name: there are two Pods "a"`},
 		"a key twice":       {data: "apiVersion: v1\nkind: Pod\nkind: Pod\n", err: "already set"},
 		"no name":           {data: "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a}\nspec: {}\n", err: "metadata.name: must be"},
