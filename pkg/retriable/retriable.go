@@ -8,6 +8,7 @@ package retriable
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,8 +19,9 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 )
 
-// WithErrors answers with the noted error where the library answers 401 or 500: with a
-// 401 clients discard their credentials.
+// WithErrors answers with the noted error where the library answers 401, 403 or 500: with a
+// 401 clients discard their credentials. It answers 403 if it cannot be decided whether a
+// client may impersonate a user.
 func WithErrors(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		n := &note{}
@@ -75,11 +77,13 @@ type replacer struct {
 // Unwrap implements responsewriter.UserProvidedDecorator.
 func (r *replacer) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
+var replacedCodes = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError}
+
 // WriteHeader implements http.ResponseWriter.
 func (r *replacer) WriteHeader(code int) {
 	if !r.decided {
 		r.decided = true
-		if err := r.note.get(); err != nil && (code == http.StatusUnauthorized || code == http.StatusInternalServerError) {
+		if err := r.note.get(); err != nil && slices.Contains(replacedCodes, code) {
 			r.replaced = true
 			header := r.ResponseWriter.Header()
 			for _, name := range []string{"Content-Type", "Content-Length", "X-Content-Type-Options", "Www-Authenticate"} {

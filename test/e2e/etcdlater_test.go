@@ -72,10 +72,14 @@ func TestEtcdLater(t *testing.T) {
 	wantAnswer(t, http.Do(t, "GET", api, nil), 200) // discovery
 	// Without the policy, users are neither allowed nor denied anything.
 	wantContains(t, string(http.Do(t, "GET", "/readyz", nil).Body), "[-]rbac-index failed")
-	for _, path := range []string{"/namespaces/x/pods", "/namespaces?watch=true"} {
-		answer := wantAnswer(t, as(t, b, "alice").Do(t, "GET", api+path, nil), 503)
-		wantContains(t, string(answer.Body), "the policy is not ready: it has not been read yet", `"retryAfterSeconds":1`)
-		wantEqual(t, "Retry-After", answer.Header.Get("Retry-After"), "1")
+	// That includes the right to impersonate another one.
+	impersonator := harness.NewHTTP(t, impersonate(loadKubeconfig(t, issue(t, b, "--user=bob")), "alice"))
+	for _, user := range []harness.HTTP{as(t, b, "alice"), impersonator} {
+		for _, path := range []string{"/namespaces/x/pods", "/namespaces?watch=true"} {
+			answer := wantAnswer(t, user.Do(t, "GET", api+path, nil), 503)
+			wantContains(t, string(answer.Body), "the policy is not ready: it has not been read yet", `"retryAfterSeconds":1`)
+			wantEqual(t, "Retry-After", answer.Header.Get("Retry-After"), "1")
+		}
 	}
 	if lines := strings.Count(b.Server.Output(), "Waiting for etcd"); lines != 1 {
 		t.Errorf("%d lines say that the server waits", lines)
