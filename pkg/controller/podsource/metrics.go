@@ -4,6 +4,8 @@
 package podsource
 
 import (
+	"sync"
+
 	"k8s.io/component-base/metrics"
 
 	"github.com/borough-io/borough/pkg/source"
@@ -14,11 +16,18 @@ const metricsSubsystem = "borough_source"
 // Metrics are the metrics of all sources of a process.
 type Metrics struct {
 	refused, unreadable *metrics.GaugeVec
+
+	mu     sync.Mutex
+	counts map[source.Identity]counts
 }
+
+// counts are the values of the metrics for a source.
+type counts struct{ refused, unreadable int }
 
 // NewMetrics returns metrics that are registered with the registry.
 func NewMetrics(registry metrics.KubeRegistry) *Metrics {
 	m := &Metrics{
+		counts: map[source.Identity]counts{},
 		refused: metrics.NewGaugeVec(&metrics.GaugeOpts{
 			Subsystem:      metricsSubsystem,
 			Name:           "refused_pods",
@@ -36,13 +45,27 @@ func NewMetrics(registry metrics.KubeRegistry) *Metrics {
 	return m
 }
 
+// set sets the metrics to the problems of a source, with those of the other sources that
+// have the same label: URLs that differ in their query only.
 func (m *Metrics) set(identity source.Identity, problems []source.Problem) {
-	refused := 0
+	var own counts
 	for _, problem := range problems {
 		if problem.Pod != "" {
-			refused++
+			own.refused++
+		} else {
+			own.unreadable++
 		}
 	}
-	m.refused.WithLabelValues(identity.String()).Set(float64(refused))
-	m.unreadable.WithLabelValues(identity.String()).Set(float64(len(problems) - refused))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[identity] = own
+	var all counts
+	for other, n := range m.counts {
+		if other.String() == identity.String() {
+			all.refused += n.refused
+			all.unreadable += n.unreadable
+		}
+	}
+	m.refused.WithLabelValues(identity.String()).Set(float64(all.refused))
+	m.unreadable.WithLabelValues(identity.String()).Set(float64(all.unreadable))
 }
