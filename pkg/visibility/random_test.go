@@ -68,7 +68,7 @@ func (s state) sees(u, name string) bool {
 		for _, rule := range s.rulesOf(role) {
 			for _, verb := range verbs {
 				if slices.Contains(rule.Verbs, verb) &&
-					(len(rule.ResourceNames) == 0 || verb == "get" && slices.Contains(rule.ResourceNames, name)) {
+					(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, name)) {
 					return true
 				}
 			}

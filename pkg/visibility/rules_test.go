@@ -19,7 +19,8 @@ func TestRulesWithNames(t *testing.T) {
 	for _, tc := range []struct{ verbs, names, want []string }{
 		{[]string{"list"}, []string{""}, []string{"a", "b"}},
 		{[]string{"watch"}, []string{"x", ""}, []string{"a", "b"}},
-		{[]string{"list"}, []string{"a"}, nil},
+		{[]string{"list"}, []string{"a"}, []string{"a"}},
+		{[]string{"watch"}, []string{"b", "x"}, []string{"b"}},
 		{[]string{"get"}, []string{""}, nil},
 		{[]string{"get", "list"}, []string{"a", "x"}, []string{"a"}},
 	} {

@@ -18,7 +18,7 @@ import (
 // Which Namespaces a user may get. A RoleBinding in a Namespace can grant that for this
 // Namespace, and a ClusterRoleBinding for all of them or, by resourceNames, for some.
 // A user who may list or watch all Namespaces sees what is in them as well, so that counts
-// as the right to get them all.
+// as the right to get them all, and by resourceNames those that these name.
 
 // Access is the access of a user to a Namespace, by the ClusterRoles that every cluster
 // has. 0 is none by them.
@@ -45,13 +45,14 @@ var accessByRole = map[string]Access{
 type namespaceRights struct {
 	get, list bool     // all of them; list stands for watch, too
 	names     []string // those that may be got, sorted
+	listed    []string // those that a ClusterRoleBinding allows to list or watch, sorted
 	access    Access
 }
 
 func (r *namespaceRights) none() bool { return r.equal(&none) }
 
 func (r *namespaceRights) equal(other *namespaceRights) bool {
-	return r.get == other.get && r.list == other.list && r.access == other.access && slices.Equal(r.names, other.names)
+	return r.get == other.get && r.list == other.list && r.access == other.access && slices.Equal(r.names, other.names) && slices.Equal(r.listed, other.listed)
 }
 
 func (r *namespaceRights) gets(name string) bool {
@@ -82,10 +83,17 @@ func rightsToNamespaces(role objectKey, rules []rbacv1.PolicyRule) namespaceRigh
 		if get {
 			rights.names = append(rights.names, rule.ResourceNames...)
 		}
+		if list {
+			rights.listed = append(rights.listed, rule.ResourceNames...)
+		}
 	}
-	slices.Sort(rights.names)
-	rights.names = slices.Compact(rights.names)
+	rights.names, rights.listed = sortedUnique(rights.names), sortedUnique(rights.listed)
 	return rights
+}
+
+func sortedUnique(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // none is what a role that does not exist allows.
@@ -131,12 +139,11 @@ func (p *policy) clusterRights(subjects []Subject, position int64) ClusterRights
 		for _, b := range p.in(p.subjects[s], "", position) {
 			r := p.rightsOf(b, position)
 			rights.All = rights.All || r.get || r.list
-			rights.Names = append(rights.Names, r.names...)
+			rights.Names = append(append(rights.Names, r.names...), r.listed...)
 			rights.Access = max(rights.Access, r.access)
 		}
 	}
-	slices.Sort(rights.Names)
-	rights.Names = slices.Compact(rights.Names)
+	rights.Names = sortedUnique(rights.Names)
 	return rights
 }
 
@@ -190,8 +197,7 @@ func (x *Index) Visible(subjects []Subject, from string, position int64) (names 
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names), false
+	return sortedUnique(names), false
 }
 
 // Bound returns the subjects of the bindings in a namespace that are in force at a

@@ -171,10 +171,10 @@ func shows(rule rbacv1.PolicyRule, namespace string, everywhere bool) bool {
 	if !hasOrAll(rule.APIGroups, tenancy.GroupName) && !slices.Contains(rule.APIGroups, corev1.GroupName) || !hasOrAll(rule.Resources, "namespaces") {
 		return false
 	}
-	if hasOrAll(rule.Verbs, "get") {
-		return len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, namespace)
+	if len(rule.ResourceNames) > 0 && !slices.Contains(rule.ResourceNames, namespace) {
+		return false
 	}
-	return everywhere && len(rule.ResourceNames) == 0 && (slices.Contains(rule.Verbs, "list") || slices.Contains(rule.Verbs, "watch"))
+	return hasOrAll(rule.Verbs, "get") || everywhere && (slices.Contains(rule.Verbs, "list") || slices.Contains(rule.Verbs, "watch"))
 }
 
 func hasOrAll(list []string, value string) bool {
