@@ -59,8 +59,10 @@ type Charge struct {
 	// carried out, single that it must not be sent then.
 	failed, single bool
 	// read are the quotas that the last transaction has read, together with what decides
-	// about the write, if it was alone or the Namespace does not remember them.
-	read *known
+	// about the write, if it was alone or the Namespace does not remember them. verified
+	// means that its comparisons held.
+	read     *known
+	verified bool
 
 	// base is what the operations were computed from, next what it becomes with them.
 	base, next *known
@@ -120,8 +122,9 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 }
 
 // Verified reports whether the operations were computed from quotas that were read in
-// the last transaction.
-func (c *Charge) Verified() bool { return c != nil && c.read != nil }
+// the last transaction, and all else that it compared is as expected: of a transaction
+// that failed, not only the quotas may have changed.
+func (c *Charge) Verified() bool { return c != nil && c.read != nil && c.verified }
 
 // awaitCounted takes the turn if the Namespace has quotas, and makes base those that
 // are known, all counted.
@@ -287,7 +290,7 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 	default:
 		read := c.charger.learn(ctx, c.namespace, response, i)
 		changed = !c.base.holds(read)
-		c.read = nil
+		c.read, c.verified = nil, response.Succeeded
 		if c.alone || !read.readable() {
 			c.read = read
 		}
