@@ -69,12 +69,12 @@ func TestLimitRangeOfAnotherServer(t *testing.T) {
 
 				s.write(newLimitRange("l", item("Container", "max cpu=1")))
 				s.create("large-1", large, false)
-				s.resize("resized", "2", false)
+				s.resize("resized", `{"limits": {"cpu": "2"}}`, false)
 				s.create("small-1", small, true)
 
 				s.write(newLimitRange("l", item("Container", "max cpu=3")))
 				s.create("large-2", large, true) // a rejection must not be stale either
-				s.resize("resized", "2", true)
+				s.resize("resized", `{"limits": {"cpu": "2"}}`, true)
 
 				s.write(newLimitRange("l", item("Container", "default cpu=1")))
 				s.create("invalid", withResources(quantities("cpu=2"), nil), false) // rejected by validation, after the default was set
@@ -91,6 +91,25 @@ func TestLimitRangeOfAnotherServer(t *testing.T) {
 		})
 	}
 	working.Wait()
+}
+
+// TestLimitRangeAfterConflict resizes a Pod through a server whose watches are delayed, and
+// which therefore needs two transactions, right after another server has changed the Pod
+// and the LimitRange. The resize must not be rejected by the LimitRange from before.
+func TestLimitRangeAfterConflict(t *testing.T) {
+	t.Parallel()
+	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
+	proxy.SetDelay(500 * time.Millisecond)
+	s := scenario{t: t, ctx: t.Context(), writer: first.Client(t), late: second.Client(t), namespace: newNamespace(t, first)}
+	s.write(newLimitRange("l", item("Container", "max cpu=3")))
+	s.create("p", withResources(quantities("cpu=1"), quantities("cpu=1")), true)
+	time.Sleep(time.Second) // the other server has both
+
+	s.write(newLimitRange("l", item("Container", "max cpu=5")))
+	other := s
+	other.late = s.writer
+	other.resize("p", `{"limits": {"cpu": "4"}}`, true)
+	s.resize("p", `{"requests": {"cpu": "500m"}}`, true)
 }
 
 // scenario runs the requests in one Namespace.
@@ -129,15 +148,15 @@ func (s *scenario) create(name string, resources func(*v1.Pod), admitted bool) {
 	}
 }
 
-func (s *scenario) resize(name, cpu string, admitted bool) {
+func (s *scenario) resize(name, resources string, admitted bool) {
 	s.t.Helper()
 	options := metav1.PatchOptions{}
 	if s.dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	body := []byte(`{"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "` + cpu + `"}}}]}}`)
+	body := []byte(`{"spec": {"containers": [{"name": "c", "resources": ` + resources + `}]}}`)
 	_, err := s.late.TenancyV1().Pods(s.namespace).Patch(s.ctx, name, types.StrategicMergePatchType, body, options, "resize")
 	if (err == nil) != admitted {
-		s.t.Errorf("resize %s, dry run %t: got %v, want admitted: %t", name, s.dryRun, err, admitted)
+		s.t.Errorf("resize %s to %s, dry run %t: got %v, want admitted: %t", name, resources, s.dryRun, err, admitted)
 	}
 }

@@ -86,20 +86,23 @@ func (a *Attempt) MinRevision() int64 {
 	return a.minRevision
 }
 
-// Require makes the objects a precondition of the writes of the request.
+// Require makes the objects a precondition of the writes of the request. After a
+// transaction that wrote nothing, because the object had changed, admission decides again,
+// and may reject the request: so another transaction, or Verify, has to check them.
 func (a *Attempt) Require(objects Objects) {
 	if a == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.tried = false
 	if !slices.ContainsFunc(a.required, objects.equal) {
 		a.required = append(a.required, objects)
 	}
 }
 
-// Try returns the preconditions for a transaction that writes. From then on, only
-// the transaction decides whether the attempt is stale.
+// Try returns the preconditions for a transaction that writes. From then on, until the
+// next Require, only the transaction decides whether the attempt is stale.
 func (a *Attempt) Try() []Objects {
 	if a == nil {
 		return nil
@@ -137,7 +140,7 @@ func (a *Attempt) StaleAt() int64 {
 
 // Verify checks the preconditions of an attempt without a transaction, because the
 // request was rejected or is a dry run. It returns a revision at which a
-// precondition did not hold, or 0 if all hold or there was a transaction.
+// precondition did not hold, or 0 if all hold or a transaction has decided.
 func (a *Attempt) Verify(ctx context.Context) (staleAt int64, err error) {
 	a.mu.Lock()
 	required, tried := a.required, a.tried

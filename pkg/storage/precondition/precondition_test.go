@@ -42,6 +42,7 @@ func TestVerify(t *testing.T) {
 		"stale":                 {checker{7, nil}, func(a *precondition.Attempt) { a.Require(objects(1)) }, 7, nil},
 		"broken":                {checker{0, broken}, func(a *precondition.Attempt) { a.Require(objects(1)) }, 0, broken},
 		"left to a transaction": {checker{7, broken}, func(a *precondition.Attempt) { a.Require(objects(1)); a.Try() }, 0, nil},
+		"decided again":         {checker{7, nil}, func(a *precondition.Attempt) { a.Require(objects(1)); a.Try(); a.Require(objects(1)) }, 7, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, attempt := precondition.NewAttempt(t.Context(), test.checker, 0)
