@@ -4,6 +4,7 @@
 package event_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -21,8 +22,9 @@ import (
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
-// TestExpiry waits for an Event to expire. Then its Namespace is empty.
-func TestExpiry(t *testing.T) {
+// newEvents returns the storage of Events, and the context of a request in a Namespace.
+func newEvents(t *testing.T) (*event.REST, context.Context) {
+	t.Helper()
 	options := storage.NewOptions()
 	options.Etcd.EnableWatchCache = false
 	config := storagetest.NewStandaloneConfig(storagetest.StartEmbedded(t))
@@ -37,20 +39,27 @@ func TestExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(events.Destroy)
-
 	ctx := request.WithNamespace(t.Context(), "")
 	ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	if _, err := namespaces.Namespace.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx = request.WithNamespace(t.Context(), "a")
+	return events, request.WithNamespace(t.Context(), "a")
+}
+
+func newEvent() *corev1.Event {
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "a"}, InvolvedObject: corev1.ObjectReference{Namespace: "a"}}
+}
+
+// TestExpiry waits for an Event to expire. Then its Namespace is empty.
+func TestExpiry(t *testing.T) {
+	events, ctx := newEvents(t)
 	w, err := events.Watch(ctx, &metainternalversion.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	obj := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "a"}, InvolvedObject: corev1.ObjectReference{Namespace: "a"}}
-	if _, err := events.Create(ctx, obj, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+	if _, err := events.Create(ctx, newEvent(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []watch.EventType{watch.Added, watch.Deleted} {
@@ -61,5 +70,19 @@ func TestExpiry(t *testing.T) {
 	list, err := events.List(ctx, &metainternalversion.ListOptions{})
 	if err != nil || len(list.(*corev1.EventList).Items) != 0 {
 		t.Errorf("got %+v, error %v", list, err)
+	}
+}
+
+// TestDryRunsAreNotLimited creates more Events in dry runs than are accepted at once.
+func TestDryRunsAreNotLimited(t *testing.T) {
+	events, ctx := newEvents(t)
+	dryRun := []string{metav1.DryRunAll}
+	for range 600 {
+		if _, err := events.Create(ctx, newEvent(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: dryRun}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := events.Create(ctx, newEvent(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/util/dryrun"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/lru"
 )
@@ -33,8 +34,12 @@ type limiter struct {
 
 func newLimiter() *limiter { return &limiter{namespaces: lru.New(maxNamespaces)} }
 
-// accept counts a write. It returns TooManyRequests if there were too many before.
-func (l *limiter) accept(ctx context.Context) error {
+// accept counts a write. It returns TooManyRequests if there were too many before. As in
+// Kubernetes, dry runs are not counted.
+func (l *limiter) accept(ctx context.Context, dryRun []string) error {
+	if dryrun.IsDryRun(dryRun) {
+		return nil
+	}
 	namespace := request.NamespaceValue(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()

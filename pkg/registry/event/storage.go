@@ -58,7 +58,7 @@ func (r *REST) ShortNames() []string { return []string{"ev"} }
 // Create creates an Event. It returns TooManyRequests if there were too many in the
 // Namespace.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	if err := r.limiter.accept(ctx); err != nil {
+	if err := r.limiter.accept(ctx, options.DryRun); err != nil {
 		return nil, err
 	}
 	return r.REST.Create(ctx, obj, createValidation, options)
@@ -67,7 +67,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 // Update changes an Event, or creates it. It returns TooManyRequests if there were too
 // many in the Namespace.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	if err := r.limiter.accept(ctx); err != nil {
+	if err := r.limiter.accept(ctx, options.DryRun); err != nil {
 		return nil, false, err
 	}
 	return r.REST.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
