@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,10 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
@@ -55,8 +51,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 		DeleteStrategy:      strategy,
 		ResetFieldsStrategy: strategy,
 
-		ReturnDeletedObject:      true,
-		ShouldDeleteDuringUpdate: shouldDeleteDuringUpdate,
+		ReturnDeletedObject: true,
 
 		TableConvertor: namespace.NewTableConvertor(),
 	}
@@ -80,27 +75,6 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 		Status:    &StatusREST{subresource{&status}},
 		Finalize:  &FinalizeREST{subresource{&finalize}},
 	}, nil
-}
-
-// shouldDeleteDuringUpdate returns whether an update leaves a Terminating
-// Namespace without finalizers, so that it is removed instead of updated.
-func shouldDeleteDuringUpdate(ctx context.Context, key string, obj, existing runtime.Object) bool {
-	return len(obj.(*tenancy.Namespace).Spec.Finalizers) == 0 &&
-		genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
-}
-
-// updateOrRemove writes what objInfo makes of a Namespace. What leaves nothing
-// to hold a terminating Namespace removes it, or, while there is content in it,
-// is written like anything else: the Namespace then goes with its content.
-func updateOrRemove(ctx context.Context, store *genericregistry.Store, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	objInfo = objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo))
-	obj, created, err := store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
-	if !apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
-		return obj, created, err
-	}
-	keeping := *store
-	keeping.ShouldDeleteDuringUpdate = func(context.Context, string, runtime.Object, runtime.Object) bool { return false }
-	return keeping.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // REST serves namespaces. It names the verbs one by one instead of embedding

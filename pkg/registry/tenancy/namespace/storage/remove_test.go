@@ -1,0 +1,78 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	apistorage "k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+)
+
+// interrupted calls a function once, before it deletes.
+type interrupted struct {
+	apistorage.Interface
+	before func()
+}
+
+func (s *interrupted) Delete(ctx context.Context, key string, out runtime.Object, preconditions *apistorage.Preconditions,
+	validate apistorage.ValidateObjectFunc, cached runtime.Object, opts apistorage.DeleteOptions) error {
+	if before := s.before; before != nil {
+		s.before = nil
+		before()
+	}
+	return s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)
+}
+
+// TestRemovalByAnOutdatedUpdate lets another client change a Namespace between the update
+// that leaves it without finalizers and its removal.
+func TestRemovalByAnOutdatedUpdate(t *testing.T) {
+	for name, test := range map[string]struct {
+		others []step
+		// phase and finalizers are those of the Namespace afterwards.
+		phase      tenancy.NamespacePhase
+		finalizers int
+	}{
+		"removed and created again": {[]step{update(finalize, specFinalizers()), create("example.com/x")}, tenancy.NamespaceActive, 1},
+		"held by another finalizer": {[]step{update(finalize, specFinalizers("example.com/x", "kubernetes"))}, tenancy.NamespaceTerminating, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storage, ctx := newStorage(t), newContext()
+			other := storage
+			for _, step := range []step{create(), remove(metav1.DeleteOptions{})} {
+				if _, err := step(ctx, storage); err != nil {
+					t.Fatal(err)
+				}
+			}
+			store := *storage.Finalize.store
+			store.Storage.Storage = &interrupted{store.Storage.Storage, func() {
+				for _, step := range test.others {
+					if _, err := step(ctx, other); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}}
+			storage.Finalize = &FinalizeREST{subresource{&store}}
+			removeKubernetes := func(ns *tenancy.Namespace) {
+				ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f tenancy.FinalizerName) bool { return f == tenancy.FinalizerKubernetes })
+			}
+			if _, err := update(finalize, removeKubernetes)(ctx, storage); err != nil {
+				t.Fatal(err)
+			}
+			obj, err := other.Namespace.Get(ctx, "foo", &metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ns := obj.(*tenancy.Namespace)
+			if ns.Status.Phase != test.phase || len(ns.Spec.Finalizers) != test.finalizers {
+				t.Errorf("got phase %s, finalizers %v", ns.Status.Phase, ns.Spec.Finalizers)
+			}
+		})
+	}
+}
