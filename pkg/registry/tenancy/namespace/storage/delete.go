@@ -73,17 +73,35 @@ func (r *REST) delete(ctx context.Context, ns *tenancy.Namespace, deleteValidati
 		}
 		// Admission has agreed, and the mark has moved the resource version.
 		options.Preconditions.ResourceVersion = nil
-		obj, deleted, err := r.store.Delete(ctx, name, rest.ValidateAllObjectFunc, options)
+		obj, removed, err := r.remove(ctx, name, rest.ValidateAllObjectFunc, options)
 		if apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
 			return ns, false, nil
 		}
-		return obj, deleted, err
+		return obj, removed, err
 	}
 
 	if len(ns.Spec.Finalizers) != 0 {
 		return ns, false, nil
 	}
-	return r.store.Delete(ctx, name, deleteValidation, options)
+	return r.remove(ctx, name, deleteValidation, options)
+}
+
+// remove removes a Terminating Namespace, or returns it as it is if it has a finalizer in
+// its spec by then.
+func (r *REST) remove(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	var held runtime.Object
+	validate := func(ctx context.Context, obj runtime.Object) error {
+		if len(obj.(*tenancy.Namespace).Spec.Finalizers) != 0 {
+			held = obj.DeepCopyObject()
+			return errHeld
+		}
+		return deleteValidation(ctx, obj)
+	}
+	obj, removed, err := r.store.Delete(ctx, name, validate, options)
+	if errors.Is(err, errHeld) {
+		return held, false, nil
+	}
+	return obj, removed, err
 }
 
 // GetCorruptObjDeleter returns what deletes a Namespace that cannot be read from

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
 	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -74,5 +75,38 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 				t.Errorf("got phase %s, finalizers %v", ns.Status.Phase, ns.Spec.Finalizers)
 			}
 		})
+	}
+}
+
+// TestRemovalByAnOutdatedDelete lets another client add a finalizer to a Namespace that
+// nothing holds, between the read and the removal by a DELETE.
+func TestRemovalByAnOutdatedDelete(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	other := storage
+	for _, step := range []step{create(), update(finalize, specFinalizers())} {
+		if _, err := step(ctx, storage); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := *storage.Namespace.store
+	store.Storage.Storage = &interrupted{store.Storage.Storage, func() {
+		if _, err := update(finalize, specFinalizers("example.com/x"))(ctx, other); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	storage.Namespace = &REST{store: &store}
+	obj, removed, err := storage.Namespace.Delete(ctx, "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ns := obj.(*tenancy.Namespace); removed || ns.Status.Phase != tenancy.NamespaceTerminating {
+		t.Errorf("removed: %t, got %+v", removed, ns)
+	}
+	obj, err = other.Namespace.Get(ctx, "foo", &metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ns := obj.(*tenancy.Namespace); ns.Status.Phase != tenancy.NamespaceTerminating || len(ns.Spec.Finalizers) != 1 {
+		t.Errorf("got phase %s, finalizers %v", ns.Status.Phase, ns.Spec.Finalizers)
 	}
 }

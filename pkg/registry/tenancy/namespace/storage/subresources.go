@@ -81,7 +81,7 @@ func (r *FinalizeREST) Create(ctx context.Context, name string, obj runtime.Obje
 	return updated, err
 }
 
-// errHeld means that FinalizeEmpty may not remove the Namespace.
+// errHeld means that the Namespace may not be removed.
 var errHeld = errors.New("the namespace is active, or held by another finalizer")
 
 // FinalizeEmpty removes the finalizer kubernetes from a Terminating Namespace with the
