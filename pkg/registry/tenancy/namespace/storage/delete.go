@@ -74,8 +74,11 @@ func (r *REST) delete(ctx context.Context, ns *tenancy.Namespace, deleteValidati
 		// Admission has agreed, and the mark has moved the resource version.
 		options.Preconditions.ResourceVersion = nil
 		obj, removed, err := r.remove(ctx, name, rest.ValidateAllObjectFunc, options)
-		if apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
+		switch {
+		case apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause):
 			return ns, false, nil
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // another client was first
+			return ns, true, nil
 		}
 		return obj, removed, err
 	}

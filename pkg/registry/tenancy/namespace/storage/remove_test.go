@@ -8,8 +8,10 @@ import (
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	apistorage "k8s.io/apiserver/pkg/storage"
 
@@ -31,6 +33,23 @@ func (s *interrupted) Delete(ctx context.Context, key string, out runtime.Object
 	return s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)
 }
 
+// interruptedBy returns a store whose next delete is preceded by the steps of another client.
+func (s Storage) interruptedBy(t *testing.T, ctx context.Context, store *genericregistry.Store, others ...step) *genericregistry.Store {
+	t.Helper()
+	changed := *store
+	changed.Storage.Storage = &interrupted{store.Storage.Storage, func() { s.do(t, ctx, others...) }}
+	return &changed
+}
+
+func (s Storage) do(t *testing.T, ctx context.Context, steps ...step) {
+	t.Helper()
+	for _, step := range steps {
+		if _, err := step(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestRemovalByAnOutdatedUpdate lets another client change a Namespace between the update
 // that leaves it without finalizers and its removal.
 func TestRemovalByAnOutdatedUpdate(t *testing.T) {
@@ -46,20 +65,8 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			storage, ctx := newStorage(t), newContext()
 			other := storage
-			for _, step := range []step{create(), remove(metav1.DeleteOptions{})} {
-				if _, err := step(ctx, storage); err != nil {
-					t.Fatal(err)
-				}
-			}
-			store := *storage.Finalize.store
-			store.Storage.Storage = &interrupted{store.Storage.Storage, func() {
-				for _, step := range test.others {
-					if _, err := step(ctx, other); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}}
-			storage.Finalize = &FinalizeREST{subresource{&store}}
+			other.do(t, ctx, create(), remove(metav1.DeleteOptions{}))
+			storage.Finalize = &FinalizeREST{subresource{other.interruptedBy(t, ctx, other.Finalize.store, test.others...)}}
 			removeKubernetes := func(ns *tenancy.Namespace) {
 				ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f tenancy.FinalizerName) bool { return f == tenancy.FinalizerKubernetes })
 			}
@@ -83,18 +90,8 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 func TestRemovalByAnOutdatedDelete(t *testing.T) {
 	storage, ctx := newStorage(t), newContext()
 	other := storage
-	for _, step := range []step{create(), update(finalize, specFinalizers())} {
-		if _, err := step(ctx, storage); err != nil {
-			t.Fatal(err)
-		}
-	}
-	store := *storage.Namespace.store
-	store.Storage.Storage = &interrupted{store.Storage.Storage, func() {
-		if _, err := update(finalize, specFinalizers("example.com/x"))(ctx, other); err != nil {
-			t.Fatal(err)
-		}
-	}}
-	storage.Namespace = &REST{store: &store}
+	other.do(t, ctx, create(), update(finalize, specFinalizers()))
+	storage.Namespace = &REST{store: other.interruptedBy(t, ctx, other.Namespace.store, update(finalize, specFinalizers("example.com/x")))}
 	obj, removed, err := storage.Namespace.Delete(ctx, "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -108,5 +105,38 @@ func TestRemovalByAnOutdatedDelete(t *testing.T) {
 	}
 	if ns := obj.(*tenancy.Namespace); ns.Status.Phase != tenancy.NamespaceTerminating || len(ns.Spec.Finalizers) != 1 {
 		t.Errorf("got phase %s, finalizers %v", ns.Status.Phase, ns.Spec.Finalizers)
+	}
+}
+
+// TestRemovalByAnotherClient lets another client remove a Namespace that a DELETE has just
+// marked. If that client creates it again, the DELETE does not affect the new one.
+func TestRemovalByAnotherClient(t *testing.T) {
+	for name, others := range map[string][]step{
+		"removed":                   {remove(metav1.DeleteOptions{})},
+		"removed and created again": {remove(metav1.DeleteOptions{}), create()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storage, ctx := newStorage(t), newContext()
+			other := storage
+			other.do(t, ctx, create(), update(finalize, specFinalizers()))
+			storage.Namespace = &REST{store: other.interruptedBy(t, ctx, other.Namespace.store, others...)}
+			_, removed, err := storage.Namespace.Delete(ctx, "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+			if err != nil || !removed {
+				t.Errorf("removed: %t, error %v", removed, err)
+			}
+			obj, err := other.Namespace.Get(ctx, "foo", &metav1.GetOptions{})
+			if len(others) == 1 {
+				if !apierrors.IsNotFound(err) {
+					t.Errorf("got %+v, error %v", obj, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if phase := obj.(*tenancy.Namespace).Status.Phase; phase != tenancy.NamespaceActive {
+				t.Errorf("the new namespace is %s", phase)
+			}
+		})
 	}
 }
