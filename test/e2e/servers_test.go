@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
@@ -103,7 +104,8 @@ func TestLimitRangeAfterConflict(t *testing.T) {
 	s := scenario{t: t, ctx: t.Context(), writer: first.Client(t), late: second.Client(t), namespace: newNamespace(t, first)}
 	s.write(newLimitRange("l", item("Container", "max cpu=3")))
 	s.create("p", withResources(quantities("cpu=1"), quantities("cpu=1")), true)
-	time.Sleep(time.Second) // the other server has both
+	s.awaitFirst(s.late.TenancyV1().LimitRanges(s.namespace).Watch)
+	s.awaitFirst(s.late.TenancyV1().Pods(s.namespace).Watch)
 
 	s.write(newLimitRange("l", item("Container", "max cpu=5")))
 	other := s
@@ -145,6 +147,19 @@ func (s *scenario) create(name string, resources func(*v1.Pod), admitted bool) {
 	_, err := s.late.TenancyV1().Pods(s.namespace).Create(s.ctx, newPod(name, resources), options)
 	if (err == nil) != admitted {
 		s.t.Errorf("Pod %s, dry run %t: got %v, want admitted: %t", name, s.dryRun, err, admitted)
+	}
+}
+
+// awaitFirst waits until the server that a watch is sent to has an object.
+func (s *scenario) awaitFirst(start func(context.Context, metav1.ListOptions) (watch.Interface, error)) {
+	s.t.Helper()
+	w, err := start(s.ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Stop()
+	if event, open := <-w.ResultChan(); !open || event.Type != watch.Added {
+		s.t.Fatalf("the watch begins with %v", event)
 	}
 }
 
