@@ -198,9 +198,7 @@ func compareBindings(a, b *binding) int {
 
 // Subjects returns the subjects that a user is, each once.
 func Subjects(u user.Info) []Subject {
-	groups := slices.Clone(u.GetGroups())
-	slices.Sort(groups)
-	groups = slices.Compact(groups)
+	groups := sortedUnique(slices.Clone(u.GetGroups()))
 	subjects := make([]Subject, 0, len(groups)+1)
 	subjects = append(subjects, Subject{Name: u.GetName()})
 	for _, group := range groups {

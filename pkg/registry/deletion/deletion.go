@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package deletion deletes objects as the library's store does, also while etcd is
-// full.
+// full, and removes by an update only the object that was updated.
 //
 // The store deletes a Pod in two writes: the first sets its deletionTimestamp, the
 // second removes it. A full etcd rejects the first, so that no client could make

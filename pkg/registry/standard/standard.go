@@ -15,6 +15,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/deletion"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/table"
 )
@@ -48,7 +49,7 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 
 // Update changes an object, or creates it if the strategy of the store allows that.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo)), createValidation, updateValidation, forceAllowCreate, options)
+	return deletion.Update(ctx, r.Store, name, objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo)), createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // DeleteCollection deletes the objects that the list options select.

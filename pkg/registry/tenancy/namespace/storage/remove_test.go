@@ -10,34 +10,18 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 )
-
-// interrupted calls a function once, before it deletes.
-type interrupted struct {
-	apistorage.Interface
-	before func()
-}
-
-func (s *interrupted) Delete(ctx context.Context, key string, out runtime.Object, preconditions *apistorage.Preconditions,
-	validate apistorage.ValidateObjectFunc, cached runtime.Object, opts apistorage.DeleteOptions) error {
-	if before := s.before; before != nil {
-		s.before = nil
-		before()
-	}
-	return s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)
-}
 
 // interruptedBy returns a store whose next delete is preceded by the steps of another client.
 func (s Storage) interruptedBy(t *testing.T, ctx context.Context, store *genericregistry.Store, others ...step) *genericregistry.Store {
 	t.Helper()
 	changed := *store
-	changed.Storage.Storage = &interrupted{store.Storage.Storage, func() { s.do(t, ctx, others...) }}
+	changed.Storage.Storage = registrytest.BeforeDelete(store.Storage.Storage, func() { s.do(t, ctx, others...) })
 	return &changed
 }
 

@@ -51,7 +51,8 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 		DeleteStrategy:      strategy,
 		ResetFieldsStrategy: strategy,
 
-		ReturnDeletedObject: true,
+		ReturnDeletedObject:      true,
+		ShouldDeleteDuringUpdate: shouldDeleteDuringUpdate,
 
 		TableConvertor: namespace.NewTableConvertor(),
 	}
