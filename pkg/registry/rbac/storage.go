@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // Kubernetes has its descriptions in tables
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -52,7 +53,8 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 			&s.RoleBindings, "rolebindings", "rolebinding",
 			func() runtime.Object { return &rbacv1.RoleBinding{} }, func() runtime.Object { return &rbacv1.RoleBindingList{} },
 			strategy[*rbacv1.RoleBinding]{standard.NewStrategy(scheme), true, validation.ValidateRoleBinding, validation.ValidateRoleBindingUpdate},
-			newBindingTable(func(b *rbacv1.RoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
+			newBindingTable("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"],
+				func(b *rbacv1.RoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
 			escalation.confirmRoleBinding,
 		},
 		{
@@ -66,7 +68,8 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 			&s.ClusterRoleBindings, "clusterrolebindings", "clusterrolebinding",
 			func() runtime.Object { return &rbacv1.ClusterRoleBinding{} }, func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} },
 			strategy[*rbacv1.ClusterRoleBinding]{standard.NewStrategy(scheme), false, validation.ValidateClusterRoleBinding, validation.ValidateClusterRoleBindingUpdate},
-			newBindingTable(func(b *rbacv1.ClusterRoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
+			newBindingTable("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"],
+				func(b *rbacv1.ClusterRoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
 			escalation.confirmClusterRoleBinding,
 		},
 	} {

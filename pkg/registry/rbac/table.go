@@ -14,18 +14,19 @@ import (
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
-// newBindingTable returns the columns of Kubernetes for bindings.
+// newBindingTable returns the columns of Kubernetes for bindings of a kind, with its
+// description of the role.
 func newBindingTable[T interface {
 	runtime.Object
 	metav1.Object
-}](parts func(T) (rbacv1.RoleRef, []rbacv1.Subject)) rest.TableConvertor {
+}](kind, role string, parts func(T) (rbacv1.RoleRef, []rbacv1.Subject)) rest.TableConvertor {
 	columns := []metav1.TableColumnDefinition{
 		table.NameColumn(),
-		{Name: "Role", Type: "string", Description: rbacv1.RoleBinding{}.SwaggerDoc()["roleRef"]},
+		{Name: "Role", Type: "string", Description: role},
 		table.AgeColumn(),
-		{Name: "Users", Type: "string", Priority: 1, Description: "Users in the roleBinding"},
-		{Name: "Groups", Type: "string", Priority: 1, Description: "Groups in the roleBinding"},
-		{Name: "ServiceAccounts", Type: "string", Priority: 1, Description: "ServiceAccounts in the roleBinding"},
+		{Name: "Users", Type: "string", Priority: 1, Description: "Users in the " + kind},
+		{Name: "Groups", Type: "string", Priority: 1, Description: "Groups in the " + kind},
+		{Name: "ServiceAccounts", Type: "string", Priority: 1, Description: "ServiceAccounts in the " + kind},
 	}
 	return table.NewConvertor(columns, func(obj T) ([]any, []metav1.TableRowCondition) {
 		ref, subjects := parts(obj)
