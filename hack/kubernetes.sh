@@ -2,17 +2,18 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the Kubernetes control plane that tests run against: etcd, etcdctl,
-# etcdutl, kube-apiserver, kube-controller-manager and kubectl, at the versions
-# pinned in test/kubernetes/kube. Prints the directory of the binaries. The first
-# build takes minutes; it is repeated only when the pins or the compiler change.
+# Builds the Kubernetes control plane that tests run against: kube-apiserver,
+# kube-controller-manager and kubectl, at the version pinned in test/kubernetes/kube,
+# and etcd, etcdctl and etcdutl, at that in test/kubernetes/etcd. Prints the directory of
+# the binaries. The first build takes minutes; it is repeated only when the pins or the
+# compiler change. The flags are those of other builds, to use their build cache.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-module=test/kubernetes/kube
+kube=test/kubernetes/kube etcd=test/kubernetes/etcd
 cache=$PWD/.cache/kubernetes
 
 # The name of the directory is a hash of the inputs of the build.
-key=$({ go env GOVERSION GOOS GOARCH; cat hack/kubernetes.sh "$module"/go.{mod,sum}; } | sha256sum)
+key=$({ go env GOVERSION GOOS GOARCH; cat hack/kubernetes.sh {"$kube","$etcd"}/go.{mod,sum}; } | sha256sum)
 bin=$cache/${key:0:12}
 
 mkdir -p "$cache"
@@ -21,14 +22,15 @@ flock 9 # one build at a time
 if [[ ! -d $bin ]]; then
     rm -rf "$cache"/*.new
     mkdir "$bin.new"
-    version=$(go -C "$module" list -m -f '{{.Version}}' k8s.io/kubernetes)
+    version=$(go -C "$kube" list -m -f '{{.Version}}' k8s.io/kubernetes)
     IFS=. read -r major minor _ <<<"${version#v}"
     flags=(-s -w)
     for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
         flags+=(-X "$package.gitVersion=$version" -X "$package.gitMajor=$major" -X "$package.gitMinor=$minor")
     done
     echo "building Kubernetes $version and its etcd, once" >&2
-    CGO_ENABLED=0 nice go -C "$module" build -trimpath -ldflags "${flags[*]}" -o "$bin.new/" tool >&2
+    nice go -C "$etcd" build -ldflags '-s -w' -o "$bin.new/" tool >&2
+    nice go -C "$kube" build -ldflags "${flags[*]}" -o "$bin.new/" tool >&2
     mv "$bin.new"/{server,etcd} # the package's path ends in server/v3
     mv "$bin.new" "$bin"
     # Remove the builds of earlier pins.

@@ -15,8 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 hack/build.sh
 hack/kubectl.sh
-# With the flags of hack/kubernetes.sh, to use its build cache.
-CGO_ENABLED=0 go -C test/kubernetes/kube build -trimpath -ldflags '-s -w' -o "$PWD/bin/" go.etcd.io/etcd/etcdctl/v3 go.etcd.io/etcd/etcdutl/v3
+go -C test/kubernetes/etcd build -ldflags '-s -w' -o "$PWD/bin/" go.etcd.io/etcd/etcdctl/v3 go.etcd.io/etcd/etcdutl/v3
 export BOROUGH_BIN=$PWD/bin BOROUGH_KUBECTL=$PWD/bin/kubectl
 export BOROUGH_CLUSTER_KUBECONFIG=$kubeconfig BOROUGH_CLUSTER_REGISTRY=${REGISTRY:-} BOROUGH_CLUSTER_TAG=${TAG:-latest}
 export BOROUGH_CLUSTER_PREVIOUS=${PREVIOUS:-} BOROUGH_CLUSTER_NODE_DOWN=${NODE_DOWN:-} BOROUGH_CLUSTER_NODE_UP=${NODE_UP:-}

@@ -6,7 +6,7 @@
 # version of the k8s.io libraries, that none requires k8s.io/kubernetes, and that
 # examples/controller and test/kubernetes have the versions of the root module, so that
 # each package is compiled once for all. Only the first applies to test/kubernetes/kube, which
-# builds the control plane of another release.
+# may build another release.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

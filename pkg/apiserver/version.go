@@ -12,7 +12,7 @@ import (
 )
 
 // kubernetesRelease is the release of Kubernetes that a standalone server behaves like.
-const kubernetesRelease = "1.36.3"
+const kubernetesRelease = "1.37.2"
 
 // kubernetesVersion is the version of a standalone server. Clients expect that of
 // Kubernetes: kubectl warns if it is not close to its own, and others choose by it what

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -166,16 +167,24 @@ func isMisread(text string) bool {
 	return err != nil || quantity.Cmp(read) != 0
 }
 
-// LimitErrors returns the first MaxErrors errors, with one more that says how
+// LimitErrors returns the first MaxErrors errors, each once, with one more that says how
 // many there are, where there are more.
 func LimitErrors(errs field.ErrorList) field.ErrorList {
-	if len(errs) <= MaxErrors {
-		return errs
+	seen := sets.New[string]()
+	var limited field.ErrorList
+	for _, err := range errs[:min(len(errs), MaxErrors)] {
+		if text := err.Error(); !seen.Has(text) {
+			seen.Insert(text)
+			limited = append(limited, err)
+		}
 	}
-	// The path of the object itself is empty.
-	return append(errs[:MaxErrors:MaxErrors], &field.Error{
-		Type:     field.ErrorTypeTooMany,
-		BadValue: int64(len(errs)),
-		Detail:   fmt.Sprintf("only the first %d errors are shown", MaxErrors),
-	})
+	if len(errs) > MaxErrors {
+		// The path of the object itself is empty.
+		limited = append(limited, &field.Error{
+			Type:     field.ErrorTypeTooMany,
+			BadValue: int64(len(errs)),
+			Detail:   fmt.Sprintf("only the first %d errors are shown", MaxErrors),
+		})
+	}
+	return limited
 }

@@ -232,6 +232,9 @@ func TestLimitErrors(t *testing.T) {
 	if got, want := got[MaxErrors].Error(), ": Too many: 102: only the first 100 errors are shown"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if got := LimitErrors(field.ErrorList{errs[0], errs[1], errs[0]}); len(got) != 2 {
+		t.Errorf("got %v, want each error once", got)
+	}
 }
 
 // FuzzObjects fills objects of all kinds at random, in all encodings. They are

@@ -39,9 +39,9 @@ func TestVersions(t *testing.T) {
 	var (
 		kubernetes   = pin("test/kubernetes/kube/go.mod", `^\tk8s\.io/kubernetes v(\S+)`)
 		oldest       = pin("artifacts/charts/borough/Chart.yaml", `^kubeVersion: ">=(1\.\d+)\.0-0"`)
-		kubectl      = pin("test/kubernetes/go.mod", `^\tk8s\.io/kubectl v0\.(\S+)`)
+		kubectl      = "1." + pin("test/kubernetes/go.mod", `^\tk8s\.io/kubectl v0\.(\S+)`)
 		clientGo     = pin("go.mod", `^\tk8s\.io/client-go v(\S+)`)
-		externalEtcd = pin("test/kubernetes/kube/go.mod", `^\tgo\.etcd\.io/etcd/server/v3 v(\S+)`)
+		externalEtcd = pin("test/kubernetes/etcd/go.mod", `^\tgo\.etcd\.io/etcd/server/v3 v(\S+)`)
 		manifestEtcd = pin("artifacts/charts/borough/values.yaml", `image: registry\.k8s\.io/etcd:(\d+\.\d+\.\d+)-`)
 		embeddedEtcd = pin("go.mod", `^\tgo\.etcd\.io/etcd/server/v3 v(\S+)`)
 		goVersion    = minor(pin("go.mod", `^go (\S+)`))
@@ -50,11 +50,14 @@ func TestVersions(t *testing.T) {
 	if release := pin("pkg/apiserver/version.go", `^const kubernetesRelease = "(\S+)"`); release != kubernetes {
 		t.Errorf("a standalone server has version %s of Kubernetes, want %s", release, kubernetes)
 	}
+	if kubectl != kubernetes {
+		t.Errorf("the tests have kubectl %s and %s", kubectl, kubernetes)
+	}
 	text := read(t, "versions.md")
 	for _, row := range []string{
 		fmt.Sprintf("| the cluster that it runs behind | Kubernetes %s or newer | %s |", oldest, kubernetes),
 		fmt.Sprintf("| what Pods and the other kinds behave like | Kubernetes %s | %s |", upstream, kubernetes),
-		fmt.Sprintf("| kubectl | | %s, in a cluster; 1.%s, standalone |", kubernetes, kubectl),
+		fmt.Sprintf("| kubectl | | %s |", kubectl),
 		fmt.Sprintf("| client-go | | %s |", clientGo),
 		fmt.Sprintf("| an etcd of your own | %s or newer | %s and %s |", minor(externalEtcd), externalEtcd, embeddedEtcd),
 		fmt.Sprintf("| the etcd in the manifests | %[1]s | %[1]s |", manifestEtcd),

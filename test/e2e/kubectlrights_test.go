@@ -63,5 +63,5 @@ subjects: [{kind: User, name: %[1]s-bob}]
 	wantContains(t, stdout, "role.rbac.authorization.k8s.io/reader reconciled", "rolebinding.rbac.authorization.k8s.io/readers reconciled")
 	wantContains(t, kubectl("get", "role", "reader", "-o", "jsonpath={.rules[*].resources}"), "pods", "limitranges") // adds rules
 	wantContains(t, kubectl("get", "rolebindings"), "ClusterRole/view")                                              // replaces the binding
-	wantContains(t, borough.KubectlFails(t, "-n", ns, "patch", "rolebinding", "readers", "--type=merge", "-p", `{"roleRef":{"name":"edit"}}`), "cannot change roleRef")
+	wantContains(t, borough.KubectlFails(t, "-n", ns, "patch", "rolebinding", "readers", "--type=merge", "-p", `{"roleRef":{"name":"edit"}}`), "field is immutable")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -81,6 +82,76 @@ func TestDefaultPullPolicy(t *testing.T) {
 	}
 }
 
+func TestPodResources(t *testing.T) {
+	list := func(pairs ...string) corev1.ResourceList {
+		list := corev1.ResourceList{}
+		for i := 0; i < len(pairs); i += 2 {
+			list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+		}
+		return list
+	}
+	container := func(requests, limits corev1.ResourceList) corev1.Container {
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
+	}
+	limited := container(list("cpu", "1", "memory", "1Gi"), list("cpu", "2", "memory", "1Gi"))
+	requests := container(list("cpu", "1"), nil)
+	huge := container(list("hugepages-2Mi", "4Mi"), list("hugepages-2Mi", "4Mi"))
+	other := container(list("example.com/gpu", "1"), list("example.com/gpu", "1"))
+	for name, test := range map[string]struct {
+		pod        *corev1.ResourceRequirements
+		containers []corev1.Container
+		ephemeral  int
+		want       *corev1.ResourceRequirements
+	}{
+		"none":  {nil, []corev1.Container{limited}, 0, nil},
+		"empty": {&corev1.ResourceRequirements{}, []corev1.Container{limited}, 0, &corev1.ResourceRequirements{}},
+		"requests of containers": {
+			&corev1.ResourceRequirements{Requests: list("memory", "1Gi")}, []corev1.Container{requests, requests}, 0,
+			&corev1.ResourceRequirements{Requests: list("memory", "1Gi", "cpu", "2")},
+		},
+		"limits of all containers": {
+			&corev1.ResourceRequirements{Requests: list("cpu", "1")}, []corev1.Container{limited, limited}, 0,
+			&corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "2Gi"), Limits: list("cpu", "4", "memory", "2Gi")},
+		},
+		"more requested than the limits of containers": {
+			&corev1.ResourceRequirements{Requests: list("cpu", "8")}, []corev1.Container{limited}, 0,
+			&corev1.ResourceRequirements{Requests: list("cpu", "8", "memory", "1Gi"), Limits: list("cpu", "8", "memory", "1Gi")},
+		},
+		"limits of some containers": {
+			&corev1.ResourceRequirements{Requests: list("cpu", "1")}, []corev1.Container{limited, requests}, 0,
+			&corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "1Gi")},
+		},
+		"beside an ephemeral container": {
+			&corev1.ResourceRequirements{Requests: list("cpu", "1")}, []corev1.Container{limited}, 1,
+			&corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "1Gi")},
+		},
+		"limits of the Pod": {
+			&corev1.ResourceRequirements{Limits: list("cpu", "3", "memory", "3Gi")}, []corev1.Container{requests}, 0,
+			&corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "3Gi"), Limits: list("cpu", "3", "memory", "3Gi")},
+		},
+		"huge pages": {
+			&corev1.ResourceRequirements{Requests: list("cpu", "1")}, []corev1.Container{huge, huge}, 0,
+			&corev1.ResourceRequirements{Requests: list("cpu", "1", "hugepages-2Mi", "8Mi"), Limits: list("hugepages-2Mi", "8Mi")},
+		},
+		"requested huge pages": {
+			&corev1.ResourceRequirements{Requests: list("hugepages-2Mi", "16Mi")}, []corev1.Container{huge}, 0,
+			&corev1.ResourceRequirements{Requests: list("hugepages-2Mi", "16Mi"), Limits: list("hugepages-2Mi", "16Mi")},
+		},
+		"resources that only containers have": {
+			&corev1.ResourceRequirements{Requests: list("cpu", "1")}, []corev1.Container{other}, 0,
+			&corev1.ResourceRequirements{Requests: list("cpu", "1")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := corev1.PodSpec{Resources: test.pod, Containers: test.containers, EphemeralContainers: make([]corev1.EphemeralContainer, test.ephemeral)}
+			defaults.PodResources(&spec)
+			if diff := cmp.Diff(test.want, spec.Resources, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("resources (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestLargePodResources checks that the sums that a Pod gets are read as they are written.
 func TestLargePodResources(t *testing.T) {
 	for _, test := range []struct {
@@ -98,7 +169,7 @@ func TestLargePodResources(t *testing.T) {
 			list := corev1.ResourceList{test.resource: resource.MustParse(text)}
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: list, Limits: list}})
 		}
-		defaults.SetDefaults_Pod(pod)
+		defaults.PodResources(&pod.Spec)
 		request := pod.Spec.Resources.Requests[test.resource]
 		if read := resource.MustParse(request.String()); read.Cmp(resource.MustParse(test.want)) != 0 {
 			t.Errorf("%s and %s of %s are written as %s", test.first, test.second, test.resource, request.String())

@@ -6,12 +6,7 @@
 package defaults
 
 import (
-	"maps"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/corepod"
@@ -23,11 +18,6 @@ func SetDefaults_Pod(obj *corev1.Pod) {
 	spec := &obj.Spec
 	for _, c := range corepod.ContainersWithResources(spec) {
 		FillMissing(&c.Resources.Requests, c.Resources.Limits)
-	}
-	// These build on the requests of the containers.
-	if spec.Resources != nil {
-		setPodHugePageLimits(spec)
-		setPodRequests(spec)
 	}
 	if spec.HostNetwork {
 		setHostPorts(spec)
@@ -75,44 +65,6 @@ func SetDefaults_PodStatus(obj *corev1.PodStatus) {
 	}
 }
 
-// setPodHugePageLimits limits the Pod to the huge pages that its containers are
-// limited to, unless the Pod itself says how many it requests.
-func setPodHugePageLimits(spec *corev1.PodSpec) {
-	resources := spec.Resources
-	if len(resources.Limits) == 0 && len(resources.Requests) == 0 {
-		return
-	}
-	limits := resourcehelper.AggregateContainerLimits(&corev1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
-	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		_, requested := resources.Requests[name]
-		return requested || !isHugePages(name)
-	})
-	corepod.KeepExact(limits)
-	FillMissing(&resources.Limits, limits)
-}
-
-// setPodRequests completes the requests of a Pod with pod-level limits: with the
-// sum of the requests of its containers, or else with its limits. Huge pages cannot
-// be overcommitted, so for them only the limit counts.
-func setPodRequests(spec *corev1.PodSpec) {
-	resources := spec.Resources
-	if len(resources.Limits) == 0 {
-		return
-	}
-	requested := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{})
-	maps.DeleteFunc(requested, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		return !resourcehelper.IsSupportedPodLevelResource(name) || isHugePages(name)
-	})
-	corepod.KeepExact(requested)
-	FillMissing(&resources.Requests, requested)
-
-	limits := maps.Clone(resources.Limits)
-	maps.DeleteFunc(limits, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		return !resourcehelper.IsSupportedPodLevelResource(name)
-	})
-	FillMissing(&resources.Requests, limits)
-}
-
 // setHostPorts sets the host ports of containers in the network of the node to
 // their container ports.
 func setHostPorts(spec *corev1.PodSpec) {
@@ -123,8 +75,4 @@ func setHostPorts(spec *corev1.PodSpec) {
 			}
 		}
 	}
-}
-
-func isHugePages(name corev1.ResourceName) bool {
-	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }

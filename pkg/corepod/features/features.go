@@ -101,8 +101,6 @@ var disabled = []gate{
 			visit(&volume.EmptyDir.Mode)
 		}
 	})},
-	{"ClusterTrustBundleProjection", ofProjections(func(source *corev1.VolumeProjection, visit func(any)) { visit(&source.ClusterTrustBundle) })},
-	{"PodCertificateRequest", ofProjections(func(source *corev1.VolumeProjection, visit func(any)) { visit(&source.PodCertificate) })},
 	{"AtomicWriteVolumeUserFields", ofVolumes(usersOfVolume)},
 }
 
@@ -166,17 +164,6 @@ func ofVolumes(visitFields func(*corev1.Volume, func(any))) fields {
 			visitFields(&pod.Spec.Volumes[i], visit)
 		}
 	}
-}
-
-func ofProjections(visitFields func(*corev1.VolumeProjection, func(any))) fields {
-	return ofVolumes(func(volume *corev1.Volume, visit func(any)) {
-		if volume.Projected == nil {
-			return
-		}
-		for i := range volume.Projected.Sources {
-			visitFields(&volume.Projected.Sources[i], visit)
-		}
-	})
 }
 
 // probes are those that the container has.

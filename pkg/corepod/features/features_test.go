@@ -47,14 +47,6 @@ var gatedPods = map[string]struct{ uses, without string }{
 		`spec: {volumes: [{name: v, emptyDir: {mode: 511}}]}`,
 		`spec: {volumes: [{name: v, emptyDir: {}}]}`,
 	},
-	"trust bundles": {
-		`spec: {volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: b, path: p}}]}}]}`,
-		`spec: {volumes: [{name: v, projected: {sources: [{}]}}]}`,
-	},
-	"certificates": {
-		`spec: {volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: s}}]}}]}`,
-		`spec: {volumes: [{name: v, projected: {sources: [{}]}}]}`,
-	},
 	"owners of files": {
 		`spec: {volumes: [{name: s, secret: {defaultUser: 1, items: [{key: k, user: 1}]}}, {name: c, configMap: {defaultUser: 1, items: [{key: k, user: 1}]}}, {name: d, downwardAPI: {defaultUser: 1, items: [{path: p, user: 1}]}},
 		  {name: p, projected: {defaultUser: 1, sources: [{secret: {items: [{key: k, user: 1}]}}, {configMap: {items: [{key: k, user: 1}]}}, {downwardAPI: {items: [{path: p, user: 1}]}}, {serviceAccountToken: {path: p, user: 1}}]}}]}`,

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/borough-io/borough/pkg/corepod"
+	"github.com/borough-io/borough/pkg/corepod/defaults"
 	"github.com/borough-io/borough/pkg/corepod/features"
 	"github.com/borough-io/borough/pkg/corepod/qos"
 )
@@ -27,10 +28,7 @@ import (
 // LimitRanges.
 func ForCreate(ctx context.Context, pod *corev1.Pod) {
 	pod.Generation = 1
-	pod.Status = corev1.PodStatus{
-		Phase:    corev1.PodPending,
-		QOSClass: qos.ComputePodQOS(pod),
-	}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		corepod.SetCondition(&pod.Status, corev1.PodCondition{
 			Type:    corev1.PodScheduled,
@@ -39,9 +37,26 @@ func ForCreate(ctx context.Context, pod *corev1.Pod) {
 			Message: "Scheduling is blocked due to non-empty scheduling gates",
 		})
 	}
-	features.DropDisabled(pod, nil)
+	dropUnused(pod, nil)
 	resolveLabelKeys(pod)
 	syncAppArmor(ctx, pod)
+	defaults.PodResources(&pod.Spec)
+	pod.Status.QOSClass = qos.ComputePodQOS(pod)
+}
+
+// dropUnused drops what would have no effect. The old Pod is nil if there was none.
+func dropUnused(pod, old *corev1.Pod) {
+	features.DropDisabled(pod, old)
+	DropInitContainerAnnotations(pod)
+}
+
+// DropInitContainerAnnotations drops the annotations that init containers were before
+// they were fields.
+func DropInitContainerAnnotations(pod *corev1.Pod) {
+	for _, version := range []string{"alpha", "beta"} {
+		delete(pod.Annotations, "pod."+version+".kubernetes.io/init-containers")
+		delete(pod.Annotations, "pod."+version+".kubernetes.io/init-container-statuses")
+	}
 }
 
 // resolveLabelKeys writes the values that the Pod's labels have for

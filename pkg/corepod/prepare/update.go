@@ -10,19 +10,28 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/borough-io/borough/pkg/corepod/features"
+	"github.com/borough-io/borough/pkg/corepod/defaults"
 )
 
 // ForUpdate keeps the status.
 func ForUpdate(newPod, oldPod *corev1.Pod) {
 	newPod.Status = oldPod.Status
-	features.DropDisabled(newPod, oldPod)
+	keepPodResources(newPod, oldPod)
+	dropUnused(newPod, oldPod)
 	bumpGeneration(newPod, oldPod)
 }
 
+// keepPodResources keeps the resources of the Pod itself if a client that does not know
+// them omits them.
+func keepPodResources(newPod, oldPod *corev1.Pod) {
+	if newPod.Spec.Resources == nil {
+		newPod.Spec.Resources = oldPod.Spec.Resources.DeepCopy()
+	}
+}
+
 // ForStatusUpdate resets everything except the status, labels, annotations and
-// finalizers. It keeps the QoS class and observed generations if a client that does
-// not know them omits them.
+// finalizers. It keeps the QoS class, observed generations and the status of claims if
+// a client that does not know them omits them. An empty list is not an omission.
 func ForStatusUpdate(newPod, oldPod *corev1.Pod) {
 	newPod.Spec = oldPod.Spec
 	newPod.DeletionTimestamp = nil
@@ -30,8 +39,14 @@ func ForStatusUpdate(newPod, oldPod *corev1.Pod) {
 	if newPod.Status.QOSClass == "" {
 		newPod.Status.QOSClass = oldPod.Status.QOSClass
 	}
+	if newPod.Status.ResourceClaimStatuses == nil {
+		newPod.Status.ResourceClaimStatuses = oldPod.Status.ResourceClaimStatuses
+	}
+	if newPod.Status.ExtendedResourceClaimStatus == nil {
+		newPod.Status.ExtendedResourceClaimStatus = oldPod.Status.ExtendedResourceClaimStatus
+	}
 	keepObservedGenerations(&newPod.Status, &oldPod.Status)
-	features.DropDisabled(newPod, oldPod)
+	dropUnused(newPod, oldPod)
 }
 
 // keepObservedGenerations puts back the observed generations that were left out.
@@ -70,7 +85,9 @@ func ForResize(newPod, oldPod *corev1.Pod) {
 		newPod.Status = oldPod.Status
 		metav1.ResetObjectMetaForStatus(&newPod.ObjectMeta, &oldPod.ObjectMeta)
 	}
-	features.DropDisabled(newPod, oldPod)
+	keepPodResources(newPod, oldPod)
+	defaults.PodResources(&newPod.Spec)
+	dropUnused(newPod, oldPod)
 	bumpGeneration(newPod, oldPod)
 }
 
@@ -97,7 +114,7 @@ func ForEphemeralContainersUpdate(newPod, oldPod *corev1.Pod) {
 	newPod.Spec = spec
 	newPod.Status = oldPod.Status
 	metav1.ResetObjectMetaForStatus(&newPod.ObjectMeta, &oldPod.ObjectMeta)
-	features.DropDisabled(newPod, oldPod)
+	dropUnused(newPod, oldPod)
 	bumpGeneration(newPod, oldPod)
 }
 

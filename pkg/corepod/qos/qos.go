@@ -6,7 +6,7 @@ package qos
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/borough-io/borough/pkg/corepod"
 )
@@ -26,50 +26,39 @@ var computeResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.Resource
 // Resources of the Pod itself (spec.resources), when present, decide alone.
 // Otherwise containers and init containers do; ephemeral containers have none.
 func ComputePodQOS(pod *corev1.Pod) corev1.PodQOSClass {
-	var requests, limits totals
-	limitedEverywhere := true
-	count := func(r *corev1.ResourceRequirements) {
-		requests.add(r.Requests)
-		limits.add(r.Limits)
-		for _, name := range computeResources {
-			limitedEverywhere = limitedEverywhere && positive(r.Limits[name])
-		}
+	if resourcehelper.IsPodLevelResourcesSet(pod) {
+		return classOf(pod.Spec.Resources)
 	}
-
-	spec := &pod.Spec
-	if spec.Resources != nil {
-		count(spec.Resources)
-	} else {
-		for _, c := range corepod.ContainersWithResources(spec) {
-			count(&c.Resources)
-		}
+	var class corev1.PodQOSClass
+	for _, c := range corepod.ContainersWithResources(&pod.Spec) {
+		class = common(class, classOf(&c.Resources))
 	}
-
-	switch {
-	case requests.empty() && limits.empty():
+	if class == "" {
 		return corev1.PodQOSBestEffort
-	case limitedEverywhere && requests.equal(&limits):
-		return corev1.PodQOSGuaranteed
-	default:
-		return corev1.PodQOSBurstable
 	}
+	return class
 }
 
-func positive(q resource.Quantity) bool { return q.Sign() > 0 }
-
-// totals is the sum of the positive quantities of each compute resource.
-type totals [2]resource.Quantity
-
-func (t *totals) add(list corev1.ResourceList) {
-	for i, name := range computeResources {
-		if q := list[name]; positive(q) {
-			t[i].Add(q)
+// classOf returns the class of one set of resources.
+func classOf(resources *corev1.ResourceRequirements) (class corev1.PodQOSClass) {
+	for _, name := range computeResources {
+		request, limit := resources.Requests[name], resources.Limits[name]
+		switch {
+		case request.Cmp(limit) != 0:
+			return corev1.PodQOSBurstable
+		case limit.IsZero():
+			class = common(class, corev1.PodQOSBestEffort)
+		default:
+			class = common(class, corev1.PodQOSGuaranteed)
 		}
 	}
+	return class
 }
 
-func (t *totals) empty() bool { return t[0].IsZero() && t[1].IsZero() }
-
-func (t *totals) equal(other *totals) bool {
-	return t[0].Cmp(other[0]) == 0 && t[1].Cmp(other[1]) == 0
+// common returns the class of two parts of a Pod: theirs, or Burstable if they differ.
+func common(a, b corev1.PodQOSClass) corev1.PodQOSClass {
+	if a == "" || a == b {
+		return b
+	}
+	return corev1.PodQOSBurstable
 }

@@ -52,15 +52,17 @@ func TestComputePodQOS(t *testing.T) {
 		{"memory is limited to zero", pod(container(list("cpu", "1"), list("cpu", "1", "memory", "0"))), corev1.PodQOSBurstable},
 		{"requests below limits", pod(container(list("cpu", "1", "memory", "1"), list("cpu", "2", "memory", "1"))), corev1.PodQOSBurstable},
 		{"one container of two", pod(guaranteed, none), corev1.PodQOSBurstable},
-		{"differences that add up to nothing", pod(
+		{"differences that balance", pod(
 			container(list("cpu", "1", "memory", "1"), list("cpu", "2", "memory", "1")),
-			container(list("cpu", "2", "memory", "1"), list("cpu", "1", "memory", "1"))), corev1.PodQOSGuaranteed},
+			container(list("cpu", "2", "memory", "1"), list("cpu", "1", "memory", "1"))), corev1.PodQOSBurstable},
 		{"init container without resources", withInit(pod(guaranteed), none), corev1.PodQOSBurstable},
 		{"init container alone", withInit(pod(none), burstable), corev1.PodQOSBurstable},
 		{"pod-level requests are limits", podLevel(list("cpu", "1", "memory", "1"), list("cpu", "1", "memory", "1"), burstable), corev1.PodQOSGuaranteed},
 		{"pod-level requests alone", podLevel(list("cpu", "1"), nil, guaranteed), corev1.PodQOSBurstable},
 		{"pod-level cpu limit alone", podLevel(list("cpu", "1"), list("cpu", "1"), guaranteed), corev1.PodQOSBurstable},
-		{"pod-level without anything", podLevel(nil, nil, guaranteed), corev1.PodQOSBestEffort},
+		{"pod-level without anything", podLevel(nil, nil, guaranteed), corev1.PodQOSGuaranteed},
+		{"pod-level resources that are not of the Pod", podLevel(list("example.com/gpu", "1"), nil, guaranteed), corev1.PodQOSGuaranteed},
+		{"pod-level zero", podLevel(list("cpu", "0"), list("memory", "0"), guaranteed), corev1.PodQOSBestEffort},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := qos.ComputePodQOS(&corev1.Pod{Spec: test.spec}); got != test.want {

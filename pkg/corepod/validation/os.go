@@ -66,19 +66,19 @@ func validateWindows(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	forbid(sc.AppArmorProfile != nil, scPath.Child("appArmorProfile"))
 	forbid(sc.SELinuxOptions != nil, scPath.Child("seLinuxOptions"))
-	forbid(spec.HostUsers != nil, path.Child("hostUsers"))
-	forbid(spec.HostPID, path.Child("hostPID"))
-	forbid(spec.HostIPC, path.Child("hostIPC"))
 	forbid(sc.SeccompProfile != nil, scPath.Child("seccompProfile"))
 	forbid(sc.FSGroup != nil, scPath.Child("fsGroup"))
 	forbid(sc.FSGroupChangePolicy != nil, scPath.Child("fsGroupChangePolicy"))
 	forbid(len(sc.Sysctls) > 0, scPath.Child("sysctls"))
-	forbid(spec.ShareProcessNamespace != nil, path.Child("shareProcessNamespace"))
 	forbid(sc.RunAsUser != nil, scPath.Child("runAsUser"))
 	forbid(sc.RunAsGroup != nil, scPath.Child("runAsGroup"))
 	forbid(sc.SupplementalGroups != nil, scPath.Child("supplementalGroups"))
 	forbid(sc.SupplementalGroupsPolicy != nil, scPath.Child("supplementalGroupsPolicy"))
 	forbid(sc.SELinuxChangePolicy != nil, scPath.Child("seLinuxChangePolicy"))
+	forbid(spec.HostUsers != nil, path.Child("hostUsers"))
+	forbid(spec.HostPID, path.Child("hostPID"))
+	forbid(spec.HostIPC, path.Child("hostIPC"))
+	forbid(spec.ShareProcessNamespace != nil, path.Child("shareProcessNamespace"))
 
 	for path, c := range corepod.Containers(spec, path) {
 		sc, path := c.SecurityContext, path.Child("securityContext")

@@ -37,7 +37,13 @@ func ValidatePodBinding(binding *corev1.Binding) field.ErrorList {
 	if kind := binding.Target.Kind; kind != "" && kind != "Node" {
 		errs = append(errs, field.NotSupported(path.Child("kind"), kind, []string{"Node", "<empty>"}))
 	}
-	return append(errs, required(path.Child("name"), binding.Target.Name)...)
+	if binding.Target.Name == "" {
+		return append(errs, field.Required(path.Child("name"), ""))
+	}
+	if len(errs) == 0 {
+		errs = dnsSubdomain(path.Child("name"), binding.Target.Name)
+	}
+	return errs
 }
 
 // validatePod checks what holds for a Pod at any time. The old Pod is nil if there
@@ -65,6 +71,8 @@ type podScope struct {
 	volumes map[string]*corev1.VolumeSource
 	// claims holds the names of the resource claims of the Pod.
 	claims claimNames
+	// hadSysAdmin is hasSysAdmin of the old Pod.
+	hadSysAdmin bool
 }
 
 // hostUsers reports whether the Pod runs in the user namespace of the node.
@@ -79,7 +87,7 @@ func validatePodSpec(spec, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *f
 		errs = append(errs, field.Required(path.Child("terminationGracePeriodSeconds"), ""))
 	}
 
-	scope := &podScope{spec: spec, meta: meta, claims: newClaimNames(spec.ResourceClaims)}
+	scope := &podScope{spec: spec, hadSysAdmin: hasSysAdmin(old), meta: meta, claims: newClaimNames(spec.ResourceClaims)}
 	errs = append(errs, scope.validateVolumes(path.Child("volumes"))...)
 	errs = append(errs, scope.validateResourceClaims(path.Child("resourceClaims"))...)
 	errs = append(errs, scope.validateContainers(path.Child("containers"))...)
@@ -92,7 +100,8 @@ func validatePodSpec(spec, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *f
 	errs = append(errs, requiredAndSupported(path.Child("dnsPolicy"), spec.DNSPolicy,
 		corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(spec.NodeSelector, path.Child("nodeSelector"))...)
-	errs = append(errs, validatePodSecurityContext(spec, old, path.Child("securityContext"))...)
+	errs = append(errs, validatePodSecurityContext(spec, path.Child("securityContext"))...)
+	errs = append(errs, validateSharedProcesses(spec, path.Child("shareProcessNamespace"))...)
 	errs = append(errs, validateAffinity(spec.Affinity, path.Child("affinity"))...)
 	errs = append(errs, validateDNSConfig(spec, path.Child("dnsConfig"))...)
 	errs = append(errs, validateReadinessGates(spec.ReadinessGates, path.Child("readinessGates"))...)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/corepod/defaults"
 	"github.com/borough-io/borough/pkg/corepod/validation"
 )
 
@@ -104,6 +105,7 @@ func complete(scheme *runtime.Scheme, pod *corev1.Pod) {
 		pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 	}
 	scheme.Default((*v1.Pod)(pod))
+	defaults.PodResources(&pod.Spec)
 }
 
 func TestValidatePodBinding(t *testing.T) {
@@ -117,6 +119,8 @@ func TestValidatePodBinding(t *testing.T) {
 		{"to something else", corev1.ObjectReference{Kind: "Pod", Name: "n"}, []string{
 			`target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"`}},
 		{"to nothing", corev1.ObjectReference{}, []string{`target.name: Required value`}},
+		{"to a node without a valid name", corev1.ObjectReference{Name: "n/x"}, []string{
+			"target.name: Invalid value: \"n/x\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			errs := validation.ValidatePodBinding(&corev1.Binding{Target: test.target})

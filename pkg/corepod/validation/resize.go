@@ -44,9 +44,6 @@ func ValidatePodResize(newPod, oldPod *corev1.Pod) field.ErrorList {
 		errs = append(errs, validatePodLevelResize(newPod.Spec.Resources, oldSpec.Resources, path)...)
 		rest.Resources = withOldPodResources(rest.Resources, oldSpec.Resources)
 	}
-	if len(oldPod.Status.NodeAllocatableResourceClaimStatuses) > 0 {
-		errs = append(errs, field.Forbidden(path, "pods with node allocatable resource claims cannot be resized"))
-	}
 	if orderErrs := validateSameContainers(rest, oldSpec, path); len(orderErrs) > 0 {
 		return append(errs, orderErrs...)
 	}
@@ -151,11 +148,12 @@ func withOldCPUAndMemory(list, old corev1.ResourceList) corev1.ResourceList {
 }
 
 // setBackResources sets cpu and memory back to the old ones and reports whether the
-// container still differs. As in kube-apiserver one with claims does.
+// container still differs.
 func setBackResources(c, old *corev1.Container) bool {
 	c.Resources = corev1.ResourceRequirements{
 		Requests: withOldCPUAndMemory(c.Resources.Requests, old.Resources.Requests),
 		Limits:   withOldCPUAndMemory(c.Resources.Limits, old.Resources.Limits),
+		Claims:   c.Resources.Claims,
 	}
 	return !apiequality.Semantic.DeepEqual(c, old)
 }

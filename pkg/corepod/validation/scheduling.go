@@ -223,7 +223,7 @@ func validateTolerations(tolerations []corev1.Toleration, path *field.Path) fiel
 				errs = append(errs, field.Invalid(operator, t.Value, "value must be empty when `operator` is 'Exists'"))
 			}
 		case corev1.TolerationOpLt, corev1.TolerationOpGt:
-			// These take a feature gate that is off in v1.36, though they are named.
+			// These take a feature gate that is off by default, though they are named.
 			errs = append(errs, field.NotSupported(operator, t.Operator, []corev1.TolerationOperator{
 				corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt}))
 		default:

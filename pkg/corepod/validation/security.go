@@ -18,9 +18,8 @@ import (
 	"github.com/borough-io/borough/pkg/corepod"
 )
 
-// validatePodSecurityContext checks what holds for all containers of the Pod. The
-// old spec is nil if there was no Pod.
-func validatePodSecurityContext(spec, old *corev1.PodSpec, path *field.Path) field.ErrorList {
+// validatePodSecurityContext checks what holds for all containers of the Pod.
+func validatePodSecurityContext(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	sc := spec.SecurityContext
 	if sc == nil {
@@ -31,10 +30,6 @@ func validatePodSecurityContext(spec, old *corev1.PodSpec, path *field.Path) fie
 	errs = append(errs, validateGroupID(sc.RunAsGroup, path.Child("runAsGroup"))...)
 	for i := range sc.SupplementalGroups {
 		errs = append(errs, validateGroupID(&sc.SupplementalGroups[i], path.Child("supplementalGroups").Index(i))...)
-	}
-	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
-		// Internally kube-apiserver has the field here.
-		errs = append(errs, field.Invalid(path.Child("shareProcessNamespace"), *share, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	errs = append(errs, validateSysctls(spec, sc.Sysctls, path.Child("sysctls"))...)
 	if sc.FSGroupChangePolicy != nil {
@@ -49,15 +44,17 @@ func validatePodSecurityContext(spec, old *corev1.PodSpec, path *field.Path) fie
 			corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
 	}
 	if sc.SELinuxChangePolicy != nil {
-		policies := []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyRecursive}
-		// MountOption takes a feature gate that is off in v1.36, unless the Pod had
-		// a policy before: the rules for updates then judge the change.
-		if old != nil && old.SecurityContext != nil && old.SecurityContext.SELinuxChangePolicy != nil {
-			policies = []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
-		}
-		errs = append(errs, supported(path.Child("seLinuxChangePolicy"), *sc.SELinuxChangePolicy, policies...)...)
+		errs = append(errs, supported(path.Child("seLinuxChangePolicy"), *sc.SELinuxChangePolicy,
+			corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive)...)
 	}
 	return errs
+}
+
+func validateSharedProcesses(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if share := spec.ShareProcessNamespace; share != nil && *share && spec.HostPID {
+		return field.ErrorList{field.Invalid(path, *share, "ShareProcessNamespace and HostPID cannot both be enabled")}
+	}
+	return nil
 }
 
 // validateSecurityContext checks what a container may do and as whom it runs.
@@ -80,12 +77,31 @@ func (s *podScope) validateSecurityContext(sc *corev1.SecurityContext, path *fie
 		if sc.Privileged != nil && *sc.Privileged {
 			errs = append(errs, field.Invalid(path, sc, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 		}
-		if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") {
+		if addsSysAdmin(sc) && !s.hadSysAdmin {
 			errs = append(errs, field.Invalid(path, sc, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
 		}
 	}
 	errs = append(errs, validateWindowsOptions(sc.WindowsOptions, path.Child("windowsOptions"))...)
 	return append(errs, validateAppArmorProfile(sc.AppArmorProfile, path.Child("appArmorProfile"))...)
+}
+
+func addsSysAdmin(sc *corev1.SecurityContext) bool {
+	return sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN")
+}
+
+// hasSysAdmin reports whether a container adds CAP_SYS_ADMIN without
+// allowPrivilegeEscalation. As in kube-apiserver, containers that are added to the Pod
+// may then do so, too. The spec is nil if there is no Pod.
+func hasSysAdmin(spec *corev1.PodSpec) bool {
+	if spec == nil {
+		return false
+	}
+	for _, c := range corepod.Containers(spec, nil) {
+		if sc := c.SecurityContext; sc != nil && addsSysAdmin(sc) && (sc.AllowPrivilegeEscalation == nil || !*sc.AllowPrivilegeEscalation) {
+			return true
+		}
+	}
+	return false
 }
 
 func isPrivileged(c *corev1.Container) bool {

@@ -5,6 +5,7 @@ package validation
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +65,7 @@ func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 		if l.ephemeral {
 			errs = append(errs, forbidResourceHealth(l.is, l.path)...)
 		} else {
-			errs = append(errs, validateResourceHealth(l.is, l.containers, l.path)...)
+			errs = append(errs, validateResourceHealth(l.is, l.containers, status.ExtendedResourceClaimStatus, l.path)...)
 		}
 	}
 	return errs
@@ -222,7 +223,10 @@ func validateContainerUsers(statuses []corev1.ContainerStatus, os *corev1.PodOS,
 		user, path := statuses[i].User.Linux, path.Index(i).Child("user", "linux")
 		switch {
 		case os == nil || os.Name == corev1.Linux:
-			errs = append(errs, validateUserID(&user.UID, path.Child("uid"))...)
+			// The container runtime reports any uid_t.
+			if user.UID < 0 || user.UID > math.MaxUint32 {
+				errs = append(errs, field.Invalid(path.Child("uid"), user.UID, fmt.Sprintf("must be between 0 and %d, inclusive", int64(math.MaxUint32))))
+			}
 			errs = append(errs, validateGroupID(&user.GID, path.Child("gid"))...)
 			for j := range user.SupplementalGroups {
 				errs = append(errs, validateGroupID(&user.SupplementalGroups[j], path.Child("supplementalGroups").Index(j))...)

@@ -76,15 +76,17 @@ func validateExtendedResourceClaimStatus(pod *corev1.Pod, path *field.Path) fiel
 	return errs
 }
 
-// validateResourceHealth checks how the devices are that containers were given.
-func validateResourceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, path *field.Path) field.ErrorList {
+// validateResourceHealth checks how the devices are that containers were given. The
+// extended claim, if not nil, stands for extended resources that they request.
+func validateResourceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, extended *corev1.PodExtendedResourceClaimStatus, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	byName := containersByName(containers)
+	extendedClaims := extendedClaimReferences(extended, byName)
 	for i, status := range statuses {
 		c := byName[status.Name]
 		var claims sets.Set[string]
 		if c != nil && len(status.AllocatedResourcesStatus) > 0 {
-			claims = claimReferences(c.Resources.Claims)
+			claims = claimReferences(c.Resources.Claims).Union(extendedClaims[c.Name])
 		}
 		for j, allocated := range status.AllocatedResourcesStatus {
 			path := path.Index(i).Child("allocatedResourcesStatus").Index(j)
@@ -127,7 +129,7 @@ func validateAllocatedName(name corev1.ResourceName, requests corev1.ResourceLis
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, name,
-		"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty")}
+		"must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty")}
 }
 
 // claimReferences returns the names of the claims that a container uses, each
@@ -140,6 +142,29 @@ func claimReferences(claims []corev1.ResourceClaim) sets.Set[string] {
 		} else {
 			references.Insert(c.Name)
 		}
+	}
+	return references
+}
+
+// extendedClaimReferences returns the references to requests of the extended claim, by
+// the name of the container that requests the resource.
+func extendedClaimReferences(extended *corev1.PodExtendedResourceClaimStatus, containers map[string]*corev1.Container) map[string]sets.Set[string] {
+	if extended == nil || extended.ResourceClaimName == "" {
+		return nil
+	}
+	references := map[string]sets.Set[string]{}
+	for _, m := range extended.RequestMappings {
+		c := containers[m.ContainerName]
+		if c == nil || m.RequestName == "" {
+			continue
+		}
+		if request := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]; request.IsZero() {
+			continue
+		}
+		if references[c.Name] == nil {
+			references[c.Name] = sets.New[string]()
+		}
+		references[c.Name].Insert(extended.ResourceClaimName + "/" + m.RequestName)
 	}
 	return references
 }

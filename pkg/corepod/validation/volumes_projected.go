@@ -130,15 +130,13 @@ const (
 
 func (p *projection) validateServiceAccountToken(token *corev1.ServiceAccountTokenProjection, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	expiration := int64(0)
-	if token.ExpirationSeconds != nil {
-		expiration = *token.ExpirationSeconds
-	}
-	switch path := path.Child("expirationSeconds"); {
-	case expiration < minTokenExpiration:
-		errs = append(errs, field.Invalid(path, expiration, "may not specify a duration less than 10 minutes"))
-	case expiration > maxTokenExpiration:
-		errs = append(errs, field.Invalid(path, expiration, "may not specify a duration larger than 2^32 seconds"))
+	switch expiration, path := token.ExpirationSeconds, path.Child("expirationSeconds"); {
+	case expiration == nil:
+		errs = append(errs, field.Required(path, ""))
+	case *expiration < minTokenExpiration:
+		errs = append(errs, field.Invalid(path, *expiration, "may not specify a duration less than 10 minutes"))
+	case *expiration > maxTokenExpiration:
+		errs = append(errs, field.Invalid(path, *expiration, "may not specify a duration larger than 2^32 seconds"))
 	}
 	// kube-apiserver looks for the path in the volume.
 	path = p.path.Child("path")

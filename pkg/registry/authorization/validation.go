@@ -28,13 +28,10 @@ func validateAttributes(resource *authorizationv1.ResourceAttributes, nonResourc
 }
 
 func validateExclusive(resource *authorizationv1.ResourceAttributes, nonResource *authorizationv1.NonResourceAttributes) field.ErrorList {
-	switch {
-	case resource != nil && nonResource != nil:
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "nonResourceAttributes"), nonResource, "cannot be specified in combination with resourceAttributes")}
-	case resource == nil && nonResource == nil:
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "resourceAttributes"), nonResource, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+	if (resource == nil) != (nonResource == nil) {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(field.NewPath("spec"), nonResource, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 }
 
 func validateMeta(meta metav1.ObjectMeta) field.ErrorList {

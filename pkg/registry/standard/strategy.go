@@ -50,7 +50,7 @@ func (Strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object
 	return nil
 }
 
-// ValidateDeclaratively returns the first requestlimits.MaxErrors of the errors. The library
+// ValidateDeclaratively returns the first requestlimits.MaxErrors of the errors, each once. The library
 // lets declarative validation have the last word on the errors, its own about the metadata
 // included, before it compares them with each other and joins their texts. Both take time
 // that grows with the square of their number.

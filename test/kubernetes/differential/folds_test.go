@@ -190,21 +190,6 @@ func hasLargeQuantity(body any) bool {
 	return err == nil && (quantity.CmpInt64(resource.MaxMilliValue) > 0 || quantity.CmpInt64(-resource.MaxMilliValue) < 0)
 }
 
-// foldQOSClass removes the QoS class of a Pod that was created with one.
-func foldQOSClass(x *exchange) {
-	body, _ := x.step.Body.(map[string]any)
-	sent, _ := body["status"].(map[string]any)
-	if x.step.method() != "POST" || sent["qosClass"] == nil || x.kube.Code != 201 {
-		return
-	}
-	for _, a := range []*answer{x.kube, x.borough} {
-		if status, ok := a.field("status").(map[string]any); ok {
-			delete(status, "qosClass")
-		}
-	}
-	x.end = true
-}
-
 // foldClientErrors accepts a 4xx of Borough for a 500 of Kubernetes.
 func foldClientErrors(x *exchange) {
 	if x.kube.Code != 500 || !slices.Contains([]int{400, 413, 422}, x.borough.Code) {
@@ -214,106 +199,6 @@ func foldClientErrors(x *exchange) {
 	inPath := strings.HasPrefix(message, "invalid key: ") || strings.Contains(message, "invalid resource name")
 	if strings.HasPrefix(message, "strconv.ParseUint: ") || inPath || strings.Contains(fmt.Sprint(x.borough.field("message")), message) {
 		*x.kube = *x.borough
-	}
-}
-
-// foldNewerLibraries removes differences between the releases of the libraries;
-// Kubernetes uses the older one. They differ in errors about owner references,
-// managed fields and YAML, in whether an apply that creates an object can set
-// its deletion time, in the ownership of one list in the status of a Pod, in the
-// reasons of denials, and in descriptions.
-func foldNewerLibraries(x *exchange) {
-	foldAuthorizerName(x.borough)
-	for _, a := range []*answer{x.kube, x.borough} {
-		columns, _ := a.field("columnDefinitions").([]any)
-		for _, column := range columns {
-			delete(column.(map[string]any), "description")
-		}
-	}
-	for _, a := range []*answer{x.kube, x.borough} {
-		managed, _ := metadataOf(a.Body)["managedFields"].([]any)
-		for _, entry := range managed {
-			fields, _ := entry.(map[string]any)["fieldsV1"].(map[string]any)
-			status, _ := fields["f:status"].(map[string]any)
-			delete(status, "f:nodeAllocatableResourceClaimStatuses")
-		}
-	}
-	if message, ok := x.kube.field("message").(string); ok && x.kube.Code == 400 {
-		x.kube.Body.(map[string]any)["message"] = strings.Replace(message, "error decoding YAML: ", "error decoding patch: ", 1)
-	}
-	if x.step.As == "apply" && x.kube.Code == 201 {
-		delete(metadataOf(x.kube.Body), "deletionGracePeriodSeconds")
-		delete(metadataOf(x.kube.Body), "deletionTimestamp")
-		x.end = true
-	}
-	older, newer := x.kube.causes(), x.borough.causes()
-	reworded := func(cause any) bool {
-		field := fmt.Sprint(cause.(map[string]any)["field"])
-		return strings.HasPrefix(field, "metadata.ownerReferences") || strings.HasPrefix(field, "metadata.managedFields")
-	}
-	if !slices.ContainsFunc(older, reworded) || !slices.ContainsFunc(newer, reworded) {
-		return
-	}
-	for _, a := range []*answer{x.kube, x.borough} {
-		a.setCauses(slices.DeleteFunc(a.causes(), reworded))
-		a.Body.(map[string]any)["message"] = "the causes"
-	}
-}
-
-// foldAuthorizerName removes the name of the authorizer before the reason of a denial.
-func foldAuthorizerName(a *answer) {
-	rename := func(fields map[string]any, name string) {
-		if text, ok := fields[name].(string); ok {
-			fields[name] = strings.Replace(text, "rbac: RBAC: ", "RBAC: ", 1)
-		}
-	}
-	if status, ok := a.field("status").(map[string]any); ok {
-		rename(status, "reason")
-	}
-	if a.field("kind") == "Status" {
-		rename(a.Body.(map[string]any), "message")
-	}
-}
-
-// foldNewerFields accepts that kube-apiserver does not know the newest fields,
-// which Borough drops.
-func foldNewerFields(x *exchange) {
-	if message, ok := x.kube.field("message").(string); ok && x.kube.Code == 400 && newerOnly(message) {
-		*x.kube, x.end = *x.borough, true
-		return
-	}
-	if known := slices.DeleteFunc(slices.Clone(x.kube.Warnings), newerOnly); len(known) < len(x.kube.Warnings) {
-		x.kube.Warnings, x.end = known, true
-		delete(metadataOf(x.kube.Body), "managedFields")
-		delete(metadataOf(x.borough.Body), "managedFields")
-	}
-}
-
-var unknownField = regexp.MustCompile(`unknown field \\?"[^"]*?([^."\\]+)\\?"`)
-
-// newerOnly reports whether all unknown fields in a message are newer fields.
-func newerOnly(message string) bool {
-	unknown := unknownField.FindAllStringSubmatch(message, -1)
-	return len(unknown) > 0 && !slices.ContainsFunc(unknown, func(match []string) bool {
-		for field := range newerFields {
-			if strings.HasSuffix(field, "."+match[1]) {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// foldRepeated removes repeated causes.
-func foldRepeated(x *exchange) {
-	for _, a := range []*answer{x.kube, x.borough} {
-		var distinct []any
-		for _, cause := range a.causes() {
-			if !slices.ContainsFunc(distinct, func(other any) bool { return reflect.DeepEqual(cause, other) }) {
-				distinct = append(distinct, cause)
-			}
-		}
-		a.setCauses(distinct)
 	}
 }
 

@@ -76,8 +76,6 @@ var knownDifferences = []*difference{
 	{id: "unchanged-by-resize", fold: foldUnchangedByResize},
 	{id: "large-quantities", fold: foldLargeQuantities},
 	{id: "contradicting-limitranges", fold: foldContradictions},
-	{id: "qos-class", fold: foldQOSClass},
-	{id: "newer-fields", fold: foldNewerFields},
 	{id: "diffs-in-messages", fold: foldMessages(func(message string) string {
 		if refusesRights(message) {
 			return message
@@ -94,8 +92,6 @@ var knownDifferences = []*difference{
 	})},
 	{id: "managed-fields-alone", fold: foldMetadataAlone},
 	{id: "errors-of-clients", fold: foldClientErrors},
-	{id: "newer-libraries", fold: foldNewerLibraries},
-	{id: "repeated-violations", fold: foldRepeated},
 	{id: "random-order", fold: foldOrder, unreadable: true},
 }
 

@@ -97,26 +97,6 @@ func entry(in slot, object map[string]any, name, key string, typ reflect.Type) s
 	}
 }
 
-// newerFields are those that Kubernetes 1.36 does not have. They are not
-// generated.
-var newerFields = map[string]bool{
-	"PodSpec.evictionResponders":          true,
-	"EmptyDirVolumeSource.mode":           true,
-	"SecretVolumeSource.defaultUser":      true,
-	"ConfigMapVolumeSource.defaultUser":   true,
-	"DownwardAPIVolumeSource.defaultUser": true,
-	"ProjectedVolumeSource.defaultUser":   true,
-	"KeyToPath.user":                      true,
-	"DownwardAPIVolumeFile.user":          true,
-	"ServiceAccountTokenProjection.user":  true,
-	"ClusterTrustBundleProjection.user":   true,
-	"PodCertificateProjection.user":       true,
-	"VolumeMount.bindMountOptions":        true,
-	"HTTPGetAction.protocol":              true,
-	"GRPCAction.mode":                     true,
-	"PodStatus.volumeHealth":              true,
-}
-
 type jsonField struct {
 	name string
 	typ  reflect.Type
@@ -128,7 +108,7 @@ func fieldsOf(typ reflect.Type) (fields []jsonField) {
 		field := typ.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
-		case name == "-", newerFields[typ.Name()+"."+name]:
+		case name == "-":
 		case name == "" && field.Anonymous:
 			fields = append(fields, fieldsOf(field.Type)...)
 		case name != "":

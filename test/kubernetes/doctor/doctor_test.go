@@ -253,7 +253,7 @@ func TestOldCluster(t *testing.T) {
 	}
 	// Borough is not deployed yet either.
 	await(t, kubeconfig, map[string]want{
-		"cluster version": {"the cluster is too old: Kubernetes v1.36.3, emulating 1.35, does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1 (served since Kubernetes 1.36)",
+		"cluster version": {"the cluster is too old: Kubernetes v1.37.2, emulating 1.35, does not serve mutatingadmissionpolicies and mutatingadmissionpolicybindings of admissionregistration.k8s.io/v1 (served since Kubernetes 1.36)",
 			"--disable-admission-plugins=MutatingAdmissionPolicy"},
 		"flow control":      {"TokenReviews (workload-low)", "apply the manifests"},
 		"controller":        {"no controller has ever created the Lease", "apply the manifests"},

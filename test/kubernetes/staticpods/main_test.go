@@ -35,8 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "staticpods")
-		build := exec.Command("go", "-C", filepath.Join(harness.Root, "test", "kubernetes", "kube"), "build", "-trimpath", "-o", program, "./staticpods")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in hack/kubernetes.sh
+		build := exec.Command("go", "-C", filepath.Join(harness.Root, "test", "kubernetes", "kube"), "build", "-o", program, "./staticpods")
 		if out, err := build.CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("build staticpods: %w\n%s", err, out)
 		}

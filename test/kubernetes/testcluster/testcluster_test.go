@@ -34,12 +34,12 @@ func TestCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "v1.36.3"; version.GitVersion != want || version.Major != "1" || version.Minor != "36" {
+	if want := "v1.37.2"; version.GitVersion != want || version.Major != "1" || version.Minor != "37" {
 		t.Errorf("version of kube-apiserver: got %+v, want %s", version, want)
 	}
 	kubectl := cluster.Kubectl(t)
-	if out := kubectl.Run(t, "version"); strings.Count(out, "v1.36.3") != 2 {
-		t.Errorf("kubectl version: got\n%s\nwant v1.36.3 for both sides", out)
+	if out := kubectl.Run(t, "version"); strings.Count(out, "v1.37.2") != 2 {
+		t.Errorf("kubectl version: got\n%s\nwant v1.37.2 for both sides", out)
 	}
 
 	// The namespace controller works, also after a crash.

@@ -67,7 +67,7 @@ func validateSameRoleRef(ref, old rbacv1.RoleRef) field.ErrorList {
 	if ref == old {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), internalRoleRef(ref), "cannot change roleRef")}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), internalRoleRef(ref), apimachineryvalidation.FieldImmutableErrorMsg)}
 }
 
 func validateSubjects(subjects []rbacv1.Subject, namespaced bool) field.ErrorList {

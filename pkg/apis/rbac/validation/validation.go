@@ -79,14 +79,16 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	for i := range rules {
 		errs = append(errs, validateRule(&rules[i], namespaced, field.NewPath("rules").Index(i))...)
 	}
+	for i := range rules {
+		if len(rules[i].Verbs) == 0 {
+			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
+		}
+	}
 	return errs
 }
 
 func validateRule(rule *rbacv1.PolicyRule, namespaced bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if len(rule.Verbs) == 0 {
-		errs = append(errs, field.Required(path.Child("verbs"), "verbs must contain at least one value"))
-	}
 	if len(rule.NonResourceURLs) > 0 {
 		urls := path.Child("nonResourceURLs")
 		if namespaced {

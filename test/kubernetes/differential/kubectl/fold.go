@@ -41,6 +41,8 @@ var folds = []struct {
 	// Random file names.
 	{regexp.MustCompile(`kubectl-edit-\d+|(LIVE|MERGED)-\d+`), "${1}FILE"},
 	{regexp.MustCompile(`https://127\.0\.0\.1:\d+`), "SERVER"},
+	// What kubectl logs if the timeout of a command ends a watch before the response.
+	{regexp.MustCompile(`(?m)^E\d{4} .* "Failed to watch" err="context deadline exceeded" .*\n`), ""},
 	// Column widths depend on the folded values.
 	{regexp.MustCompile(`(\S) {3,}`), "${1}   "},
 	{regexp.MustCompile(`(?m) +$`), ""},

@@ -67,21 +67,6 @@ var knownDifferences = []*difference{
 		random: true,
 	},
 	{
-		text:  "`invalid JSON patch`",
-		steps: regexp.MustCompile(`kubectl patch`),
-		fold: func(kube, borough *output) {
-			kube.Stderr = strings.Replace(kube.Stderr, "error decoding patch: unexpected end of JSON input", "invalid JSON patch", 1)
-		},
-	},
-	{
-		text:  `<a id="newer-fields"></a>`,
-		steps: regexp.MustCompile(`kubectl explain pod.*Probe --recursive`),
-		fold: func(_, borough *output) {
-			newer := regexp.MustCompile(`(?m)^ +(mode|protocol)\t<string>\n +enum: .*\n`)
-			borough.Stdout = newer.ReplaceAllString(borough.Stdout, "")
-		},
-	},
-	{
 		text:  "`kubectl get pod NAME --subresource=resize`",
 		steps: regexp.MustCompile(`kubectl get pod web --subresource=(resize|ephemeralcontainers)$`),
 		fold: func(_, borough *output) {

@@ -3,8 +3,8 @@
 
 // The program staticpods reads the Pods of a node from a URL with the kubelet's own code, as
 // a kubelet with staticPodURL does, and prints what the kubelet would then do: each update of
-// its Pods as a line of JSON. It is a separate program because the kubelet needs another
-// release of the libraries than Borough.
+// its Pods as a line of JSON. It is a separate program because only this module requires
+// k8s.io/kubernetes.
 package main
 
 import (
@@ -79,4 +79,4 @@ func run(ctx context.Context, url, token, node string) error {
 // observer is for a metric of the kubelet.
 type observer struct{}
 
-func (observer) ObservedPodOnWatch(*corev1.Pod, time.Time) {}
+func (observer) ObservedPodOnWatch(klog.Logger, *corev1.Pod, time.Time) {}

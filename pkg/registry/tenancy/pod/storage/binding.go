@@ -20,6 +20,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/corepod"
+	"github.com/borough-io/borough/pkg/corepod/prepare"
 	"github.com/borough-io/borough/pkg/corepod/validation"
 	"github.com/borough-io/borough/pkg/requestlimits"
 )
@@ -93,6 +94,7 @@ func (r *BindingREST) assign(ctx context.Context, binding *tenancy.Binding, dryR
 		// A nomination would mislead, now that the Pod has its node.
 		p.Status.NominatedNodeName = ""
 		p.Annotations = merged(p.Annotations, binding.Annotations)
+		prepare.DropInitContainerAnnotations((*corev1.Pod)(p))
 		p.Labels = merged(p.Labels, binding.Labels)
 		corepod.SetCondition(&p.Status, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 		return p, nil
