@@ -121,7 +121,7 @@ func TestPodResources(t *testing.T) {
 			&corev1.ResourceRequirements{Requests: list("cpu", "1")}, []corev1.Container{limited, requests}, 0,
 			&corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "1Gi")},
 		},
-		"beside an ephemeral container": {
+		"with an ephemeral container": {
 			&corev1.ResourceRequirements{Requests: list("cpu", "1")}, []corev1.Container{limited}, 1,
 			&corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "1Gi")},
 		},
