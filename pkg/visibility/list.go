@@ -181,16 +181,20 @@ func (w *View) seen(from string, position int64, size int) []named {
 		}
 		return size == 0 || len(seen) < size
 	}
-	if !w.all {
-		names, all := w.views.index.Visible(w.subjects, from, position)
-		if !all {
-			for _, name := range names {
-				if !add(name, w.views.namespaces.at(name, position)) { // a ClusterRole may name one that does not exist
-					break
-				}
+	for !w.all {
+		names, all := w.views.index.Visible(w.subjects, from, position, size)
+		if all {
+			break
+		}
+		for _, name := range names {
+			if !add(name, w.views.namespaces.at(name, position)) { // a ClusterRole may name one that does not exist
+				return seen
 			}
+		}
+		if size == 0 || len(names) < size {
 			return seen
 		}
+		from = names[size-1] + "\x00"
 	}
 	for name, last := range w.views.namespaces.from(from) {
 		if !add(name, w.views.namespaces.past.At(name, last, position)) {

@@ -39,7 +39,12 @@ func TestPages(t *testing.T) {
 	}
 	f.run(t)
 	f.put(t, newRole("every", []string{"list"}), bind("", "e", "every", "u"))
-	views := map[string]*visibility.View{"of everything": f.views.Everything(), "of a user with the right to all": f.of("u")}
+	// Of these, some do not exist.
+	f.put(t, newRole("named", []string{"get"}, slices.Concat(want[:8], []string{"m1", "m2", "m3", "n02x", "n02y", "n02z", "z"})...), bind("", "n", "named", "v"), newRole("get", []string{"get"}))
+	for _, name := range want[6:] {
+		f.put(t, bind(name, "b", "get", "v"), bind(name, "c", "get", "v"))
+	}
+	views := map[string]*visibility.View{"of everything": f.views.Everything(), "of a user with the right to all": f.of("u"), "of a user with the right to each": f.of("v")}
 	for limit := int64(1); limit <= 21; limit++ {
 		for name, view := range views {
 			got, page := list(t, view, metainternalversion.ListOptions{Limit: limit})

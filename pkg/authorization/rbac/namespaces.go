@@ -163,9 +163,10 @@ func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (
 }
 
 // Visible returns the names of the Namespaces that a user may get at a position, which
-// has to be in the history of the index, from a name on, sorted. Those that a ClusterRole
-// names need not exist. If the user may get all Namespaces, it returns true instead.
-func (x *Index) Visible(subjects []Subject, from string, position int64) (names []string, all bool) {
+// has to be in the history of the index, from a name on, sorted: the first size of them, or
+// all if size is 0. Those that a ClusterRole names need not exist. If the user may get all
+// Namespaces, it returns true instead.
+func (x *Index) Visible(subjects []Subject, from string, position int64, size int) (names []string, all bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	p := &x.policy
@@ -176,11 +177,6 @@ func (x *Index) Visible(subjects []Subject, from string, position int64) (names 
 	first, _ := slices.BinarySearch(rights.Names, from)
 	names = rights.Names[first:]
 	from = max(from, "\x00") // not those of the cluster
-	add := func(b *binding) {
-		if p.rightsOf(b, position).gets(b.namespace) {
-			names = append(names, b.namespace)
-		}
-	}
 	compare := func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) }
 	for _, s := range subjects {
 		bound := p.subjects[s]
@@ -188,16 +184,26 @@ func (x *Index) Visible(subjects []Subject, from string, position int64) (names 
 			continue
 		}
 		first, _ := slices.BinarySearchFunc(bound.bindings, from, compare)
+		last, found := "", 0
 		for _, b := range bound.bindings[first:] {
-			add(b)
+			if b.namespace != last && p.rightsOf(b, position).gets(b.namespace) {
+				names, last, found = append(names, b.namespace), b.namespace, found+1
+			}
+			if found == size && size > 0 { // the others come later than these
+				break
+			}
 		}
 		for b := range p.endedAfter(bound, position) {
-			if b.namespace >= from {
-				add(b)
+			if b.namespace >= from && p.rightsOf(b, position).gets(b.namespace) {
+				names = append(names, b.namespace)
 			}
 		}
 	}
-	return sortedUnique(names), false
+	names = sortedUnique(names)
+	if size > 0 {
+		names = names[:min(size, len(names))]
+	}
+	return names, false
 }
 
 // Bound returns the subjects of the bindings in a namespace that are in force at a
