@@ -113,12 +113,15 @@ func deleteMany(ctx context.Context, s *side, size size) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := fmt.Sprintf("Delete a Namespace with %s Pods", number(size.many))
 	return []figure{
-		{row: row, unit: seconds, value: took[0].Seconds()},
-		{row: row + ": Pods", unit: perSecond, value: float64(size.many) / took[0].Seconds()},
+		{row: manyRow(size.many), unit: seconds, value: took[0].Seconds()},
+		{row: manyPodsRow(size.many), unit: perSecond, value: float64(size.many) / took[0].Seconds()},
 	}, nil
 }
+
+func manyRow(pods int) string { return fmt.Sprintf("Delete a Namespace with %s Pods", number(pods)) }
+
+func manyPodsRow(pods int) string { return manyRow(pods) + ": Pods" }
 
 // deleteTogether deletes Namespaces with a LimitRange and two Pods each.
 func deleteTogether(ctx context.Context, s *side, size size) ([]figure, error) {

@@ -48,6 +48,7 @@ var aims = func() map[string]aim {
 		shareRow:                             {below: 0.03},
 		"Delete an empty Namespace, p50":     {times: 250},
 		"Delete a Namespace with 2,000 Pods": {times: 40},
+		manyPodsRow(full.many):               {reach: 20_000},
 		"Delete 300 Namespaces at once":      {times: 60},
 		fewDecisionRow:                       {below: 5e-6},
 		decisionRow:                          {below: 5e-6},
