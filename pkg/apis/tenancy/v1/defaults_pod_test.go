@@ -183,42 +183,14 @@ func TestPodDefaults(t *testing.T) {
 			},
 		},
 		{
-			"the requests of a limited pod: what its containers request, else its limits",
+			"resources of the pod, which are completed when all containers are known",
 			func(s *corev1.PodSpec) {
-				s.Resources = resources(nil, corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")})
-				s.Containers = []corev1.Container{
-					onContainer(resources(corev1.ResourceList{"cpu": resource.MustParse("1"), "x.io/y": resource.MustParse("1")}, nil)),
-					onContainer(resources(corev1.ResourceList{"cpu": resource.MustParse("2")}, nil)),
-				}
+				s.Resources = resources(nil, corev1.ResourceList{"cpu": resource.MustParse("4")})
+				s.Containers = []corev1.Container{onContainer(resources(corev1.ResourceList{"cpu": resource.MustParse("1")}, nil))}
 			},
 			func(s *corev1.PodSpec) {
-				s.Resources = resources(corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("1Gi")},
-					corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")})
-				s.Containers = []corev1.Container{
-					onContainer(resources(corev1.ResourceList{"cpu": resource.MustParse("1"), "x.io/y": resource.MustParse("1")}, nil)),
-					onContainer(resources(corev1.ResourceList{"cpu": resource.MustParse("2")}, nil)),
-				}
-			},
-		},
-		{
-			"a pod without limits keeps its requests",
-			func(s *corev1.PodSpec) {
-				s.Resources = resources(corev1.ResourceList{"cpu": resource.MustParse("1")}, nil)
-			},
-			func(s *corev1.PodSpec) {
-				s.Resources = resources(corev1.ResourceList{"cpu": resource.MustParse("1")}, nil)
-			},
-		},
-		{
-			"huge pages of the containers limit the pod",
-			func(s *corev1.PodSpec) {
-				s.Resources = resources(corev1.ResourceList{"cpu": resource.MustParse("1")}, nil)
-				s.Containers = []corev1.Container{onContainer(resources(nil, corev1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi")}))}
-			},
-			func(s *corev1.PodSpec) {
-				pages := corev1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi")}
-				s.Resources = resources(corev1.ResourceList{"cpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("2Mi")}, pages)
-				s.Containers = []corev1.Container{onContainer(resources(pages, pages))}
+				s.Resources = resources(nil, corev1.ResourceList{"cpu": resource.MustParse("4")})
+				s.Containers = []corev1.Container{onContainer(resources(corev1.ResourceList{"cpu": resource.MustParse("1")}, nil))}
 			},
 		},
 		{
