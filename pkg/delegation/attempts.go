@@ -66,8 +66,12 @@ func (a *attempts) send(req *http.Request, body []byte) (*answer, error) {
 	used := make(chan *connection, 1)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		connected.Store(true)
+		c := a.dialer.find(info.Conn)
+		if c == nil {
+			return // it is closed, so the attempt fails
+		}
 		select {
-		case used <- a.dialer.find(info.Conn):
+		case used <- c:
 		default: // the transport reports the same connection twice
 		}
 	}})
