@@ -22,22 +22,11 @@ import (
 func TestRevocationEndsImpersonatedWatches(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
-	admin, user, alice := rights(t, borough), ns+"-bob", ns+"-alice"
+	user, alice := ns+"-bob", ns+"-alice"
 	grant(t, borough, ns, "view", alice)
-	impersonator := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{alice}, Verbs: []string{"impersonate"}},
-	}}
-	if _, err := admin.ClusterRoles().Create(t.Context(), impersonator, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	if _, err := admin.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	grantRule(t, borough, user, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{alice}, Verbs: []string{"impersonate"},
+	})
 	client, err := versioned.NewForConfig(impersonate(loadKubeconfig(t, issue(t, borough, "--user="+user)), alice))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +46,7 @@ func TestRevocationEndsImpersonatedWatches(t *testing.T) {
 		defer w.Stop()
 		watches[name] = w
 	}
-	if err := admin.ClusterRoleBindings().Delete(t.Context(), user, metav1.DeleteOptions{}); err != nil {
+	if err := rights(t, borough).ClusterRoleBindings().Delete(t.Context(), user, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, w := range watches {

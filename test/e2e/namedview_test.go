@@ -18,7 +18,7 @@ func TestRightToListOneNamespace(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
 	user := ns + "-alice"
-	admin, namespaces := rights(t, borough), clientAs(t, borough, user).TenancyV1().Namespaces()
+	namespaces := clientAs(t, borough, user).TenancyV1().Namespaces()
 	options := metav1.ListOptions{FieldSelector: "metadata.name=" + ns}
 	list, err := namespaces.List(t.Context(), options)
 	if err != nil || len(list.Items) != 0 {
@@ -31,13 +31,9 @@ func TestRightToListOneNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespaces"}, ResourceNames: []string{ns}, Verbs: []string{"list", "watch"}},
-	}}
-	if _, err := admin.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	grant(t, borough, "", user, user)
+	grantRule(t, borough, user, rbacv1.PolicyRule{
+		APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespaces"}, ResourceNames: []string{ns}, Verbs: []string{"list", "watch"},
+	})
 	if list, err = namespaces.List(t.Context(), options); err != nil || len(list.Items) != 1 {
 		t.Errorf("after the grant: %v, %v", list, err)
 	}

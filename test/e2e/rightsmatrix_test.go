@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -46,6 +47,17 @@ func grant(t *testing.T, b *harness.Borough, namespace, role, user string) {
 	body := fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":%q,"metadata":{"name":%q},`+
 		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},"subjects":[{"kind":"User","name":%q}]}`, kind, user, role, user)
 	wantAnswer(t, b.HTTP(t).Do(t, http.MethodPost, path, []byte(body), "Content-Type", asJSON), http.StatusCreated)
+}
+
+// grantRule gives a user what a rule allows, everywhere. The ClusterRole and its binding
+// have the name of the user.
+func grantRule(t *testing.T, b *harness.Borough, user string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{rule}}
+	if _, err := rights(t, b).ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	grant(t, b, "", user, user)
 }
 
 // TestRightsMatrix sends a request for each verb of each resource that discovery

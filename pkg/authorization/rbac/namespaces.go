@@ -178,6 +178,7 @@ func (x *Index) Visible(subjects []Subject, from string, position int64, size in
 	names = rights.Names[first:]
 	from = max(from, "\x00") // not those of the cluster
 	compare := func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) }
+	visible := func(b *binding) bool { return p.rightsOf(b, position).gets(b.namespace) }
 	for _, s := range subjects {
 		bound := p.subjects[s]
 		if bound == nil {
@@ -186,7 +187,7 @@ func (x *Index) Visible(subjects []Subject, from string, position int64, size in
 		first, _ := slices.BinarySearchFunc(bound.bindings, from, compare)
 		last, found := "", 0
 		for _, b := range bound.bindings[first:] {
-			if b.namespace != last && p.rightsOf(b, position).gets(b.namespace) {
+			if b.namespace != last && visible(b) {
 				names, last, found = append(names, b.namespace), b.namespace, found+1
 			}
 			if found == size && size > 0 { // the others come later than these
@@ -194,7 +195,7 @@ func (x *Index) Visible(subjects []Subject, from string, position int64, size in
 			}
 		}
 		for b := range p.endedAfter(bound, position) {
-			if b.namespace >= from && p.rightsOf(b, position).gets(b.namespace) {
+			if b.namespace >= from && visible(b) {
 				names = append(names, b.namespace)
 			}
 		}

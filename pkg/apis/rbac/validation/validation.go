@@ -79,6 +79,7 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	for i := range rules {
 		errs = append(errs, validateRule(&rules[i], namespaced, field.NewPath("rules").Index(i))...)
 	}
+	// In Kubernetes, this is declarative validation, whose errors are the last.
 	for i := range rules {
 		if len(rules[i].Verbs) == 0 {
 			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
