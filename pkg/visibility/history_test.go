@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
@@ -56,6 +57,46 @@ func TestHistoryOfManySubjects(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestResumeWhileChanging checks that watches that continue from before many changes, while there
+// are more, have all of them in order.
+func TestResumeWhileChanging(t *testing.T) {
+	const before, meanwhile = 2500, 500
+	f := newFixture(t)
+	begin := f.put(t, newRole("r", []string{"get"}), bind("", "x", "r", "u"), newNamespace("a"))
+	f.run(t)
+	var last int64
+	for range before {
+		last = f.put(t, newNamespace("a"))
+	}
+	list(t, f.of("u"), atRevision(last))
+	ns := newNamespace("a")
+	data, err := runtime.Encode(f.codec, ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for range meanwhile {
+			if _, err := f.client.Put(t.Context(), keyOf(ns), string(data)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	var watches []<-chan watchEvent
+	for range 20 {
+		watches = append(watches, watch(t.Context(), t, f.of("u"), atRevision(begin), everything()))
+	}
+	for _, events := range watches {
+		for revision := begin + 1; revision <= last+meanwhile; revision++ {
+			if got, want := next(t, events), (watchEvent{kind: "MODIFIED", name: "a", version: fmt.Sprint(revision)}); got != want {
+				t.Fatalf("got %+v, want %+v", got, want)
+			}
+		}
+	}
+	<-written
 }
 
 // TestRestoredKey checks that users have the rights and see the Namespaces again that

@@ -49,28 +49,47 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 		stopped:   make(chan struct{}),
 	}
 	v := w.views
+	v.mu.RLock()
+	position := v.reached
+	if from != 0 {
+		position = v.positionOf(from)
+	}
+	err = v.inHistory(position, options.ResourceVersion)
+	v.mu.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	// Changes and other watches wait only for the last part.
+	pushed := position
+	for more := true; more; {
+		pushed, more = v.pushPart(r.queue, pushed)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if from == 0 {
-		from = v.reached
-	} else {
-		from = v.positionOf(from)
+	if err := v.inHistory(position, options.ResourceVersion); err != nil {
+		return nil, err
 	}
-	if oldest := v.oldest(); from < oldest {
-		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", options.ResourceVersion, v.revisionAt(oldest)))
-	}
-	r.position, r.rights = from, w.rights(from)
+	r.position, r.rights = position, w.rights(position)
 	r.queue.rights = w.rights(v.reached)
-	v.pushSince(r.queue, from)
+	v.push(r.queue, v.since(pushed))
 	v.watchers.add(r.queue)
 	var seen []named
 	if initial {
-		seen = w.seen("", from, 0)
+		seen = w.seen("", position, 0)
 	}
 	// Closing bookmarks are only for clients that have asked for initial events.
 	closing := initial && options.SendInitialEvents != nil
 	go r.run(ctx, seen, closing)
 	return r, nil
+}
+
+// inHistory returns Expired if the position of a resourceVersion is before the history. The
+// lock is held.
+func (v *Views) inHistory(position int64, resourceVersion string) error {
+	if oldest := v.oldest(); position < oldest {
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", resourceVersion, v.revisionAt(oldest)))
+	}
+	return nil
 }
 
 // begin waits until the revision from which to watch is reached, and returns it, or 0

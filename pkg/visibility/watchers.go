@@ -4,6 +4,7 @@
 package visibility
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/borough-io/borough/pkg/authorization/rbac"
@@ -155,11 +156,31 @@ func (w *watchers) expire() {
 	}
 }
 
-// pushSince pushes what a watch has to look at after a position, which has to be in the
-// history. The lock is held.
-func (v *Views) pushSince(q *queue, position int64) {
-	first, _ := slices.BinarySearchFunc(v.history, position+1, func(c change, position int64) int { return int(c.position - position) })
-	for _, c := range v.history[first:] {
+// maxPart is how many changes pushPart pushes at once.
+const maxPart = 1000
+
+// pushPart pushes what a watch has to look at in the next changes after a position, and
+// returns the position of the last of them and whether there are more.
+func (v *Views) pushPart(q *queue, position int64) (pushed int64, more bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	changes := v.since(position)
+	if len(changes) <= maxPart {
+		return position, false
+	}
+	v.push(q, changes[:maxPart])
+	return changes[maxPart-1].position, !q.expired
+}
+
+// since returns the changes after a position. The lock is held.
+func (v *Views) since(position int64) []change {
+	first, _ := slices.BinarySearchFunc(v.history, position+1, func(c change, position int64) int { return cmp.Compare(c.position, position) })
+	return v.history[first:]
+}
+
+// push pushes what a watch has to look at in changes. The lock is held.
+func (v *Views) push(q *queue, changes []change) {
+	for _, c := range changes {
 		for _, name := range c.namespaces {
 			q.push(item{c.position, name})
 		}
