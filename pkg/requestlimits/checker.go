@@ -37,7 +37,7 @@ func NewChecker(scheme *runtime.Scheme) *Checker {
 // CheckJSON checks an object in JSON, or a merge patch of one.
 func (c *Checker) CheckJSON(data []byte) error {
 	_, err := walkJSON(data, c.any)
-	return err
+	return named(err, "the object")
 }
 
 // CheckYAML checks an object in YAML, or an apply configuration.
@@ -57,8 +57,14 @@ var jsonPatch = &shape{list: true, max: MaxPatchOperations}
 // well.
 func (c *Checker) CheckJSONPatch(data []byte) error {
 	_, err := walkJSON(data, jsonPatch)
+	return named(err, "the JSON patch")
+}
+
+// named returns the error with the name of what was checked, if it is about all of that
+// and not about a field.
+func named(err error, name string) error {
 	if limit, ok := err.(*Error); ok && limit.Path == "" {
-		return &Error{Detail: "the JSON patch " + limit.Detail} // it has no field of its own
+		return &Error{Detail: name + " " + limit.Detail}
 	}
 	return err
 }
@@ -66,10 +72,13 @@ func (c *Checker) CheckJSONPatch(data []byte) error {
 // CheckStrategicMergePatch checks a strategic merge patch.
 func (c *Checker) CheckStrategicMergePatch(data []byte) error {
 	elements, err := walkJSON(data, c.any)
-	if err == nil && elements > MaxPatchElements {
+	if err != nil {
+		return named(err, "the strategic merge patch")
+	}
+	if elements > MaxPatchElements {
 		return &Error{Detail: fmt.Sprintf("the lists of a strategic merge patch must have at most %d elements together", MaxPatchElements)}
 	}
-	return err
+	return nil
 }
 
 // protobufPrefix precedes an object in protobuf, which is wrapped in a

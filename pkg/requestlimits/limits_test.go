@@ -105,6 +105,7 @@ func TestLimits(t *testing.T) {
 		{"another list", `{"metadata":{"finalizers":[` + repeat(MaxElements+1, `"a"`) + `]}}`, fmt.Sprintf("metadata.finalizers: must have at most %d elements", MaxElements)},
 		{"unknown list", `{"foo":{"bar":[` + repeat(MaxElements+1, `"a"`) + `]}}`, fmt.Sprintf("foo.bar: must have at most %d elements", MaxElements)},
 		{"map", `{"metadata":{"labels":{` + entries(MaxElements+1) + `}}}`, fmt.Sprintf("metadata.labels: must have at most %d entries", MaxElements)},
+		{"the object itself", `{` + entries(MaxElements+1) + `}`, fmt.Sprintf("the object must have at most %d entries", MaxElements)},
 		{"list and map within", `{"metadata":{"finalizers":[` + repeat(MaxElements, `"a"`) + `],"labels":{` + entries(MaxElements) + `}}}`, ""},
 		{"depth", `{"a":` + nested(MaxDepth) + `}`, "a" + strings.Repeat("[0]", MaxDepth-1) + ": " + depth},
 		{"depth within", `{"a":` + nested(MaxDepth-1) + `}`, ""},
@@ -148,7 +149,7 @@ func TestYAMLAliases(t *testing.T) {
 	for i := range 9 {
 		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i+1, i+1, repeat(9, fmt.Sprintf("*a%d", i)))
 	}
-	const tooMany = "must have at most 10000 values once its YAML aliases are replaced"
+	const tooMany = "the YAML document must have at most 10000 values once its aliases are replaced"
 	for _, test := range []struct{ name, body, want string }{
 		{"billion laughs", laughs.String(), tooMany},
 		{"merged", "a: &a {k: [" + repeat(2000, "1") + "]}\n" + "b: {<<: *a}\nc: {<<: [*a, *a, *a]}\nd: *a\n", tooMany},
@@ -171,6 +172,7 @@ func TestStrategicMergePatch(t *testing.T) {
 		return []byte(`{"spec":{"containers":[{"name":"c","env":[` + repeat(n-1, `{"name":"a"}`) + `]}]}}`)
 	}
 	want(t, "within", checker.CheckStrategicMergePatch(patch(MaxPatchElements)), "")
+	want(t, "entries", checker.CheckStrategicMergePatch([]byte(`{`+entries(MaxElements+1)+`}`)), "the strategic merge patch must have at most 10000 entries")
 	want(t, "beyond", checker.CheckStrategicMergePatch(patch(MaxPatchElements+1)), "the lists of a strategic merge patch must have at most 1000 elements together")
 }
 

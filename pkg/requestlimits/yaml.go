@@ -41,7 +41,7 @@ func checkAliases(data []byte) error {
 	}
 	counter := aliasCounter{sizes: map[*yamlnode.Node]int{}}
 	if size := counter.size(&document); counter.aliases && size > MaxYAMLNodes {
-		return &Error{Detail: fmt.Sprintf("must have at most %d values once its YAML aliases are replaced", MaxYAMLNodes)}
+		return &Error{Detail: fmt.Sprintf("the YAML document must have at most %d values once its aliases are replaced", MaxYAMLNodes)}
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func TestRequestLimits(t *testing.T) {
 		{"labels", objects("pods"), `{"apiVersion":"tenancy.borough.io/v1","kind":"Pod","metadata":{"name":"there","labels":{` + numbered(10001, `"l%d":""`) + `}}}`, 400, "metadata.labels: must have at most 10000 entries"},
 		{"depth", objects("pods"), pod(`{"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`), 400, "objects and lists must be nested at most 100 deep"},
 		{"another kind", []target{{"POST", in + "/pods", asJSON}}, `{"apiVersion":"tenancy.borough.io/v1","kind":"PodList","items":[{"spec":{"overhead":{"cpu":"1e-10000000"}}}]}`, 400, "items[0].spec.overhead[cpu]: " + exponent},
-		{"aliases", yaml, yamlBomb, 400, "must have at most 10000 values once its YAML aliases are replaced"},
+		{"aliases", yaml, yamlBomb, 400, "the YAML document must have at most 10000 values once its aliases are replaced"},
 		{"elements of a strategic merge patch", strategic, pod(`{"containers":[{"name":"c","env":[` + numbered(1001, `{"name":"a%d"}`) + `]}]}`), 400, "the lists of a strategic merge patch must have at most 1000 elements together"},
 		{"operations", jsonPatch, repeatJSON(1001, `{"op":"add","path":"/metadata/labels/a","value":"b"}`), 400, "the JSON patch must have at most 1000 elements"},
 		{"a string that becomes a quantity", jsonPatch, `[{"op":"add","path":"/metadata/annotations","value":{"a":"1e-10000000"}},{"op":"add","path":"/spec/overhead","value":{}},
