@@ -131,10 +131,15 @@ func (d *Directory) read(name string) (Pair, error) {
 	return Pair{certs[0], key}, nil
 }
 
+// write replaces the pair. It removes the certificate first, so that a start that is
+// interrupted does not leave it with the key of another.
 func (d *Directory) write(name string, pair Pair) error {
 	certPEM, keyPEM, err := pair.EncodePEM()
 	if err != nil {
 		return err
+	}
+	if err := os.Remove(d.CertFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("replace a certificate: %w", err)
 	}
 	if err := WriteFile(d.KeyFile(name), keyPEM, 0o600); err != nil {
 		return err

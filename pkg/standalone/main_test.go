@@ -4,9 +4,15 @@
 package standalone
 
 import (
+	"os"
 	"testing"
 
 	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		os.Exit(replaceInterrupted(dir))
+	}
+	leaktest.Main(m)
+}
