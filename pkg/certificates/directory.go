@@ -44,17 +44,36 @@ func (d *Directory) CertFile(name string) string { return filepath.Join(d.path, 
 func (d *Directory) KeyFile(name string) string { return filepath.Join(d.path, name+".key") }
 
 // EnsureCA returns the CA of that name, and creates one that is valid for lifetime
-// if there is none. A CA that is not valid now is an error: it cannot be replaced
-// without invalidating what clients have copied.
+// if there are no certificates. A CA that is not valid now, or that is missing, is an
+// error: it cannot be replaced without invalidating what clients have copied.
 func (d *Directory) EnsureCA(name string, lifetime time.Duration) (Pair, error) {
 	ca, err := d.readCA(name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return ca, err
 	}
+	if signed, err := d.anyCertificate(); err != nil {
+		return Pair{}, err
+	} else if signed != "" {
+		return Pair{}, fmt.Errorf("read the CA: %s is missing, but it has signed %s; restore it, or delete %s to create new ones", d.CertFile(name), signed, d.path)
+	}
 	if ca, err = NewCA(fmt.Sprintf("borough-%s@%d", name, d.now.Unix()), d.now, d.now.Add(lifetime)); err != nil {
 		return Pair{}, err
 	}
 	return ca, d.write(name, ca)
+}
+
+// anyCertificate returns the path of a certificate in the directory, or nothing.
+func (d *Directory) anyCertificate() (string, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return "", fmt.Errorf("read the directory for certificates: %w", err)
+	}
+	for _, entry := range entries {
+		if filepath.Ext(entry.Name()) == ".crt" {
+			return filepath.Join(d.path, entry.Name()), nil
+		}
+	}
+	return "", nil
 }
 
 func (d *Directory) readCA(name string) (Pair, error) {

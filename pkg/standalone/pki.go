@@ -56,8 +56,8 @@ func ReadCA(dir string, now time.Time) (certificates.Pair, error) {
 // certificate that the server or its clients cannot use: one that is not valid
 // now, was signed by another CA or for another use, or does not cover hosts,
 // which are DNS names and IP addresses. It never replaces a CA, because
-// kubeconfigs trust it: if the CA is not valid now, or a file cannot be read, the
-// error names the file and how to continue.
+// kubeconfigs trust it: if the CA is not valid now or is missing, or a file cannot be
+// read, the error names the file and how to continue.
 func EnsurePKI(dir string, hosts []string) (*PKI, error) {
 	return ensurePKI(dir, hosts, time.Now())
 }

@@ -245,6 +245,7 @@ func TestPKIRejectsDamagedFiles(t *testing.T) {
 		"empty certificate":        {"admin.crt", write("")},
 		"text":                     {"controller.key", write("hello")},
 		"key missing":              {"admin.key", os.Remove},
+		"CA missing":               {"ca.crt", os.Remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "pki")
