@@ -1,0 +1,76 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/borough-io/borough/test/harness"
+)
+
+// runCommands runs the commands of a document like a user who pastes them into a shell,
+// which continues after one that fails. It returns whether the last one succeeded.
+func runCommands(t *testing.T, dir, document, name, dataDir string) bool {
+	t.Helper()
+	commands, err := harness.Documented(document, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", commands)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "DATA_DIR="+dataDir)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s: %v\n%s", name, err, out)
+	return err == nil
+}
+
+// write writes a file and creates the directories above.
+func write(t *testing.T, content string, path ...string) {
+	t.Helper()
+	file := filepath.Join(path...)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantContent(t *testing.T, want string, path ...string) {
+	t.Helper()
+	if got, err := os.ReadFile(filepath.Join(path...)); err != nil || string(got) != want {
+		t.Errorf("%s: got %q, %v, want %q", filepath.Join(path...), got, err, want)
+	}
+}
+
+// TestSecondBackup checks that the commands for a backup do not hide it in an earlier one,
+// which a restore would take.
+func TestSecondBackup(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	write(t, "first", data, "etcd", "db")
+	if !runCommands(t, dir, "operations.md", "standalone-backup", data) {
+		t.Fatal("the first backup failed")
+	}
+	wantContent(t, "first", dir, "borough-backup", "etcd", "db")
+	if runCommands(t, dir, "operations.md", "standalone-backup", data) {
+		t.Error("a second backup with the same name succeeded")
+	}
+}
+
+// TestRestoreKeepsTheData restores where the data directory cannot be moved, because its
+// name ends with a slash. What is in it must stay.
+func TestRestoreKeepsTheData(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, "live", dir, "data", "etcd", "db")
+	write(t, "backup", dir, "borough-backup", "etcd", "member", "snap", "db")
+	if runCommands(t, dir, "operations.md", "standalone-restore", filepath.Join(dir, "data")+"/") {
+		t.Error("the restore succeeded")
+	}
+	wantContent(t, "live", dir, "data", "etcd", "db")
+}
