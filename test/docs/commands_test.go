@@ -74,3 +74,16 @@ func TestRestoreKeepsTheData(t *testing.T) {
 	}
 	wantContent(t, "live", dir, "data", "etcd", "db")
 }
+
+// TestSecondRotation rotates the CA when the one before the last was kept, because its key
+// was known to others. It must not be trusted again.
+func TestSecondRotation(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	write(t, "known to others", data, "pki.old", "ca.crt")
+	write(t, "current", data, "pki", "ca.crt")
+	if !runCommands(t, data, "authentication.md", "rotate-ca", data) {
+		t.Error("the rotation failed")
+	}
+	wantContent(t, "current", data, "pki.old", "ca.crt")
+}
