@@ -169,7 +169,9 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 
 	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
 	o.Storage.AddFlags(sets.FlagSet("etcd"))
-	o.SecureServing.AddFlags(sets.FlagSet("secure serving"))
+	serving := sets.FlagSet("secure serving")
+	o.SecureServing.AddFlags(serving)
+	serving.Lookup("bind-address").Usage += " With --standalone, the default is 127.0.0.1."
 	cluster := sets.FlagSet("cluster")
 	o.CoreAPI.AddFlags(cluster)
 	o.Cluster.AddFlags(cluster)
