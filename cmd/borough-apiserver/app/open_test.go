@@ -195,3 +195,40 @@ func TestKubeconfigsHaveNoServingKey(t *testing.T) {
 		}
 	}
 }
+
+// TestDataDirectoryIsLocked opens a data directory that another server uses, which does not
+// embed etcd. The kubeconfigs remain those of that server.
+func TestDataDirectoryIsLocked(t *testing.T) {
+	dir := t.TempDir()
+	open := func() (*options.Dependencies, error) {
+		o, err := run(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.Open(t.Context())
+	}
+	first, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, dir)
+	second, err := open()
+	if err == nil {
+		t.Error("a second server uses the directory", second.Close())
+	} else if !strings.Contains(err.Error(), "--data-dir: "+dir+" is in use by another process") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line that says that the directory is in use", err)
+	}
+	if after := files(t, dir); after != before {
+		t.Errorf("the second server has changed the data directory from\n%s\nto\n%s", before, after)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	third, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := third.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -7,9 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"k8s.io/apiserver/pkg/audit"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -23,6 +27,7 @@ import (
 // Dependencies are what Open opens and creates for a server: the parts of its
 // configuration that have an effect outside of the process.
 type Dependencies struct {
+	lock    io.Closer        // of the data directory; nil unless standalone
 	etcd    *embedded.Server // nil with --etcd-servers
 	serving *genericoptions.SecureServingOptions
 	rotator *rotation.Rotator // nil without --serving-cert-secret
@@ -32,10 +37,10 @@ type Dependencies struct {
 	auditPolicy  audit.PolicyRuleEvaluator
 }
 
-// Open starts the embedded etcd, ensures that the certificates exist, opens the
-// audit log and the port, and writes the kubeconfigs. Only Open creates files,
-// objects and listeners; Config composes them. The caller closes the dependencies
-// after the server has ended.
+// Open locks the data directory, starts the embedded etcd, ensures that the
+// certificates exist, opens the audit log and the port, and writes the kubeconfigs. Only
+// Open creates files, objects and listeners; Config composes them. The caller closes the
+// dependencies after the server has ended.
 func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 	d := &Dependencies{}
 	defer func() {
@@ -43,8 +48,12 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	if o.Standalone {
+		if d.lock, err = lockDir(o.DataDir); err != nil {
+			return nil, fmt.Errorf("--data-dir: %w", err)
+		}
+	}
 	if o.Storage.Embedded() {
-		// First, because etcd locks the data directory.
 		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd"), Ephemeral: o.EphemeralEtcd}); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
@@ -93,7 +102,7 @@ func (d *Dependencies) CloseEtcd() error {
 	return d.etcd.Close()
 }
 
-// Close closes the port and the embedded etcd. The server must have ended, because
+// Close closes the port and the embedded etcd, and unlocks the data directory. The server must have ended, because
 // it closes its etcd clients when it does.
 func (d *Dependencies) Close() error {
 	var errs []error
@@ -103,7 +112,29 @@ func (d *Dependencies) Close() error {
 			errs = append(errs, fmt.Errorf("close the port: %w", err))
 		}
 	}
-	return errors.Join(append(errs, d.CloseEtcd())...)
+	errs = append(errs, d.CloseEtcd())
+	if d.lock != nil {
+		if err := d.lock.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("unlock the data directory: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lockDir creates a directory and locks it until the result is closed. It returns an error
+// if another server has locked it.
+func lockDir(dir string) (io.Closer, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the data directory: %w", err)
+	}
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return nil, fmt.Errorf("%s is in use by another process", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	return lock, nil
 }
 
 // openStandaloneCertificate ensures that the PKI exists and serves with its
