@@ -22,6 +22,9 @@ type Kubeconfigs struct {
 	// TrustedCA is PEM to trust in addition to the CA of the PKI, for a server
 	// with a serving certificate from another CA. It may be empty.
 	TrustedCA []byte
+	// TLSServerName is the name by which clients verify that certificate, if it is not
+	// valid for the address in Server. It may be empty.
+	TLSServerName string
 }
 
 // Write writes a kubeconfig for the admin and one for the controller, readable
@@ -31,7 +34,7 @@ func (k Kubeconfigs) Write(pki *PKI, adminFile, controllerFile string) error {
 	if err != nil {
 		return fmt.Errorf("encode the CA: %w", err)
 	}
-	cluster := &clientcmdapi.Cluster{Server: k.Server, CertificateAuthorityData: append(trusted, k.TrustedCA...)}
+	cluster := &clientcmdapi.Cluster{Server: k.Server, TLSServerName: k.TLSServerName, CertificateAuthorityData: append(trusted, k.TrustedCA...)}
 	for _, file := range []struct {
 		path, user string
 		pair       certificates.Pair

@@ -127,7 +127,7 @@ func (o *kubeconfigOptions) issue(now time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	if o.server != "" {
-		cluster.Server = o.server
+		cluster.Server, cluster.TLSServerName = o.server, ""
 	}
 	notAfter := now.Add(o.expires)
 	if notAfter.After(ca.Cert.NotAfter) {

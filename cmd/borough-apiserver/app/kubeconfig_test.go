@@ -39,7 +39,7 @@ func dataDir(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfigs := standalone.Kubeconfigs{Server: "https://127.0.0.1:6443", TrustedCA: []byte("# another CA\n")}
+	kubeconfigs := standalone.Kubeconfigs{Server: "https://127.0.0.1:6443", TrustedCA: []byte("# another CA\n"), TLSServerName: "name"}
 	if err := kubeconfigs.Write(pki, filepath.Join(dir, "admin.kubeconfig"), filepath.Join(dir, "controller.kubeconfig")); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +78,10 @@ func TestKubeconfig(t *testing.T) {
 			}
 			if config.Host != tc.server || !bytes.Equal(config.CAData, admin.CAData) {
 				t.Errorf("the server is %s, want %s, with the CAs of the admin", config.Host, tc.server)
+			}
+			// The name is for the address of the admin.
+			if named := config.ServerName == admin.ServerName; named != (tc.server == admin.Host) {
+				t.Errorf("the server %s is verified as %q", config.Host, config.ServerName)
 			}
 			pair, err := certificates.ParsePEM(config.CertData, config.KeyData)
 			if err != nil {

@@ -5,10 +5,13 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -193,6 +196,49 @@ func TestKubeconfigsHaveNoServingKey(t *testing.T) {
 		if !bytes.Contains(config.CAData, certPEM) || bytes.Contains(config.CAData, []byte("PRIVATE KEY")) {
 			t.Errorf("%s trusts\n%s", name, config.CAData)
 		}
+	}
+}
+
+// TestKubeconfigsOfAnotherCertificate serves with a certificate that is not valid for the
+// address in the kubeconfigs. Clients with the kubeconfigs accept it.
+func TestKubeconfigsOfAnotherCertificate(t *testing.T) {
+	ca, err := certificates.NewCA("another", time.Now(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, host := range map[string]string{
+		"a name":    "borough.example",
+		"names":     "*.borough.example",
+		"localhost": "127.0.0.1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			pair, err := ca.Issue(certificates.Server("borough", []string{host}), time.Now(), time.Now().Add(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			certPEM, keyPEM, err := pair.EncodePEM(ca.Cert)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir, both := t.TempDir(), filepath.Join(t.TempDir(), "both.pem")
+			if err := os.WriteFile(both, slices.Concat(keyPEM, certPEM), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			openAndClose(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1", "--tls-cert-file="+both, "--tls-private-key-file="+both)
+			config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, options.ControllerKubeconfig))
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, err := url.Parse(config.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			roots := x509.NewCertPool()
+			roots.AppendCertsFromPEM(config.CAData)
+			if _, err := pair.Cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: cmp.Or(config.ServerName, server.Hostname())}); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -201,25 +201,24 @@ func (d *Dependencies) openPort() error {
 }
 
 // writeKubeconfigs writes the kubeconfigs of the admin and of the controller.
-func (o *Options) writeKubeconfigs(pki *standalone.PKI) (err error) {
+func (o *Options) writeKubeconfigs(pki *standalone.PKI) error {
 	kubeconfigs := standalone.Kubeconfigs{Server: "https://" + net.JoinHostPort(o.localHost(), strconv.Itoa(o.SecureServing.BindPort))}
 	if file := o.SecureServing.ServerCert.CertKey.CertFile; file != "" {
-		if kubeconfigs.TrustedCA, err = readCertificates(file); err != nil {
+		// The file may have the key, too, which kubeconfigs must not have.
+		certs, err := certutil.CertsFromFile(file)
+		if err != nil {
 			return fmt.Errorf("--tls-cert-file: %w", err)
+		}
+		if kubeconfigs.TrustedCA, err = certutil.EncodeCertificates(certs...); err != nil {
+			return fmt.Errorf("--tls-cert-file: %w", err)
+		}
+		// The address in the kubeconfigs need not be one of the certificate.
+		if names := certs[0].DNSNames; len(names) > 0 && certs[0].VerifyHostname(o.localHost()) != nil {
+			kubeconfigs.TLSServerName = names[0]
 		}
 	}
 	if err := kubeconfigs.Write(pki, o.inDataDir(AdminKubeconfig), o.inDataDir(ControllerKubeconfig)); err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
 	}
 	return nil
-}
-
-// readCertificates returns the certificates of a file, in PEM. The file may have their key,
-// too, which kubeconfigs must not have.
-func readCertificates(file string) ([]byte, error) {
-	certs, err := certutil.CertsFromFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return certutil.EncodeCertificates(certs...)
 }
