@@ -108,6 +108,8 @@ func TestFlagsSetOptions(t *testing.T) {
 	}{
 		{"--data-dir=/x", func(o *options.Options) any { return o.DataDir }, "/x"},
 		{"--bind-address=127.0.0.2", func(o *options.Options) any { return o.SecureServing.BindAddress.String() }, "127.0.0.2"},
+		{"--external-hostname=Borough.example", func(o *options.Options) any { return o.Server.ExternalHost }, "Borough.example"},
+		{"--external-hostname=2001:db8::1", func(o *options.Options) any { return o.Server.ExternalHost }, "2001:db8::1"},
 		{"--secure-port=1234", func(o *options.Options) any { return o.SecureServing.BindPort }, 1234},
 		{"--etcd-prefix=/x", func(o *options.Options) any { return o.Storage.Etcd.StorageConfig.Prefix }, "/x"},
 		{"--delete-collection-workers=3", func(o *options.Options) any { return o.Storage.Etcd.DeleteCollectionWorkers }, 3},
@@ -167,6 +169,9 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--standalone", "--secure-port=0"}, "--secure-port"},
 		{[]string{"--standalone", "--secure-port=70000"}, "secure-port"},
 		{[]string{"--standalone", "--secure-port=x"}, "--secure-port"},
+		{[]string{"--standalone", "--external-hostname=https://borough.example"}, `--external-hostname must be a DNS name or an IP address, not "https://borough.example"`},
+		{[]string{"--standalone", "--external-hostname=borough.example:443"}, `--external-hostname must be a DNS name or an IP address, not "borough.example:443"`},
+		{[]string{"--standalone", "--external-hostname=bücher.example"}, `--external-hostname must be a DNS name or an IP address, not "bücher.example"`},
 		{[]string{"--standalone", "--etcd-cafile=x"}, "--etcd-cafile needs --etcd-servers"},
 		{[]string{"--standalone", "--storage-media-type=text/plain"}, "--storage-media-type"},
 		{[]string{"--standalone", "--nonsense"}, "--nonsense"},

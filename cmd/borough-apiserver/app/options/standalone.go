@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -46,6 +48,10 @@ func (o *Options) validateStandalone() []error {
 	}
 	if o.EventTTL < minEventTTL {
 		errs = append(errs, fmt.Errorf("--event-ttl must be at least %s, but is %s", minEventTTL, o.EventTTL))
+	}
+	// The serving certificate is for it.
+	if host := o.Server.ExternalHost; host != "" && net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(strings.ToLower(host))) > 0 {
+		errs = append(errs, fmt.Errorf("--external-hostname must be a DNS name or an IP address, not %q", host))
 	}
 	for _, plugin := range o.Admission.EnablePlugins {
 		if slices.Contains(clusterplugins.Names(), plugin) {
