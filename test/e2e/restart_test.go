@@ -181,6 +181,12 @@ func TestStartFailures(t *testing.T) {
 		t.Parallel()
 		wantContains(t, failsToStart(t, "--standalone", "--data-dir="+t.TempDir(), "--secure-port=many"), "--secure-port", "many")
 	})
+	t.Run("file with an error of several lines", func(t *testing.T) {
+		t.Parallel()
+		b := harness.New(t)
+		file := write(t, filepath.Join(t.TempDir(), "encryption.yaml"), "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources: []\nresources: []\n")
+		wantContains(t, failsToStart(t, append(b.ServerFlags(), "--secure-port=1234", "--encryption-provider-config="+file)...), file, `line 4: key "resources" already set in map`)
+	})
 	t.Run("port in use", func(t *testing.T) {
 		t.Parallel()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

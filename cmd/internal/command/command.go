@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,16 @@ func Run(cmd *cobra.Command) {
 	})
 	cmd.SetContext(ctx)
 	if err := cli.RunNoErrOutput(cmd); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", cmd.Name(), err)
+		fmt.Fprintf(os.Stderr, "%s: %s\n", cmd.Name(), oneLine(err))
 		os.Exit(1)
 	}
+}
+
+// oneLine joins the lines of an error. Those of the libraries about files have several.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, " ")
 }
