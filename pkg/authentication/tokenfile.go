@@ -56,6 +56,8 @@ func parseTokens(content []byte) (map[string]*user.DefaultInfo, error) {
 		switch first, duplicate := lines[token]; {
 		case token == "":
 			return nil, fmt.Errorf("line %d has no token", line)
+		case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+			return nil, fmt.Errorf("line %d has a token with a space or a character that is not ASCII, such as a byte order mark; clients cannot send it", line)
 		case record[1] == "":
 			return nil, fmt.Errorf("line %d has no user name", line)
 		case duplicate:
