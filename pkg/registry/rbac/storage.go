@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/rbac/validation"
+	"github.com/borough-io/borough/pkg/registry/deletion"
 	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
@@ -126,5 +127,5 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 	confirmed := rest.WrapUpdatedObjectInfo(objectinfo.BadRequestOnInvalidPatch(objInfo), func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		return obj, r.mayWrite(ctx, obj, old)
 	})
-	return r.Store.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
+	return deletion.Update(ctx, r.Store, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
 }
