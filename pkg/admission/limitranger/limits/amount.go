@@ -62,20 +62,22 @@ func (a *amount) lessCoarsely(b *amount, p precision) bool {
 
 // ratioTo returns a / b, and whether it is above the bound. Neither a nor b may be 0.
 func (a *amount) ratioTo(b, bound *amount, p precision) (ratio float64, above bool) {
+	// Unless it is exact, it is rounded as in core/v1.
 	switch p {
 	case inThousandths:
-		// The bound may be a fraction, so the ratio is compared in thousandths, and
-		// rounded as in core/v1.
 		ratio = float64(a.milli) / float64(b.milli)
-		return ratio, ratio*1000 > float64(bound.milli)
 	case inUnits:
 		ratio = float64(a.units) / float64(b.units)
-		return ratio, ratio > float64(bound.units)
+	case exactly:
+		exact := a.rat()
+		exact.Quo(exact, b.rat())
+		ratio, _ = exact.Float64()
+		return ratio, exact.Cmp(bound.rat()) > 0
 	}
-	exact := a.rat()
-	exact.Quo(exact, b.rat())
-	ratio, _ = exact.Float64()
-	return ratio, exact.Cmp(bound.rat()) > 0
+	if bound.precision == inThousandths { // it may be a fraction, also if a and b are large
+		return ratio, ratio*1000 > float64(bound.milli)
+	}
+	return ratio, ratio > float64(bound.units)
 }
 
 // rat returns the amount as a fraction.

@@ -89,6 +89,11 @@ func TestCheckLargeQuantities(t *testing.T) {
 		item:       corev1.LimitRangeItem{Type: perContainer, MaxLimitRequestRatio: memory("2")},
 		containers: []corev1.Container{container("c", needs(memory("10E"), memory("20E"))), container("d", needs(memory("10E"), memory("25E")))},
 		want:       []string{"memory max limit to request ratio per Container is 2, but provided ratio is 2.500000"},
+	}, {
+		name:       "a ratio that is a fraction, of limits beyond an int64 in thousandths",
+		item:       corev1.LimitRangeItem{Type: perContainer, MaxLimitRequestRatio: memory("1500m")},
+		containers: []corev1.Container{container("c", needs(memory("1E"), memory("1500P"))), container("d", needs(memory("1E"), memory("1600P")))},
+		want:       []string{"memory max limit to request ratio per Container is 1500m, but provided ratio is 1.600000"},
 	}} {
 		t.Run(test.name, func(t *testing.T) {
 			set := limits.NewSet([]*v1.LimitRange{limitRange("a", test.item)})

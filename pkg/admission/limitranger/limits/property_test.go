@@ -267,24 +267,24 @@ func violationsOf(item corev1.LimitRangeItem, name corev1.ResourceName, request,
 		expect(limit != nil && limit.Cmp(highest) <= 0 && (request == nil || request.Cmp(highest) <= 0))
 	}
 	if widest := number(item.MaxLimitRequestRatio, name); widest != nil {
-		widest, request, limit, unit := rounded(widest, request, limit)
+		_, request, limit, unit := rounded(widest, request, limit)
 		expect(request != nil && limit != nil && request.Sign() > 0 && limit.Sign() > 0 && notWider(limit, request, widest, unit))
 	}
 	return count
 }
 
 // notWider compares a ratio with its bound. Numbers of units are divided as
-// floating-point numbers, as in core/v1.
+// floating-point numbers, and the bound has a unit of its own, as in core/v1.
 func notWider(limit, request, widest, unit *big.Rat) bool {
 	if unit == nil {
 		return limit.Cmp(new(big.Rat).Mul(request, widest)) <= 0
 	}
-	in := func(n *big.Rat) float64 {
+	in := func(n, unit *big.Rat) float64 {
 		f, _ := new(big.Rat).Quo(n, unit).Float64()
 		return f
 	}
-	one := big.NewRat(1, 1)
-	return in(limit)/in(request)*in(one) <= in(widest)
+	widest, _, _, of := rounded(widest, nil, nil)
+	return in(limit, unit)/in(request, unit)*in(big.NewRat(1, 1), of) <= in(widest, of)
 }
 
 // rounded rounds numbers up to thousandths where all of those fit an int64, else
