@@ -8,7 +8,8 @@ package objectinfo
 import (
 	"context"
 	"errors"
-	"fmt"
+	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,19 +68,39 @@ func (i badRequestInfo) UpdatedObject(ctx context.Context, old runtime.Object) (
 	return updated, nil
 }
 
-// apply returns the object that the request asks for. The library compares the
-// keys of list elements in a strategic merge patch without looking at their type
-// and panics when they are objects or lists (kubernetes#127056). No other values
-// come from the request at this point, so that is the client's mistake.
+// apply returns the object that the request asks for. The libraries that apply patches
+// panic at some values of the wrong type, and at some that are missing
+// (kubernetes#127056). They get no other values than those of the patch and the object,
+// so that is the client's mistake.
 func (i badRequestInfo) apply(ctx context.Context, old runtime.Object) (_ runtime.Object, err error) {
 	defer func() {
-		switch fault := recover(); {
-		case fault == nil:
-		case strings.HasPrefix(fmt.Sprint(fault), "runtime error: comparing uncomparable type"):
-			err = apierrors.NewBadRequest("a patch must identify the elements of a list by text or numbers, not by objects or lists")
-		default:
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		if !panickedInPatch() {
 			panic(fault)
 		}
+		err = apierrors.NewBadRequest("the patch cannot be applied: a value in it is missing, or is null, an object or a list where that is not possible")
 	}()
 	return i.UpdatedObjectInfo.UpdatedObject(ctx, old)
+}
+
+// patchLibraries are the packages that apply patches.
+var patchLibraries = []string{"k8s.io/apimachinery/pkg/util/strategicpatch.", "gopkg.in/evanphx/json-patch"}
+
+// panickedInPatch reports whether the function that is called because of a panic was
+// deferred by a caller of a library that applies patches.
+func panickedInPatch() bool {
+	callers := make([]uintptr, 32)
+	frames := goruntime.CallersFrames(callers[:goruntime.Callers(1, callers)])
+	for {
+		frame, more := frames.Next()
+		if slices.ContainsFunc(patchLibraries, func(library string) bool { return strings.HasPrefix(frame.Function, library) }) {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
