@@ -6,6 +6,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -70,6 +71,39 @@ func TestDeletionWithStuckNamespaces(t *testing.T) {
 	for _, name := range stuck {
 		poll.Eventually(t, gone(t, b, name))
 	}
+}
+
+// TestDeletionWithoutAPIService deletes a Namespace while the controller gets 404 for
+// everything but its watch, as from a kube-apiserver without the APIService. The Namespace
+// is removed when there is one again.
+func TestDeletionWithoutAPIService(t *testing.T) {
+	t.Parallel()
+	b, faults := startWithFaults(t)
+	ns := newNamespace(t, b)
+	createPod(t, b, ns, newPod("web"))
+	passes := make(chan struct{}, 2)
+	noPurge := func(w http.ResponseWriter, r *http.Request) {
+		http.NotFound(w, r)
+		select {
+		case passes <- struct{}{}:
+		default:
+		}
+	}
+	path := api + "/namespaces/" + ns
+	faults.set("POST "+path+"/namespacepurges", noPurge)
+	for _, request := range []string{"GET " + path, "PUT " + path + "/status", "GET " + path + "/pods", "GET " + path + "/limitranges", "GET " + path + "/resourcequotas"} {
+		faults.set(request, http.NotFound)
+	}
+	deleteNamespace(t, b, ns)
+	for range 2 {
+		select {
+		case <-passes:
+		case <-time.After(time.Minute):
+			t.Fatal("the controller has forgotten the Namespace")
+		}
+	}
+	faults.clear()
+	poll.Eventually(t, gone(t, b, ns))
 }
 
 // timeDeletions deletes n empty Namespaces, one after the other. It returns the

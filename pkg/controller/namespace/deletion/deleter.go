@@ -244,8 +244,11 @@ func (d *Deleter) get(ctx context.Context, in incarnation) (*v1.Namespace, error
 	return ns, nil
 }
 
+// goneIfNotFound returns errGone if the error means that the Namespace does not exist. A
+// 404 without a Status is not from our server: while there is no APIService,
+// kube-apiserver answers so to everything.
 func goneIfNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
 		return errGone
 	}
 	return err

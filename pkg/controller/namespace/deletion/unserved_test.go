@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // TestUnservedKinds purges a Namespace where a kind that discovery showed is not
@@ -74,6 +76,39 @@ func TestUnservedKinds(t *testing.T) {
 			}
 			if !tc.goes && resourceIn(ns.Status.Termination, widgets.Group, widgets.Resource) == nil {
 				t.Errorf("the termination does not name the kind: %+v", ns.Status.Termination)
+			}
+		})
+	}
+}
+
+// TestNoAPIService makes a pass while kube-apiserver answers with 404 because there is no
+// APIService. That does not mean that the Namespace is gone: the pass is to be repeated.
+func TestNoAPIService(t *testing.T) {
+	other := func(ns *v1.Namespace) { ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other") }
+	finalized := func(ns *v1.Namespace) { ns.Spec.Finalizers = nil }
+	for first, modify := range map[string]func(*v1.Namespace){ // the first request that is answered so
+		"create namespacepurges":     func(*v1.Namespace) {},
+		"update namespaces/finalize": other,
+		"update namespaces/status":   other,
+		"delete namespaces":          finalized,
+	} {
+		t.Run(first, func(t *testing.T) {
+			s := newServer(t)
+			ns := s.terminating(modify)
+			s.add(limitRanges, object("l"))
+			away := false
+			s.before = func(verb, resource, _ string) error {
+				if away = away || verb+" "+resource == first; away {
+					return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, v1.Resource(resource), "ns", "404 page not found", 0, true)
+				}
+				return nil
+			}
+			if err := s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{}); err == nil {
+				t.Error("no error, so the Namespace would be forgotten")
+			}
+			s.before = nil
+			if err := s.deleter().Delete(t.Context(), s.get("ns"), time.Time{}, &Progress{}); err != nil || len(s.names(limitRanges)) > 0 {
+				t.Errorf("with the APIService: got error %v, and %v is left", err, s.names(limitRanges))
 			}
 		})
 	}
