@@ -228,6 +228,11 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, since tim
 	err = c.purge(klog.NewContext(passCtx, logger), ns, since)
 	logger.V(4).Info("Made a pass over the namespace", "duration", time.Since(start), "outcome", err)
 	if err == nil {
+		reason := ""
+		if !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
+			reason = stuckOnFinalizers
+		}
+		c.terminations.stuck(key, ns.UID, reason)
 		c.done(key)
 		return
 	}

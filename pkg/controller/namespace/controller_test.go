@@ -258,6 +258,30 @@ func TestGone(t *testing.T) {
 	})
 }
 
+// TestStuckOnFinalizers has a pass fail over a Namespace that waits for another agent. When it
+// is tried again, the Namespace is no longer counted as one whose content cannot be deleted.
+func TestStuckOnFinalizers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(_ context.Context, b *bench, _ *v1.Namespace) error {
+			if len(b.attemptsAt("ns")) == 1 {
+				return errors.New("no")
+			}
+			return nil
+		})
+		ns := terminating("ns", "1")
+		ns.Spec.Finalizers = []v1.FinalizerName{"example.com/other"}
+		b.create(ns)
+		for _, want := range []string{stuckOnFailure, stuckOnFinalizers} {
+			synctest.Wait()
+			if _, stuck, _ := b.terminations.account(); stuck[want] != 1 || len(stuck) != 1 {
+				t.Errorf("stuck: %v, want on %s", stuck, want)
+			}
+			time.Sleep(time.Minute)
+		}
+		b.stop()
+	})
+}
+
 // TestRunEnds checks that RunWorkers leaves no goroutine running: otherwise the
 // synctest bubble would not end.
 func TestRunEnds(t *testing.T) {

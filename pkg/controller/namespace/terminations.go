@@ -4,7 +4,6 @@
 package namespace
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -65,9 +64,6 @@ func (t *terminations) observe(ns *v1.Namespace, initial bool) {
 		}
 		t.byKey[ns.Name] = known
 	}
-	if !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
-		known.stuck = stuckOnFinalizers
-	}
 }
 
 // seen returns when a Namespace was first seen terminating; now, if it was not.
@@ -96,7 +92,7 @@ func (t *terminations) moved(key string, uid types.UID) {
 	t.progress(key, uid).Moved(time.Now())
 }
 
-// stuck notes why a Namespace waits.
+// stuck notes why a Namespace waits, or an empty reason if it does not.
 func (t *terminations) stuck(key string, uid types.UID, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
