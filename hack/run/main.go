@@ -27,7 +27,11 @@ func main() {
 	port := flag.Int("port", 6443, "port on 127.0.0.1 to serve the API on")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // the terminal was closed; nohup ignores it
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	if err := run(ctx, *bin, *state, *port); err != nil {
 		fmt.Fprintf(os.Stderr, "make run: %v\n", err)

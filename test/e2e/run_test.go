@@ -113,6 +113,18 @@ func TestMakeRun(t *testing.T) {
 			}
 		}
 	})
+	t.Run("terminal that closes", func(t *testing.T) {
+		t.Parallel()
+		b := &harness.Borough{Dir: t.TempDir(), Port: port(t)}
+		process := start(t, b)
+		ready(t, process)
+		if err := syscall.Kill(process.PID(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		ended(t, process)
+		wantEqual(t, "exit code", process.ExitCode(), 0)
+		closed(t, b)
+	})
 	t.Run("port taken", func(t *testing.T) {
 		t.Parallel()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
