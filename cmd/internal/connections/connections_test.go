@@ -17,7 +17,7 @@ func TestSetHealthChecks(t *testing.T) {
 	}
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "20")
 	SetHealthChecks()
-	for name, want := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "5", "HTTP2_PING_TIMEOUT_SECONDS": "20"} {
+	for name, want := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "2", "HTTP2_PING_TIMEOUT_SECONDS": "20"} {
 		if got := os.Getenv(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
