@@ -110,7 +110,7 @@ func (c AuthenticatorConfig) New() (*Authenticator, error) {
 	if a.FrontProxy != nil {
 		users = group.NewAuthenticatedGroupAdder(union.New(newFrontProxy(a.FrontProxy), delegate))
 	}
-	a.Request, a.Security = noteUnanswered(union.NewFailOnError(users, anonymous.NewAuthenticator(nil))), security
+	a.Request, a.Security = noteUnreviewed(union.NewFailOnError(users, anonymous.NewAuthenticator(nil))), security
 	return a, nil
 }
 
@@ -217,9 +217,9 @@ func (a *Authenticator) Check(*http.Request) error {
 	return errors.New("the CA that authenticates kube-apiserver is not loaded yet")
 }
 
-// noteUnanswered notes for package retriable when an authenticator fails because the
-// cluster does not answer.
-func noteUnanswered(delegate authenticator.Request) authenticator.Request {
+// noteUnreviewed notes for package retriable when an authenticator fails because the
+// cluster does not review a token. With a 401 the client would discard the token.
+func noteUnreviewed(delegate authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
 		response, ok, err := delegate.AuthenticateRequest(req)
 		switch {
@@ -228,6 +228,9 @@ func noteUnanswered(delegate authenticator.Request) authenticator.Request {
 			retriable.Note(req.Context(), newTooManyRequests(errTooManyTokenReviews))
 		case unanswered(err):
 			retriable.Note(req.Context(), newUnavailable("TokenReview"))
+		case refused(err):
+			// The client is not known, so it does not get the reason, which is logged.
+			retriable.Note(req.Context(), apierrors.NewInternalError(errors.New("the cluster's kube-apiserver refuses a TokenReview of this server")))
 		}
 		return response, ok, err
 	})

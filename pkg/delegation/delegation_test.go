@@ -312,6 +312,7 @@ func TestRetriableErrors(t *testing.T) {
 	}{
 		{"no answer to a TokenReview", utilerrors.NewAggregate([]error{errors.New("other"), refused}), 0, http.StatusServiceUnavailable, "1"},
 		{"an error of the cluster", apierrors.NewInternalError(errors.New("x")), 0, http.StatusServiceUnavailable, "1"},
+		{"a TokenReview that the server may not create", utilerrors.NewAggregate([]error{errors.New("other"), apierrors.NewForbidden(schema.GroupResource{Resource: "tokenreviews"}, "", nil)}), 0, http.StatusInternalServerError, ""},
 		{"an invalid token", errors.New("invalid bearer token"), 0, http.StatusUnauthorized, ""},
 		{"no answer to a SubjectAccessReview", nil, -1, http.StatusServiceUnavailable, "1"},
 		{"an error instead of a review", nil, http.StatusBadGateway, http.StatusServiceUnavailable, "1"},
@@ -326,7 +327,7 @@ func TestRetriableErrors(t *testing.T) {
 			}
 			done := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "done") })
 			handler := filters.WithAuthorization(done, newAuthorizer(t, server.URL, true), codecs)
-			authn := noteUnanswered(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+			authn := noteUnreviewed(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 				return alice, tc.authn == nil, tc.authn
 			}))
 			handler = filters.WithAuthentication(handler, authn, filters.Unauthorized(codecs), nil, nil)

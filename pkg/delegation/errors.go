@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -44,20 +45,28 @@ func newUnavailable(kind string) *apierrors.StatusError {
 // unanswered reports whether an error, or one of those that it aggregates, is that
 // of a request without an answer, or of an answer with a 5xx code.
 func unanswered(err error) bool {
-	var aggregate utilerrors.Aggregate
-	if errors.As(err, &aggregate) {
-		for _, err := range aggregate.Errors() {
-			if unanswered(err) {
-				return true
-			}
+	return anyOf(err, func(err error) bool {
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
+			code := status.Status().Code
+			return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 		}
-		return false
+		var network net.Error
+		return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded)
+	})
+}
+
+// refused reports whether an error, or one of those that it aggregates, is that of a
+// cluster that does not let the server create a review.
+func refused(err error) bool {
+	return anyOf(err, func(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) })
+}
+
+// anyOf reports whether an error, or one of those that it aggregates, is one of a kind.
+func anyOf(err error, is func(error) bool) bool {
+	var aggregate utilerrors.Aggregate
+	if !errors.As(err, &aggregate) {
+		return is(err)
 	}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		code := status.Status().Code
-		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
-	}
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded)
+	return slices.ContainsFunc(aggregate.Errors(), func(err error) bool { return anyOf(err, is) })
 }
