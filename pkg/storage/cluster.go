@@ -6,7 +6,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"path"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
@@ -127,7 +127,9 @@ func externalCluster(config storagebackend.Config) (*cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		return client.Status(ctx, servers[rand.IntN(len(servers))])
+		// client.Status would connect to one member, which can be down.
+		status, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
+		return (*clientv3.StatusResponse)(status), err
 	}
 	return c, nil
 }

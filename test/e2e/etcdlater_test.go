@@ -106,3 +106,18 @@ func TestEtcdLater(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestMemberDown starts a server while one of two members of etcd is down. Each scrape has
+// the size of the database, which an alert is about.
+func TestMemberDown(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context(), "--etcd-servers=http://127.0.0.1:1,"+storagetest.StartGRPC(t)); err != nil {
+		t.Fatal(err)
+	}
+	http := b.HTTP(t)
+	for range 10 {
+		answer := wantAnswer(t, http.Do(t, "GET", "/metrics", nil), 200)
+		wantContains(t, string(answer.Body), "\napiserver_storage_size_bytes{")
+	}
+}
