@@ -94,6 +94,18 @@ func TestChartInAnotherNamespace(t *testing.T) {
 	checkReferences(t, decode(t, rendered), "elsewhere")
 }
 
+// TestChartInKubeSystem checks that no two objects have one name if the chart is installed
+// into kube-system, and that the other Pods there are not limited.
+func TestChartInKubeSystem(t *testing.T) {
+	rendered, err := run(t.Context(), filepath.Join(tools, "helm"), "template", "release", chart, "--kube-version="+kubeVersion, "--namespace=kube-system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(decode(t, rendered), func(quota *corev1.ResourceQuota) {
+		t.Errorf("the ResourceQuota %s also limits Pods of the cluster", quota.Name)
+	})
+}
+
 // TestChartRejectsInvalidValues checks that rendering fails for values that
 // cannot work.
 func TestChartRejectsInvalidValues(t *testing.T) {
