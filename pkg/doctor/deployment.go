@@ -16,12 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // deployment is the Deployment of the server or of the controller. A nil deployment
 // has no flags.
 type deployment struct {
 	name      string
+	replicas  int
 	selector  *metav1.LabelSelector
 	pod       corev1.PodSpec
 	container corev1.Container
@@ -35,7 +37,7 @@ func newDeployment(d *appsv1.Deployment) *deployment {
 			container = c
 		}
 	}
-	return &deployment{d.Name, d.Spec.Selector, spec, container}
+	return &deployment{d.Name, int(ptr.Deref(d.Spec.Replicas, 1)), d.Spec.Selector, spec, container}
 }
 
 // flag returns the values of a flag, and the elements of values that are lists.

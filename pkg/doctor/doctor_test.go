@@ -140,7 +140,18 @@ func TestFindings(t *testing.T) {
 		}, map[string]want{"etcd": {Skipped, "alice cannot list", ""}}},
 
 		{"no pods", func(_ *testing.T, c *fakeCluster) { c.answers[podsPath] = fakeAnswer{body: corev1.PodList{}} },
-			map[string]want{"pods": {Skipped, "has no Pods", ""}}},
+			map[string]want{"pods": {Fault, "0 of 1 Pods of the Deployment server exist", "kubectl describe replicasets --namespace=borough-system"}}},
+		{"scaled to 0", func(_ *testing.T, c *fakeCluster) {
+			c.deployment.Spec.Replicas = ptr.To[int32](0)
+			c.answers[podsPath] = fakeAnswer{body: corev1.PodList{}}
+		}, map[string]want{"pods": {Skipped, "is scaled to 0", ""}}},
+		{"pod missing", func(_ *testing.T, c *fakeCluster) {
+			c.deployment.Spec.Replicas = ptr.To[int32](2)
+			c.controller()
+			c.answers[deploymentsPath].body.(appsv1.DeploymentList).Items[1].Spec.Replicas = ptr.To[int32](3)
+		}, map[string]want{
+			"pods":       {Fault, "1 of 2 Pods of the Deployment server exist", "kubectl describe replicasets"},
+			"controller": {Fault, "controller-0 holds the Lease; not all Pods of the controller are ready: 1 of 3 Pods of the Deployment controller exist", "kubectl describe replicasets"}}},
 		{"pod that crashes", func(_ *testing.T, c *fakeCluster) {
 			list := c.answers[podsPath].body.(corev1.PodList)
 			list.Items[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -173,7 +184,7 @@ func TestFindings(t *testing.T) {
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
 			c.controller()
 		}, map[string]want{
-			"controller": {Fault, "controller-0 holds the Lease; a Pod of the controller is not ready: server-0: not ready", "kubectl logs server-0"},
+			"controller": {Fault, "controller-0 holds the Lease; not all Pods of the controller are ready: server-0: not ready", "kubectl logs server-0"},
 			"pods":       {Fault, "", ""}}},
 		{"no Lease", func(_ *testing.T, c *fakeCluster) { delete(c.answers, leasePath) }, map[string]want{
 			"controller": {Fault, "has ever created the Lease borough-system/borough-controller-manager; no Deployment", "--controller-service-account"}}},

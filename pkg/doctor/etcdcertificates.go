@@ -35,7 +35,7 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 		return skipped("cannot read the StatefulSet %s: %s", etcdName, oneLine(err.Error()))
 	case len(set.Spec.Template.Spec.Containers) > 0:
 		spec := set.Spec.Template.Spec
-		members := &deployment{set.Name, set.Spec.Selector, spec, spec.Containers[0]}
+		members := &deployment{name: set.Name, pod: spec, container: spec.Containers[0]}
 		files = append(files, etcdFiles{members, members.lastFlag("cert-file"), members.lastFlag("trusted-ca-file")})
 	}
 	var problems, checked []string

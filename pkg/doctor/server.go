@@ -55,11 +55,11 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 	if err != nil {
 		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
 	}
-	if len(live) == 0 {
-		return skipped("the Deployment %s has no Pods; if it should, check kubectl describe replicasets --namespace=%s", x.deployment.name, x.Namespace)
+	if len(live) == 0 && x.deployment.replicas == 0 {
+		return skipped("the Deployment %s is scaled to 0", x.deployment.name)
 	}
 	var unchecked []string
-	problems, fixes := x.podProblems(ctx, live, func(pod *corev1.Pod) (problem, fix string) {
+	problems, fixes := x.deploymentProblems(ctx, x.deployment, live, func(pod *corev1.Pod) (problem, fix string) {
 		problem, fix, responded := x.checkReadyz(ctx, pod)
 		if !responded {
 			unchecked = append(unchecked, problem)

@@ -92,7 +92,7 @@ func (x *examination) checkControllerPods(ctx context.Context, message string) F
 		return ok("%s", message)
 	}
 	if problems, fixes := x.controllerProblems(ctx); len(problems) > 0 {
-		return fault(message+"; a Pod of the controller is not ready: "+strings.Join(problems, "; "), strings.Join(fixes, "; "))
+		return fault(message+"; not all Pods of the controller are ready: "+strings.Join(problems, "; "), strings.Join(fixes, "; "))
 	}
 	return ok("%s", message)
 }
@@ -146,7 +146,19 @@ func (x *examination) controllerProblems(ctx context.Context) (problems, fixes [
 	if err != nil {
 		return nil, nil
 	}
-	return x.podProblems(ctx, pods, notReady)
+	return x.deploymentProblems(ctx, x.controller, pods, notReady)
+}
+
+// deploymentProblems returns what is wrong with the Pods of a Deployment, as podProblems
+// does, and whether it has fewer than it should: a quota or an admission policy can refuse
+// them.
+func (x *examination) deploymentProblems(ctx context.Context, d *deployment, pods []corev1.Pod, check func(*corev1.Pod) (problem, fix string)) (problems, fixes []string) {
+	problems, fixes = x.podProblems(ctx, pods, check)
+	if len(pods) < d.replicas {
+		problems = append(problems, fmt.Sprintf("%d of %d Pods of the Deployment %s exist", len(pods), d.replicas, d.name))
+		fixes = append(fixes, "check kubectl describe replicasets --namespace="+x.Namespace)
+	}
+	return problems, fixes
 }
 
 // podProblems returns what is wrong with Pods according to their status and their

@@ -59,6 +59,9 @@ func deploy(t *testing.T, cluster *testcluster.Cluster, flags ...string) *deploy
 	d.change(t, func(spec *corev1.PodSpec) { spec.Containers[0].Args = append(spec.Containers[0].Args, flags...) })
 	d.mountCert(t)
 	d.createPod(t)
+	// No controller creates Pods.
+	d.kubectl.Run(t, "scale", "deployment", serverName, "--replicas=1", "--namespace="+testcluster.SystemNamespace)
+	d.kubectl.Run(t, "scale", "deployment", "borough-controller-manager", "--replicas=0", "--namespace="+testcluster.SystemNamespace)
 	return d
 }
 

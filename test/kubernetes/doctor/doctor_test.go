@@ -128,6 +128,15 @@ func TestFaults(t *testing.T) {
 				}
 			})
 		}, map[string]want{"controller": {"no controller holds the Lease borough-system/borough-controller-manager", "kubectl logs deployment/borough-controller-manager"}}},
+		{"Pods missing", func(t *testing.T) {
+			for _, name := range []string{serverName, "borough-controller-manager"} {
+				d.keep(t, "deployment", name, namespace)
+				d.kubectl.Run(t, "scale", "deployment", name, namespace, "--replicas=2")
+			}
+		}, map[string]want{
+			"pods":       {"1 of 2 Pods of the Deployment borough-apiserver exist", "kubectl describe replicasets"},
+			"controller": {"holds the Lease; not all Pods of the controller are ready: 0 of 2 Pods of the Deployment borough-controller-manager exist", "kubectl describe replicasets"},
+		}},
 		{"controller binding missing", func(t *testing.T) { d.remove(t, "clusterrolebinding", "borough-controller-manager") },
 			map[string]want{"controller rights": {"borough-controller-manager cannot get/list/watch/delete namespaces of tenancy.borough.io", "apply the manifests"}}},
 
