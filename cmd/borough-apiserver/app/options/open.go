@@ -102,8 +102,8 @@ func (d *Dependencies) CloseEtcd() error {
 	return d.etcd.Close()
 }
 
-// Close closes the port and the embedded etcd, and unlocks the data directory. The server must have ended, because
-// it closes its etcd clients when it does.
+// Close closes the port and the embedded etcd, and unlocks the data directory. The
+// server must have ended, because it closes its etcd clients when it does.
 func (d *Dependencies) Close() error {
 	var errs []error
 	if d.serving != nil && d.serving.Listener != nil {
