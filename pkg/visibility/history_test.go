@@ -62,7 +62,7 @@ func TestHistoryOfManySubjects(t *testing.T) {
 // TestResumeWhileChanging checks that watches that continue from before many changes, while there
 // are more, have all of them in order.
 func TestResumeWhileChanging(t *testing.T) {
-	const before, meanwhile = 2500, 500
+	const before, more = 2500, 500
 	f := newFixture(t)
 	begin := f.put(t, newRole("r", []string{"get"}), bind("", "x", "r", "u"), newNamespace("a"))
 	f.run(t)
@@ -79,7 +79,7 @@ func TestResumeWhileChanging(t *testing.T) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		for range meanwhile {
+		for range more {
 			if _, err := f.client.Put(t.Context(), keyOf(ns), string(data)); err != nil {
 				t.Error(err)
 			}
@@ -90,7 +90,7 @@ func TestResumeWhileChanging(t *testing.T) {
 		watches = append(watches, watch(t.Context(), t, f.of("u"), atRevision(begin), everything()))
 	}
 	for _, events := range watches {
-		for revision := begin + 1; revision <= last+meanwhile; revision++ {
+		for revision := begin + 1; revision <= last+more; revision++ {
 			if got, want := next(t, events), (watchEvent{kind: "MODIFIED", name: "a", version: fmt.Sprint(revision)}); got != want {
 				t.Fatalf("got %+v, want %+v", got, want)
 			}
