@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -272,6 +274,30 @@ func TestNoOrphans(t *testing.T) {
 		workers.Wait()
 		wantNoContent(t, borough, ns)
 	}
+}
+
+// TestPurgeAllGroups deletes a Namespace with content of each group of a standalone server
+// while the controller purges all groups.
+func TestPurgeAllGroups(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartController(t.Context(), "--purge-api-groups=*"); err != nil {
+		t.Fatal(err)
+	}
+	ns, kubernetes := newNamespace(t, b), coreClient(t, b, "")
+	createPod(t, b, ns, newPod("p"))
+	createLimitRange(t, b, ns, newLimitRange("l", item("Container", "max cpu=1")))
+	_, eventErr := kubernetes.CoreV1().Events(ns).Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e"}, InvolvedObject: corev1.ObjectReference{Namespace: ns}}, metav1.CreateOptions{})
+	_, leaseErr := kubernetes.CoordinationV1().Leases(ns).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.CreateOptions{})
+	_, bindingErr := kubernetes.RbacV1().RoleBindings(ns).Create(t.Context(), newRoleBinding("r", "ClusterRole", "view", "alice"), metav1.CreateOptions{})
+	if err := errors.Join(eventErr, leaseErr, bindingErr); err != nil {
+		t.Fatal(err)
+	}
+	deleteNamespace(t, b, ns)
+	poll.Eventually(t, gone(t, b, ns))
 }
 
 // TestControllerEndpoints checks the health checks and metrics of the controller.
