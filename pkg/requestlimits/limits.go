@@ -48,6 +48,11 @@ const (
 	// compared with all that an update changes.
 	MaxManagers = 200
 
+	// MaxAppliers is the number of entries in metadata.managedFields that are of
+	// server-side apply. Each apply can add one. The library bounds those of updates
+	// to about ten, so what a client has read never has more than MaxManagers.
+	MaxAppliers = 100
+
 	// MaxOwners is the number of entries in metadata.ownerReferences. Each is
 	// compared with all others that have the same UID.
 	MaxOwners = 500

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/borough-io/borough/pkg/requestlimits"
+	"github.com/borough-io/borough/test/harness"
 )
 
 const (
@@ -147,4 +150,38 @@ func TestWarningsAreLimited(t *testing.T) {
 			t.Errorf("%s: no warnings", name)
 		}
 	}
+}
+
+// TestManyAppliers lets ever more managers apply a Pod, and then writes back what is read:
+// an agent must be able to write the status of a Pod, no matter who has written the Pod.
+func TestManyAppliers(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	http := borough.HTTP(t)
+	pod := api + "/namespaces/" + ns + "/pods/p"
+	apply := func(i int) harness.Answer {
+		spec := `{"apiVersion":"tenancy.borough.io/v1","kind":"Pod","metadata":{"name":"p","labels":{"l%d":"v"}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+		return http.Do(t, "PATCH", fmt.Sprintf("%s?fieldManager=m%d", pod, i), fmt.Appendf(nil, spec, i), "Content-Type", asApply)
+	}
+	for i := range requestlimits.MaxAppliers {
+		if answer := apply(i); answer.Code >= 300 {
+			t.Fatalf("manager %d: got %v", i, answer)
+		}
+	}
+	wantStatus(t, apply(requestlimits.MaxAppliers), 422, "metadata.managedFields: Too many: 101: must have at most 100 items")
+	wantAnswer(t, apply(0), 200)
+	for i := range 20 {
+		read := wantAnswer(t, http.Do(t, "GET", pod, nil), 200)
+		wantAnswer(t, http.Do(t, "PUT", fmt.Sprintf("%s/status?fieldManager=u%d", pod, i),
+			[]byte(strings.Replace(string(read.Body), `"phase":"`, fmt.Sprintf(`"message":"%d","phase":"`, i), 1)), "Content-Type", asJSON), 200)
+	}
+
+	// A create with managed fields that a client has made up is no exception.
+	entry := `{"manager":"m%d","operation":"Apply","apiVersion":"tenancy.borough.io/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:labels":{"f:l%d":{}}}}}`
+	var entries []string
+	for i := range requestlimits.MaxManagers {
+		entries = append(entries, fmt.Sprintf(entry, i, i))
+	}
+	body := `{"metadata":{"name":"q","labels":{"l0":"v"},"managedFields":[` + strings.Join(entries, ",") + `]},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+	wantStatus(t, http.Do(t, "POST", api+"/namespaces/"+ns+"/pods", []byte(body), "Content-Type", asJSON), 422, ": must have at most 100 items")
 }

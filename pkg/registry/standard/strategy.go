@@ -6,7 +6,9 @@ package standard
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/operation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -54,8 +56,31 @@ func (Strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object
 // lets declarative validation have the last word on the errors, its own about the metadata
 // included, before it compares them with each other and joins their texts. Both take time
 // that grows with the square of their number.
-func (Strategy) ValidateDeclaratively(_ context.Context, _, _ runtime.Object, errs field.ErrorList, _ operation.Type, _ rest.DeclarativeValidationConfig) field.ErrorList {
-	return requestlimits.LimitErrors(errs)
+func (Strategy) ValidateDeclaratively(_ context.Context, obj, old runtime.Object, errs field.ErrorList, _ operation.Type, _ rest.DeclarativeValidationConfig) field.ErrorList {
+	return requestlimits.LimitErrors(append(errs, validateAppliers(obj, old)...))
+}
+
+// validateAppliers checks that an object that a client reads can be written, with its
+// managed fields.
+func validateAppliers(obj, old runtime.Object) field.ErrorList {
+	n := countAppliers(obj)
+	if n <= requestlimits.MaxAppliers || n <= countAppliers(old) {
+		return nil
+	}
+	return field.ErrorList{field.TooMany(field.NewPath("metadata", "managedFields"), n, requestlimits.MaxAppliers)}
+}
+
+func countAppliers(obj runtime.Object) (n int) {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return 0
+	}
+	for _, entry := range object.GetManagedFields() {
+		if entry.Operation == metav1.ManagedFieldsOperationApply {
+			n++
+		}
+	}
+	return n
 }
 
 // DeclarativeValidationConfig is empty: the kinds have no validation of this sort.
