@@ -32,14 +32,14 @@ func WithRequestLimits(next http.Handler, checker *requestlimits.Checker, maxByt
 		}
 		var check func([]byte) error
 		// The patch handler distinguishes the types in the same way.
-		switch contentType, _, _ := strings.Cut(req.Header.Get("Content-Type"), ";"); types.PatchType(contentType) {
+		contentType, _, _ := strings.Cut(req.Header.Get("Content-Type"), ";")
+		switch types.PatchType(contentType) {
 		case types.JSONPatchType:
 			check = checker.CheckJSONPatch
 		case types.MergePatchType:
 			check = checker.CheckJSON
 		case types.StrategicMergePatchType:
 			check = checker.CheckStrategicMergePatch
-			req = req.WithContext(objectinfo.WithStrategicMergePatch(req.Context()))
 		case types.ApplyYAMLPatchType:
 			check = checker.CheckYAML
 		case types.ApplyCBORPatchType: // served behind a feature gate, and can't be checked
@@ -58,9 +58,9 @@ func WithRequestLimits(next http.Handler, checker *requestlimits.Checker, maxByt
 			responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), serializer, v1.SchemeGroupVersion, w, req)
 			return
 		}
-		checked := *req
+		checked := req.WithContext(objectinfo.WithPatchType(req.Context(), types.PatchType(contentType)))
 		checked.Body = readCloser{bytes.NewReader(body), req.Body}
-		next.ServeHTTP(w, &checked)
+		next.ServeHTTP(w, checked)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	. "github.com/borough-io/borough/pkg/requestlimits"
@@ -318,6 +320,37 @@ func BenchmarkCheckJSON(b *testing.B) {
 	for b.Loop() {
 		if err := checker.CheckJSON(body); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestCheckObject checks objects that were not decoded.
+func TestCheckObject(t *testing.T) {
+	pod := func(change func(*tenancy.Pod)) runtime.Object {
+		pod := &tenancy.Pod{}
+		change(pod)
+		return pod
+	}
+	labels := map[string]string{}
+	for i := range MaxElements + 1 {
+		labels[fmt.Sprint(i)] = ""
+	}
+	for want, object := range map[string]runtime.Object{
+		"": pod(func(p *tenancy.Pod) { p.Spec.Containers = make([]corev1.Container, MaxContainers) }),
+		"spec.initContainers: must have at most 1000 elements": pod(func(p *tenancy.Pod) {
+			p.Spec.InitContainers = make([]corev1.Container, MaxContainers+1)
+		}),
+		"spec.volumes[1].projected.sources[0].secret.items: must have at most 10000 elements": pod(func(p *tenancy.Pod) {
+			secret := &corev1.SecretProjection{Items: make([]corev1.KeyToPath, MaxElements+1)}
+			p.Spec.Volumes = []corev1.Volume{{}, {VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: secret}}}}}}
+		}),
+		"metadata.labels: must have at most 10000 entries":         pod(func(p *tenancy.Pod) { p.Labels = labels }),
+		"metadata.ownerReferences: must have at most 500 elements": pod(func(p *tenancy.Pod) { p.OwnerReferences = make([]metav1.OwnerReference, MaxOwners+1) }),
+		"spec.limits: must have at most 1000 elements":             &tenancy.LimitRange{Spec: corev1.LimitRangeSpec{Limits: make([]corev1.LimitRangeItem, MaxLimitRangeItems+1)}},
+		"spec.finalizers: must have at most 10000 elements":        &tenancy.Namespace{Spec: tenancy.NamespaceSpec{Finalizers: make([]tenancy.FinalizerName, MaxElements+1)}},
+	} {
+		if err := CheckObject(object); err == nil && want != "" || err != nil && err.Error() != want {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

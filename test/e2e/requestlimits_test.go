@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/borough-io/borough/pkg/requestlimits"
 	"github.com/borough-io/borough/test/harness"
 )
@@ -184,4 +186,46 @@ func TestManyAppliers(t *testing.T) {
 	}
 	body := `{"metadata":{"name":"q","labels":{"l0":"v"},"managedFields":[` + strings.Join(entries, ",") + `]},"spec":{"containers":[{"name":"c","image":"i"}]}}`
 	wantStatus(t, http.Do(t, "POST", api+"/namespaces/"+ns+"/pods", []byte(body), "Content-Type", asJSON), 422, ": must have at most 100 items")
+}
+
+// TestManyPatches lets a Pod grow by patches that each are within the limits, and then
+// writes back what is read.
+func TestManyPatches(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("p"))
+	http := borough.HTTP(t)
+	pod := api + "/namespaces/" + ns + "/pods/p"
+	labels := func(contentType string, from, to int) harness.Answer {
+		var list []string
+		for i := from; i < to; i++ {
+			list = append(list, fmt.Sprintf(`"l%d":"v"`, i))
+		}
+		body := `{"apiVersion":"tenancy.borough.io/v1","kind":"Pod","metadata":{"name":"p","labels":{` + strings.Join(list, ",") + `}}}`
+		return http.Do(t, "PATCH", fmt.Sprintf("%s?fieldManager=m%d", pod, from), []byte(body), "Content-Type", contentType)
+	}
+	wantAnswer(t, labels(asStrategic, 0, 6000), 200)
+	wantAnswer(t, labels(asApply, 6000, 10_000), 200)
+	for _, contentType := range []string{asStrategic, asApply, asMerge} {
+		answer := labels(contentType, 10_000, 10_001)
+		if answer.Code != 400 && answer.Code != 422 || !strings.Contains(answer.String(), "metadata.labels: must have at most 10000 entries") {
+			t.Errorf("%s: got %d %.300s", contentType, answer.Code, answer.Body)
+		}
+	}
+	read := wantAnswer(t, http.Do(t, "GET", pod, nil), 200)
+	if answer := http.Do(t, "PUT", pod+"/status", read.Body, "Content-Type", asJSON); answer.Code != 200 {
+		t.Errorf("got %d %.300s", answer.Code, answer.Body)
+	}
+
+	// Admission adds an annotation.
+	createLimitRange(t, borough, ns, newLimitRange("l", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu=1")}))
+	var list []string
+	for i := range requestlimits.MaxElements {
+		list = append(list, fmt.Sprintf(`"a%d":""`, i))
+	}
+	body := `{"metadata":{"name":"q","annotations":{` + strings.Join(list, ",") + `}},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+	answer := http.Do(t, "POST", api+"/namespaces/"+ns+"/pods", []byte(body), "Content-Type", asJSON)
+	if answer.Code != 422 || !strings.Contains(answer.String(), "metadata.annotations: Too many: 10001: must have at most 10000 items") {
+		t.Errorf("got %d %.300s", answer.Code, answer.Body)
+	}
 }

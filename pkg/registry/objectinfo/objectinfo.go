@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -33,18 +34,20 @@ func BadRequestOnInvalidPatch(info rest.UpdatedObjectInfo) rest.UpdatedObjectInf
 
 type badRequestInfo struct{ rest.UpdatedObjectInfo }
 
-type strategicKey struct{}
+type patchTypeKey struct{}
 
-// WithStrategicMergePatch marks a request as a strategic merge patch, which takes
-// longer than its size says where the object to update has long lists.
-// BadRequestOnInvalidPatch refuses it then.
-func WithStrategicMergePatch(ctx context.Context) context.Context {
-	return context.WithValue(ctx, strategicKey{}, true)
+// WithPatchType returns the context of a patch of a type. Those of two types are merged
+// into an object that then passes no decoder, which would check its size. A strategic
+// merge patch also takes longer than its size says where the object has long lists.
+// BadRequestOnInvalidPatch refuses both.
+func WithPatchType(ctx context.Context, patchType types.PatchType) context.Context {
+	return context.WithValue(ctx, patchTypeKey{}, patchType)
 }
 
 // UpdatedObject returns the object to store.
 func (i badRequestInfo) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	if ctx.Value(strategicKey{}) != nil {
+	patchType, _ := ctx.Value(patchTypeKey{}).(types.PatchType)
+	if patchType == types.StrategicMergePatchType {
 		if err := requestlimits.CheckMergeTarget(old); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
@@ -55,6 +58,11 @@ func (i badRequestInfo) UpdatedObject(ctx context.Context, old runtime.Object) (
 			return nil, err
 		}
 		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if patchType == types.StrategicMergePatchType || patchType == types.ApplyYAMLPatchType {
+		if err := requestlimits.CheckObject(updated); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
 	}
 	accessor, err := meta.Accessor(updated)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -38,7 +39,7 @@ func TestStrategicMergePatch(t *testing.T) {
 		}
 		ctx := t.Context()
 		if test.strategic {
-			ctx = WithStrategicMergePatch(ctx)
+			ctx = WithPatchType(ctx, types.StrategicMergePatchType)
 		}
 		if _, err := info.UpdatedObject(ctx, old); err != nil != !test.ok || err != nil && !apierrors.IsBadRequest(err) {
 			t.Errorf("%+v: got %v", test, err)

@@ -57,24 +57,33 @@ func (Strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object
 // included, before it compares them with each other and joins their texts. Both take time
 // that grows with the square of their number.
 func (Strategy) ValidateDeclaratively(_ context.Context, obj, old runtime.Object, errs field.ErrorList, _ operation.Type, _ rest.DeclarativeValidationConfig) field.ErrorList {
-	return requestlimits.LimitErrors(append(errs, validateAppliers(obj, old)...))
+	return requestlimits.LimitErrors(append(errs, validateMetadata(obj, old)...))
 }
 
-// validateAppliers checks that an object that a client reads can be written, with its
-// managed fields.
-func validateAppliers(obj, old runtime.Object) field.ErrorList {
-	n := countAppliers(obj)
-	if n <= requestlimits.MaxAppliers || n <= countAppliers(old) {
-		return nil
-	}
-	return field.ErrorList{field.TooMany(field.NewPath("metadata", "managedFields"), n, requestlimits.MaxAppliers)}
-}
-
-func countAppliers(obj runtime.Object) (n int) {
+// validateMetadata checks that an object that a client reads can be written: a body with
+// more is refused. Admission and the managers of other requests add to what was sent.
+func validateMetadata(obj, old runtime.Object) field.ErrorList {
 	object, err := meta.Accessor(obj)
 	if err != nil {
-		return 0
+		return nil
 	}
+	before, err := meta.Accessor(old)
+	if err != nil {
+		before = &metav1.ObjectMeta{} // it is created
+	}
+	var errs field.ErrorList
+	check := func(name string, n, old, limit int) {
+		if n > limit && n > old {
+			errs = append(errs, field.TooMany(field.NewPath("metadata", name), n, limit))
+		}
+	}
+	check("labels", len(object.GetLabels()), len(before.GetLabels()), requestlimits.MaxElements)
+	check("annotations", len(object.GetAnnotations()), len(before.GetAnnotations()), requestlimits.MaxElements)
+	check("managedFields", countAppliers(object), countAppliers(before), requestlimits.MaxAppliers)
+	return errs
+}
+
+func countAppliers(object metav1.Object) (n int) {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Operation == metav1.ManagedFieldsOperationApply {
 			n++
