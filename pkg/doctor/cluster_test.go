@@ -31,6 +31,7 @@ const (
 	deploymentsPath   = "/apis/apps/v1/namespaces/borough-system/deployments"
 	podsPath          = "/api/v1/namespaces/borough-system/pods"
 	readyzPath        = podsPath + "/https:server-0:6443/proxy/readyz"
+	healthPath        = podsPath + "/http:server-0:2381/proxy/health"
 	configPath        = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 	secretPath        = "/api/v1/namespaces/borough-system/secrets/borough-apiserver-tls"
 	namespacesPath    = "/api/v1/namespaces"

@@ -212,6 +212,14 @@ func TestFindings(t *testing.T) {
 		{"etcd scaled down", func(_ *testing.T, c *fakeCluster) {
 			c.etcdMembers(1, "--initial-cluster=m0=https://m0:2380,m1=https://m1:2380,m2=https://m2:2380")
 		}, map[string]want{"etcd members": {Fault, "has 1 replicas instead of 3", "kubectl scale statefulset borough-etcd --replicas=3"}}},
+		{"etcd full", func(_ *testing.T, c *fakeCluster) {
+			c.etcdMembers(1, "--initial-cluster=m0=https://m0:2380")
+			c.answers[healthPath] = fakeAnswer{status: 503, body: `{"health":"false","reason":"ALARM NOSPACE"}`}
+		}, map[string]want{"etcd members": {Fault, "all 1 members are ready, but etcd has the alarm NOSPACE", "writes fail with 507"}}},
+		{"etcd healthy", func(_ *testing.T, c *fakeCluster) {
+			c.etcdMembers(1, "--initial-cluster=m0=https://m0:2380")
+			c.answers[healthPath] = fakeAnswer{body: `{"health":"true","reason":""}`}
+		}, nil},
 		{"member of etcd pending", func(_ *testing.T, c *fakeCluster) {
 			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{}}}}
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}

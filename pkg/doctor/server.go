@@ -81,7 +81,7 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 // checkReadyz requests /readyz of a Pod through kube-apiserver. If the server did not
 // respond, the problem is the cause.
 func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem, fix string, responded bool) {
-	a, err := x.raw.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/readyz", pod.Namespace, pod.Name, port(pod)), url.Values{"verbose": {""}})
+	a, err := x.raw.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/readyz", pod.Namespace, pod.Name, port(pod, "https", 6443)), url.Values{"verbose": {""}})
 	if err != nil {
 		return oneLine(err.Error()), "", false
 	}
@@ -112,14 +112,14 @@ func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem
 	return "not ready, failed checks: " + strings.Join(names, ", "), fix, true
 }
 
-// port returns the port that the server in the Pod listens on.
-func port(pod *corev1.Pod) int32 {
+// port returns the port of a Pod with a name, or the default if none has it.
+func port(pod *corev1.Pod, name string, number int32) int32 {
 	for _, c := range pod.Spec.Containers {
 		for _, p := range c.Ports {
-			if p.Name == "https" {
+			if p.Name == name {
 				return p.ContainerPort
 			}
 		}
 	}
-	return 6443
+	return number
 }

@@ -18,6 +18,7 @@ import (
 //     not be sent as long as the APIService is not available.
 //   - An error Forbidden has the user in its message only.
 //   - /readyz lists its checks as text.
+//   - /health of a member of etcd has the alarm in a text.
 //
 // A text that is not recognized leads to a fix that is more general, not to a wrong
 // one. The tests in test/kubernetes/doctor cause the faults in a real cluster, except
@@ -83,6 +84,9 @@ func failureOf(condition metav1.Condition) *discoveryFailure {
 
 // failedCheck matches a check that fails in the response to /readyz?verbose.
 var failedCheck = regexp.MustCompile(`(?m)^\[-\](\S+) failed`)
+
+// alarm matches an alarm in the response to /health of a member of etcd.
+var alarm = regexp.MustCompile(`"reason":"ALARM (\w+)`)
 
 var forbiddenUser = regexp.MustCompile(`User ("(?:[^"\\]|\\.)*")`)
 

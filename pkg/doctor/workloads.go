@@ -123,9 +123,36 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 		problems = []string{fmt.Sprintf("%d of %d members exist", len(pods), want)}
 		fixes = []string{fmt.Sprintf("check kubectl describe statefulset %s --namespace=%s", etcdName, x.Namespace)}
 	default:
+		if name := x.etcdAlarm(ctx, pods); name != "" {
+			return fault(fmt.Sprintf("all %d members are ready, but etcd has the alarm %s", want, name), fixAlarm(name))
+		}
 		return ok("all %d members are ready", want)
 	}
 	return fault(fmt.Sprintf("%s; without %d members etcd accepts no writes", strings.Join(problems, "; "), want/2+1), strings.Join(fixes, "; "))
+}
+
+// etcdAlarm returns the alarm that the members of etcd report, of which it asks one, or ""
+// if there is none. With an alarm, all members are ready, and reads succeed.
+func (x *examination) etcdAlarm(ctx context.Context, members []corev1.Pod) string {
+	if len(members) == 0 {
+		return ""
+	}
+	m := &members[0]
+	a, err := x.raw.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/http:%s:%d/proxy/health", m.Namespace, m.Name, port(m, "metrics", 2381)), nil)
+	if err != nil {
+		return "" // not known
+	}
+	if match := alarm.FindSubmatch(a.body); match != nil {
+		return string(match[1])
+	}
+	return ""
+}
+
+func fixAlarm(name string) string {
+	if name == "NOSPACE" {
+		return "the database is full, so writes fail with 507: delete what is not needed, then compact and defragment etcd, and disarm the alarm, as in docs/operations.md, When etcd is full"
+	}
+	return "check etcdctl alarm list, and the log of each member"
 }
 
 // initialMembers returns the number of members that etcd was created with, which cannot
