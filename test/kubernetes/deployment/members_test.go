@@ -16,8 +16,8 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-// TestNumberOfMembers installs an etcd with one member. The cluster refuses another number
-// of members, from the chart and from the kustomization: those that are added would form
+// TestNumberOfMembers installs an etcd with one member. The chart refuses another number of
+// members, and so does the cluster, from the kustomization: those that are added would form
 // a cluster with a database of its own.
 func TestNumberOfMembers(t *testing.T) {
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, NoControllerManager: true})
@@ -38,11 +38,20 @@ func TestNumberOfMembers(t *testing.T) {
 		t.Fatalf("helm install: %v\n%s", err, out)
 	}
 
-	const refused = "spec.volumeClaimTemplates"
 	// With a value, Helm takes all others from the chart.
-	if out, err := helm("upgrade", "--set=image.tag=v2"); err == nil || !bytes.Contains(out, []byte(refused)) {
+	if out, err := helm("upgrade", "--set=image.tag=v2"); err == nil || !bytes.Contains(out, []byte("etcd.members cannot be changed from 1 to 3")) {
 		t.Errorf("helm upgrade to three members: %v\n%s", err, out)
 	}
+	deployments, err := cluster.Client(t).AppsV1().Deployments(testcluster.SystemNamespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range deployments.Items {
+		if d.Generation != 1 {
+			t.Errorf("helm has changed the Deployment %s", d.Name)
+		}
+	}
+	const refused = "spec.volumeClaimTemplates"
 	deploy := filepath.Join(harness.Root, "artifacts", "deploy")
 	apply := []string{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "--kustomize"}
 	kubectl := cluster.Kubectl(t)
