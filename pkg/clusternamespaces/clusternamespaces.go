@@ -93,13 +93,20 @@ func (c Config) findsNothing(req *http.Request, client versioned.Interface) (boo
 			return true, checkUnlisted(ctx, client, info, user.GetName())
 		}
 		return false, nil
-	case c.Couple:
-		ours, err := terminate(ctx, client, info.Namespace)
-		// Our controller deletes the content. A deletecollection could be processed when
-		// there is another Namespace of that name.
-		return !ours || info.Verb == "deletecollection", err
+	case !c.Couple:
+		return true, nil
 	}
-	return true, nil
+	ns, err := lookUp(ctx, client, info.Namespace)
+	if err != nil {
+		return false, err
+	}
+	if info.Verb == "list" {
+		// A purge begins with a deletecollection. A list by itself deletes nothing.
+		return ns == nil || ns.DeletionTimestamp.IsZero(), nil
+	}
+	// Our controller deletes the content. A deletecollection could be processed when
+	// there is another Namespace of that name.
+	return true, terminate(ctx, client, ns)
 }
 
 // isNamespaceController reports whether a user agent is that of the namespace
@@ -113,14 +120,9 @@ func isNamespaceController(agent string) bool {
 // is the cluster's namespace controller as a user that is not in Controllers. The
 // namespace of the cluster shows the message in its conditions.
 func checkUnlisted(ctx context.Context, client versioned.Interface, info *request.RequestInfo, user string) error {
-	ns, err := client.TenancyV1().Namespaces().Get(ctx, info.Namespace, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("look up the Namespace that the namespace controller of the cluster purges: %w", err)
-	case !ns.DeletionTimestamp.IsZero():
-		return nil
+	ns, err := lookUp(ctx, client, info.Namespace)
+	if err != nil || ns == nil || !ns.DeletionTimestamp.IsZero() {
+		return err
 	}
 	klog.FromContext(ctx).Info("Rejected a purge by the namespace controller of the cluster, whose user is not in --cluster-namespace-controllers",
 		"user", user, "namespace", info.Namespace, "resource", info.Resource)
@@ -144,23 +146,28 @@ func RefusedController(message string) (user string, refused bool) {
 	return match[1], true
 }
 
-// terminate deletes our Namespace and reports whether it is being deleted. It reads
+// lookUp returns our Namespace that the cluster purges, or nil if there is none. It reads
 // from storage, because a cache may have an earlier Namespace of that name.
-func terminate(ctx context.Context, client versioned.Interface, name string) (bool, error) {
+func lookUp(ctx context.Context, client versioned.Interface, name string) (*v1.Namespace, error) {
 	ns, err := client.TenancyV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("look up the Namespace that the namespace controller of the cluster purges: %w", err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("look up the Namespace that the namespace controller of the cluster purges: %w", err)
-	}
-	if !ns.DeletionTimestamp.IsZero() {
-		return true, nil
+	return ns, nil
+}
+
+// terminate deletes our Namespace, unless there is none or it is being deleted.
+func terminate(ctx context.Context, client versioned.Interface, ns *v1.Namespace) error {
+	if ns == nil || !ns.DeletionTimestamp.IsZero() {
+		return nil
 	}
 	// Conflict: it was replaced by another Namespace, or is protected.
-	err = client.TenancyV1().Namespaces().Delete(ctx, name, *metav1.NewPreconditionDeleteOptions(string(ns.UID)))
+	err := client.TenancyV1().Namespaces().Delete(ctx, ns.Name, *metav1.NewPreconditionDeleteOptions(string(ns.UID)))
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return false, fmt.Errorf("delete the Namespace with that of the cluster: %w", err)
+		return fmt.Errorf("delete the Namespace with that of the cluster: %w", err)
 	}
-	return err == nil, nil
+	return nil
 }

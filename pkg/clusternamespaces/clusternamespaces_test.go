@@ -77,6 +77,7 @@ func TestClusterNamespaces(t *testing.T) {
 		"coupled, storage fails":    {user: controller, method: "DELETE", path: pods, ns: active, couple: true, getErr: errors.New("no etcd"), wantCode: 500},
 		"coupled":                   {user: controller, method: "DELETE", path: pods, ns: active, couple: true, wantAsked: true, wantNothing: true},
 		"coupled, list":             {user: controller, method: "GET", path: pods, ns: terminating, couple: true},
+		"coupled, list of active":   {user: controller, method: "GET", path: pods, ns: active, couple: true, wantNothing: true},
 		"coupled, protected":        {user: controller, method: "DELETE", path: pods, ns: active, couple: true, deleteErr: apierrors.NewConflict(tenancy.Resource("namespaces"), "foo", nil), wantAsked: true, wantNothing: true},
 		"coupled, user":             {user: "alice", method: "DELETE", path: pods, ns: active, couple: true},
 		"coupled, terminating":      {user: controller, method: "DELETE", path: pods, ns: terminating, couple: true, wantNothing: true},
