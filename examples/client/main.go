@@ -15,12 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 
 	tenancyv1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
+	tenancyinformers "github.com/borough-io/borough/pkg/generated/informers/externalversions/tenancy/v1"
 )
 
 func main() {
@@ -65,13 +65,13 @@ func run(ctx context.Context, client versioned.Interface) error {
 	fmt.Printf("The Pod may use %s of memory.\n", pod.Spec.Containers[0].Resources.Limits.Memory())
 
 	// The informer starts before the Namespace is deleted, so it cannot miss the
-	// event.
+	// event. If it had to list again, it has only an older state of the Namespace.
 	gone := make(chan struct{})
 	informers := externalversions.NewSharedInformerFactory(client, 0)
-	namespaces := informers.Tenancy().V1().Namespaces().Informer()
-	if _, err := namespaces.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		DeleteFunc: func(obj any) {
-			if deleted, ok := obj.(*tenancyv1.Namespace); ok && deleted.UID == ns.UID {
+	namespaces := informers.Tenancy().V1().Namespaces().TypedInformer()
+	if _, err := namespaces.AddTypedEventHandler(tenancyinformers.NamespaceHandlerFuncs{
+		DeleteFunc: func(deleted tenancyinformers.DeletedNamespace) {
+			if last := deleted.OptionalObj; last != nil && last.UID == ns.UID {
 				close(gone)
 			}
 		},
