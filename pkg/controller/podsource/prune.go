@@ -26,7 +26,7 @@ func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
 	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(namespace.UID)),
 	})
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !isGone(err) {
 		return fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
 	}
 	klog.FromContext(ctx).Info("Deleted the Namespace, waiting for the grace periods of its Pods")
@@ -74,8 +74,15 @@ func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructur
 		options.GracePeriodSeconds = ptr.To[int64](0)
 	}
 	err = c.podClient.Delete(ctx, pod.GetName(), options)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if isGone(err) || apierrors.IsConflict(err) {
 		err = nil // it is gone, or another one has its name
 	}
 	return again, err
+}
+
+// isGone reports whether an error means that the object does not exist. A 404 without a
+// Status is not from our server: while there is no APIService, kube-apiserver answers so to
+// everything.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }

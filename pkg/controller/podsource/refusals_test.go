@@ -5,8 +5,10 @@ package podsource
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,6 +174,38 @@ func TestReplacementIsRefused(t *testing.T) {
 	f.writeText("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: 'image:2', imagee: x}]}")
 	f.expectProblems("a.yaml/a: imagee")
 	f.expect("a-node-1=image:1")
+}
+
+// TestNoAPIService has each DELETE of a source answered once with 404, as kube-apiserver does
+// while there is no APIService. The object is not gone.
+func TestNoAPIService(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var answered sync.Map // by method and path
+	f.wrap = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if _, again := answered.LoadOrStore(req.Method+req.URL.Path, true); again || req.Method != http.MethodDelete {
+				return next.RoundTrip(req)
+			}
+			recorder := httptest.NewRecorder()
+			http.NotFound(recorder, req)
+			return recorder.Result(), nil
+		})
+	}
+	f.write("a.yaml", newPod("a"))
+	config := f.config()
+	config.Prune = true
+	c := f.new(config)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	f.expect("a-node-1=image:1")
+	f.remove("a.yaml")
+	f.expect()
+	cancel()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "delete the Namespace "+f.namespace) {
+		t.Errorf("without a DELETE of the Namespace: got error %v", err)
+	}
 }
 
 // TestConverge checks what --once and --dry-run do.
