@@ -256,14 +256,17 @@ func TestFindings(t *testing.T) {
 		{"parameters in the namespace of the request", func(_ *testing.T, c *fakeCluster) {
 			policies := &admissionv1.ValidatingAdmissionPolicyList{}
 			bindings := &admissionv1.ValidatingAdmissionPolicyBindingList{}
-			for name, group := range map[string]string{"ours": "tenancy.borough.io", "all": "*", "other": "apps"} {
+			for name, group := range map[string]string{"ours": "tenancy.borough.io", "all": "*", "other": "apps", "deployments": "*"} {
 				policy := admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 				policy.Spec.ParamKind = &admissionv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
 				if name == "all" {
 					policy.Spec.ParamKind.Kind = "Node"
 				}
 				rule := admissionv1.NamedRuleWithOperations{}
-				rule.APIGroups = []string{group}
+				rule.APIGroups, rule.Resources = []string{group}, []string{"pods", "pods/status"}
+				if name == "deployments" {
+					rule.Resources = []string{"deployments"}
+				}
 				policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{rule}}
 				policies.Items = append(policies.Items, policy)
 				for _, namespace := range []string{"", "config"} {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
@@ -23,11 +24,19 @@ type policy struct {
 	rules      []admissionv1.NamedRuleWithOperations
 }
 
-// appliesToUs reports whether a rule can match objects of Borough.
+// appliesToUs reports whether a rule can match Namespaces of Borough, or objects in them.
 func (p policy) appliesToUs() bool {
 	return slices.ContainsFunc(p.rules, func(rule admissionv1.NamedRuleWithOperations) bool {
-		return slices.Contains(rule.APIGroups, v1.GroupName) || slices.Contains(rule.APIGroups, "*")
+		return (slices.Contains(rule.APIGroups, v1.GroupName) || slices.Contains(rule.APIGroups, "*")) &&
+			slices.ContainsFunc(rule.Resources, isOurs)
 	})
+}
+
+// isOurs reports whether the resource of a rule can be one of Borough.
+func isOurs(resource string) bool {
+	resource, _, _ = strings.Cut(resource, "/")
+	return resource == "*" || resource == "namespaces" ||
+		slices.Contains(tenancy.GroupResources(tenancy.NamespacedKinds()), tenancy.Resource(resource))
 }
 
 // binding is what the bindings of both have in common.
