@@ -20,6 +20,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // anyMemberEvery is the share of requests that any member gets: one in so many. A leader
@@ -143,7 +145,7 @@ func (l *Leader) observe(message any, r *route, cc *grpc.ClientConn) {
 	}
 	l.learn(header.GetMemberId(), address)
 	if ended && l.asking.CompareAndSwap(false, true) {
-		go l.ask(cc, address)
+		go l.ask(cc, address, header.GetRaftTerm())
 	}
 }
 
@@ -159,18 +161,24 @@ func (l *Leader) learn(member uint64, address string) {
 
 // ask asks the member at an address, which has just responded, who leads. It returns at
 // the latest when the connection is closed or found broken. If there is no leader then,
-// the next response is the reason to ask again.
-func (l *Leader) ask(cc *grpc.ClientConn, address string) {
+// the next response is the reason to ask again. If the client may not ask, as a user of
+// an etcd 3.6 with authentication, the leader is not known in this term.
+func (l *Leader) ask(cc *grpc.ClientConn, address string, term uint64) {
 	defer l.asking.Store(false)
 	ctx := withRoute(context.Background(), &route{preferred: address})
-	status, err := pb.NewMaintenanceClient(cc).Status(ctx, &pb.StatusRequest{})
-	if err != nil || status.Leader == 0 {
+	answer, err := pb.NewMaintenanceClient(cc).Status(ctx, &pb.StatusRequest{})
+	var leader uint64
+	switch {
+	case status.Code(err) == codes.PermissionDenied:
+	case err != nil || answer.Leader == 0:
 		return
+	default:
+		term, leader = answer.RaftTerm, answer.Leader
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if status.RaftTerm >= l.known.Load().term {
-		l.set(status.RaftTerm, status.Leader)
+	if term >= l.known.Load().term {
+		l.set(term, leader)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/borough-io/borough/test/harness"
@@ -108,9 +110,9 @@ func (c cluster) leader(t *testing.T) (leader *clusterMember, followers cluster)
 }
 
 // client returns a client whose keepalives never fail.
-func (c cluster) client(t *testing.T, leader *Leader) *clientv3.Client {
+func (c cluster) client(t *testing.T, leader *Leader, options ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
-	config := clientv3.Config{DialOptions: leader.DialOptions(), Logger: zap.NewNop()}
+	config := clientv3.Config{DialOptions: append(leader.DialOptions(), options...), Logger: zap.NewNop()}
 	for _, m := range c {
 		config.Endpoints = append(config.Endpoints, "http://"+m.address())
 	}
@@ -261,6 +263,24 @@ func TestUnknownLeader(t *testing.T) {
 		if count[f.id()] < 10 {
 			t.Errorf("A follower got few requests: %v", count)
 		}
+	}
+}
+
+// TestMayNotAsk checks that a client that may not ask who leads does so once in each term.
+func TestMayNotAsk(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	deny := func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		if method == "/etcdserverpb.Maintenance/Status" {
+			asked.Add(1)
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		return invoke(ctx, method, request, reply, cc, options...)
+	}
+	client := startCluster(t).client(t, NewLeader(), grpc.WithChainUnaryInterceptor(deny))
+	senders(t, client, 100, put)
+	if n := asked.Load(); n == 0 || n > 5 {
+		t.Errorf("asked %d times", n)
 	}
 }
 
