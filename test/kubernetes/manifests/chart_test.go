@@ -130,6 +130,8 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		{[]string{"--set=certificates.caBundle=-----BEGIN CERTIFICATE-----"}, "caBundle"}, // cainjector would replace it
 		{[]string{"--set=certificates.duration=90d"}, "duration"},                         // the servers and the controller would not start
 		{[]string{"--set=certificates.renewBefore=30d"}, "renewBefore"},
+		{[]string{"--set=etcd.clientSecretName=borough-etcd-tls"}, "different names"}, // one issuer would replace the other's
+		{[]string{"--set=certificates.secretName=borough-etcd-ca"}, "different names"},
 		{[]string{"--set=serviceMonitor.enabled=maybe"}, "enabled"},
 		{[]string{"--set=networkPolicy.enabled=true"}, "from"},                                    // would admit all
 		{[]string{`--set-json=networkPolicy.from=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]`}, "from"}, // would be ignored
