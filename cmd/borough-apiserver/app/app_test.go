@@ -161,6 +161,7 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--standalone", "--enable-admission-plugins=Nonsense"}, `"Nonsense" is unknown`},
 		{[]string{"--standalone", "--max-namespaces-per-user=-1"}, "--max-namespaces-per-user must not be negative"},
 		{[]string{"--standalone", "--max-namespaces-per-user=x"}, "--max-namespaces-per-user"},
+		{[]string{"--kubeconfig=x", "--couple-cluster-namespaces", "--cluster-namespace-controllers="}, "--couple-cluster-namespaces needs --cluster-namespace-controllers"},
 		{[]string{"--kubeconfig=x", "--default-limits=false"}, "--default-limits needs --standalone"},
 		{[]string{"--kubeconfig=x", "--serving-cert-service=a/b"}, "--serving-cert-service needs --serving-cert-secret"},
 		{[]string{"--kubeconfig=x", "--max-namespaces-per-user=1"}, "--max-namespaces-per-user needs --standalone"},

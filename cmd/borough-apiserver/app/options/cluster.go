@@ -90,6 +90,9 @@ func (o *Options) validateInCluster() []error {
 		}
 	}
 	errs := slices.Clone(o.ignored)
+	if o.Cluster.Namespaces.Couple && len(o.Cluster.Namespaces.Controllers) == 0 {
+		errs = append(errs, fmt.Errorf("--couple-cluster-namespaces needs --cluster-namespace-controllers"))
+	}
 	if o.Cluster.CertSecret == "" {
 		return errs
 	}
