@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/borough-io/borough/pkg/corepod"
 	"github.com/borough-io/borough/pkg/corepod/qos"
 )
 
@@ -103,18 +104,10 @@ func matchesPriorityClass(class string, r corev1.ScopedResourceSelectorRequireme
 
 // hasCrossNamespaceAffinity reports whether an affinity names other Namespaces.
 func hasCrossNamespaceAffinity(affinity *corev1.Affinity) bool {
-	if affinity == nil {
-		return false
+	for term := range corepod.AffinityTerms(affinity) {
+		if len(term.Namespaces) != 0 || term.NamespaceSelector != nil {
+			return true
+		}
 	}
-	crosses := func(term corev1.PodAffinityTerm) bool {
-		return len(term.Namespaces) != 0 || term.NamespaceSelector != nil
-	}
-	weightedCrosses := func(term corev1.WeightedPodAffinityTerm) bool { return crosses(term.PodAffinityTerm) }
-	if a := affinity.PodAffinity; a != nil && (slices.ContainsFunc(a.RequiredDuringSchedulingIgnoredDuringExecution, crosses) ||
-		slices.ContainsFunc(a.PreferredDuringSchedulingIgnoredDuringExecution, weightedCrosses)) {
-		return true
-	}
-	a := affinity.PodAntiAffinity
-	return a != nil && (slices.ContainsFunc(a.RequiredDuringSchedulingIgnoredDuringExecution, crosses) ||
-		slices.ContainsFunc(a.PreferredDuringSchedulingIgnoredDuringExecution, weightedCrosses))
+	return false
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package retriable answers requests that cannot be authenticated or authorized now, so
-// that clients retry them.
+// that clients keep their credentials and, where that can help, retry them.
 package retriable
 
 import (

@@ -76,7 +76,7 @@ func keepObservedGenerations(newStatus, oldStatus *corev1.PodStatus) {
 // are resized. Containers that are not those of the stored Pod are left for validation
 // to refuse.
 func ForResize(newPod, oldPod *corev1.Pod) {
-	if sameLength(newPod.Spec.Containers, oldPod.Spec.Containers) && sameLength(newPod.Spec.InitContainers, oldPod.Spec.InitContainers) {
+	if len(newPod.Spec.Containers) == len(oldPod.Spec.Containers) && len(newPod.Spec.InitContainers) == len(oldPod.Spec.InitContainers) {
 		spec := oldPod.Spec
 		spec.Resources = newPod.Spec.Resources
 		spec.Containers = resized(newPod.Spec.Containers, oldPod.Spec.Containers)
@@ -90,8 +90,6 @@ func ForResize(newPod, oldPod *corev1.Pod) {
 	dropUnused(newPod, oldPod)
 	bumpGeneration(newPod, oldPod)
 }
-
-func sameLength(a, b []corev1.Container) bool { return len(a) == len(b) }
 
 // resized returns the old containers with the resources of the new ones, or the
 // new ones where the names differ.

@@ -19,8 +19,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/rbac/validation"
-	"github.com/borough-io/borough/pkg/registry/deletion"
-	"github.com/borough-io/borough/pkg/registry/objectinfo"
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
@@ -124,8 +122,8 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 // Update changes an object, or creates it. It returns Forbidden if it grants rights
 // that the user does not hold.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	confirmed := rest.WrapUpdatedObjectInfo(objectinfo.BadRequestOnInvalidPatch(objInfo), func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
+	confirmed := rest.WrapUpdatedObjectInfo(objInfo, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		return obj, r.mayWrite(ctx, obj, old)
 	})
-	return deletion.Update(ctx, r.Store, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
+	return r.REST.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
 }
