@@ -26,7 +26,8 @@ func applyLibrary(etcd *options.EtcdOptions, factory serverstorage.StorageFactor
 	withoutHealth := *etcd
 	withoutHealth.SkipHealthEndpoints = true
 	if err := withoutHealth.ApplyWithStorageFactoryTo(factory, c); err != nil {
-		return err
+		// Nothing else can fail without the health checks.
+		return fmt.Errorf("--encryption-provider-config: %w", err)
 	}
 	if reloaded, ok := c.ResourceTransformers.(healthz.HealthChecker); ok && etcd.EncryptionProviderConfigAutomaticReload && !etcd.SkipHealthEndpoints {
 		c.HealthzChecks = append(c.HealthzChecks, reloaded)

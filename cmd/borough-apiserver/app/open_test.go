@@ -278,3 +278,29 @@ func TestDataDirectoryIsLocked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEncryptionConfigFails checks that the error for a file that cannot be used names the
+// flag, also if the file is reloaded.
+func TestEncryptionConfigFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "encryption.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, reload := range []string{"false", "true"} {
+		o, err := run(t, "--standalone", "--data-dir="+t.TempDir(), "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1",
+			"--encryption-provider-config="+file, "--encryption-provider-config-automatic-reload="+reload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deps, err := o.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Config(deps); err == nil || !strings.Contains(err.Error(), "--encryption-provider-config: ") {
+			t.Errorf("reload is %s: got %v, want an error with the flag", reload, err)
+		}
+		if err := deps.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
