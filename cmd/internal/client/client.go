@@ -55,8 +55,13 @@ func (o *Options) Config(userAgent string) (config *rest.Config, err error) {
 			return nil, fmt.Errorf("pass --kubeconfig=FILE; without it: %w", err)
 		}
 	} else {
+		// Not loaded deferred: if the file is empty, that returns the cluster that the process
+		// runs in.
 		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
-		config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+		file, err := rules.Load()
+		if err == nil {
+			config, err = clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("--kubeconfig=%s: %w", o.Kubeconfig, err)
 		}
