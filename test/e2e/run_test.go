@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -115,6 +116,10 @@ func TestMakeRun(t *testing.T) {
 	})
 	t.Run("terminal that closes", func(t *testing.T) {
 		t.Parallel()
+		// A process that is started does not ignore what this one handles, also under nohup.
+		handled := make(chan os.Signal, 1)
+		signal.Notify(handled, syscall.SIGHUP)
+		defer signal.Stop(handled)
 		b := &harness.Borough{Dir: t.TempDir(), Port: port(t)}
 		process := start(t, b)
 		ready(t, process)
