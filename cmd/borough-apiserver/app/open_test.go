@@ -172,14 +172,11 @@ func openAndClose(t *testing.T, args ...string) {
 	}
 }
 
-// TestKubeconfigsHaveNoServingKey serves with a file that has both a certificate and its key.
-// The kubeconfigs trust the certificate, and do not have the key.
-func TestKubeconfigsHaveNoServingKey(t *testing.T) {
-	pair, err := certificates.NewCA("serving", time.Now(), time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	certPEM, keyPEM, err := pair.EncodePEM()
+// openWithCertificate opens a server with a file that has a serving certificate, those above
+// it and its key. It returns the data directory and the certificates.
+func openWithCertificate(t *testing.T, pair certificates.Pair, above ...*x509.Certificate) (dir string, certPEM []byte) {
+	t.Helper()
+	certPEM, keyPEM, err := pair.EncodePEM(above...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +185,17 @@ func TestKubeconfigsHaveNoServingKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	openAndClose(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1", "--tls-cert-file="+both, "--tls-private-key-file="+both)
+	return dir, certPEM
+}
+
+// TestKubeconfigsHaveNoServingKey serves with a file that has both a certificate and its key.
+// The kubeconfigs trust the certificate, and do not have the key.
+func TestKubeconfigsHaveNoServingKey(t *testing.T) {
+	pair, err := certificates.NewCA("serving", time.Now(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, certPEM := openWithCertificate(t, pair)
 	for _, name := range []string{options.AdminKubeconfig, options.ControllerKubeconfig} {
 		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, name))
 		if err != nil {
@@ -216,15 +224,7 @@ func TestKubeconfigsOfAnotherCertificate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			certPEM, keyPEM, err := pair.EncodePEM(ca.Cert)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir, both := t.TempDir(), filepath.Join(t.TempDir(), "both.pem")
-			if err := os.WriteFile(both, slices.Concat(keyPEM, certPEM), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			openAndClose(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1", "--tls-cert-file="+both, "--tls-private-key-file="+both)
+			dir, _ := openWithCertificate(t, pair, ca.Cert)
 			config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, options.ControllerKubeconfig))
 			if err != nil {
 				t.Fatal(err)
