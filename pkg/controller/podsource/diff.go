@@ -64,7 +64,7 @@ func (c *Controller) Diff(ctx context.Context, out io.Writer) error {
 func (c *Controller) listPods(ctx context.Context) (pods map[string]*unstructured.Unstructured, exists bool, err error) {
 	_, err = c.tenancy.TenancyV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
 	// A user without rights in a Namespace cannot find out whether it exists.
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if isGone(err) || apierrors.IsForbidden(err) {
 		return nil, false, nil
 	}
 	if err != nil {

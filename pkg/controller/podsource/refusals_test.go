@@ -208,6 +208,26 @@ func TestNoAPIService(t *testing.T) {
 	}
 }
 
+// TestDiffWithoutAPIService compares while there is no APIService. The Namespace and its Pods
+// are not missing.
+func TestDiffWithoutAPIService(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	f.must(f.new(f.config()).Converge(t.Context()))
+	f.wrap = func(http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			recorder := httptest.NewRecorder()
+			http.NotFound(recorder, req)
+			return recorder.Result(), nil
+		})
+	}
+	var out bytes.Buffer
+	if err := f.new(f.config()).Diff(t.Context(), &out); err == nil || out.Len() > 0 {
+		t.Errorf("got %s, %v, want only an error", out.String(), err)
+	}
+}
+
 // TestConverge checks what --once and --dry-run do.
 func TestConverge(t *testing.T) {
 	t.Parallel()
