@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/borough-io/borough/test/harness"
@@ -73,6 +75,46 @@ func TestRestoreKeepsTheData(t *testing.T) {
 		t.Error("the restore succeeded")
 	}
 	wantContent(t, "live", dir, "data", "etcd", "db")
+}
+
+// TestRepeatedRestore runs what the Pod of a member runs before etcd is restored: twice, as
+// when the restore of a later member failed, and for a later restore. The data from before
+// the restore must stay until then.
+func TestRepeatedRestore(t *testing.T) {
+	t.Parallel()
+	commands, err := harness.Documented("operations.md", "restore-in-cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`command: \["sh", "-c", "(cd /var/lib/etcd; [^"]*)"\]`).FindStringSubmatch(commands)
+	if command == nil {
+		t.Fatal("the commands have no Pod with a command in /var/lib/etcd")
+	}
+	volume := t.TempDir()
+	receive := func(replaced string) {
+		t.Helper()
+		write(t, "", volume, "received")
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command[1], "/var/lib/etcd", volume))
+		cmd.Env = append(os.Environ(), "replaced="+replaced)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if _, err := os.Stat(filepath.Join(volume, "data")); err == nil {
+			t.Error("data is still there, so etcdutl fails")
+		}
+	}
+	write(t, "live", volume, "data", "db")
+	receive("data.replaced-1")
+	write(t, "restored", volume, "data", "db")
+	receive("data.replaced-1")
+	wantContent(t, "live", volume, "data.replaced-1", "db")
+
+	write(t, "restored", volume, "data", "db")
+	receive("data.replaced-2")
+	wantContent(t, "restored", volume, "data.replaced-2", "db")
+	if _, err := os.Stat(filepath.Join(volume, "data.replaced-1")); err == nil {
+		t.Error("the volume still has the data from before an earlier restore")
+	}
 }
 
 // TestSecondRotation rotates the CA when the one before the last was kept, because its key
