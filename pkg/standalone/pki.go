@@ -41,6 +41,9 @@ type PKI struct {
 // CAFile is the path of the certificate of the CA.
 func (p *PKI) CAFile() string { return p.dir.CertFile(caName) }
 
+// Expires is the time when the CA, and every certificate that it has signed, expires.
+func (p *PKI) Expires() time.Time { return p.ca.Cert.NotAfter }
+
 // ServingCertFile is the path of the serving certificate.
 func (p *PKI) ServingCertFile() string { return p.dir.CertFile("apiserver") }
 

@@ -12,17 +12,23 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"k8s.io/apiserver/pkg/audit"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/certificates/rotation"
 	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
+
+// caWarning is how long before a CA expires a server that starts logs it. All users need
+// new kubeconfigs, and a server may run for months.
+const caWarning = 365 * 24 * time.Hour
 
 // Dependencies are what Open opens and creates for a server: the parts of its
 // configuration that have an effect outside of the process.
@@ -79,6 +85,10 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 		// the kubeconfigs of the one that does.
 		if err := o.writeKubeconfigs(d.pki); err != nil {
 			return nil, err
+		}
+		if expires := d.pki.Expires(); time.Until(expires) < caWarning {
+			klog.FromContext(ctx).Info("The CA expires. From then on the server does not start, and no kubeconfig works: rotate the CA",
+				"file", d.pki.CAFile(), "expires", expires)
 		}
 	}
 	return d, nil

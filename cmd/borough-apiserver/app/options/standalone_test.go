@@ -7,15 +7,19 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/borough-io/borough/pkg/certificates"
 	"github.com/borough-io/borough/pkg/standalone"
@@ -60,5 +64,47 @@ func TestClientCAsAreParsedOnce(t *testing.T) {
 	// To parse the CAs takes some 5,000.
 	if allocations > 500 {
 		t.Errorf("%v allocations, want 500 at most", allocations)
+	}
+}
+
+// TestCAExpires starts with CAs that expire within a year, and later.
+func TestCAExpires(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tc := range []struct {
+		days int
+		want bool
+	}{
+		{days: 1, want: true},
+		{days: 364, want: true},
+		{days: 366},
+	} {
+		t.Run(fmt.Sprint(tc.days), func(t *testing.T) {
+			o := New()
+			o.Standalone, o.DataDir, o.EphemeralEtcd = true, t.TempDir(), true
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.SecureServing.Listener = listener
+			dir, err := certificates.NewDirectory(filepath.Join(o.DataDir, PKIDir), time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := dir.EnsureCA("ca", time.Duration(tc.days)*day); err != nil {
+				t.Fatal(err)
+			}
+			logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+			d, err := o.Open(klog.NewContext(t.Context(), logger))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
+			if got := strings.Contains(logged, "The CA expires"); got != tc.want {
+				t.Errorf("the server logs that the CA expires: %t, want %t, in:\n%s", got, tc.want, logged)
+			}
+		})
 	}
 }
