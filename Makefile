@@ -72,6 +72,10 @@ differential: ## Send the same requests to a kube-apiserver and to Borough.
 attack: ## Send a running server hostile requests (ATTACK=-short).
 	hack/attack.sh $(ATTACK)
 
+.PHONY: cost
+cost: ## Count what the longest lists cost a server (COST=-short).
+	hack/cost.sh $(COST)
+
 .PHONY: fuzz
 fuzz: ## Run the fuzz targets (FUZZ=1000, a multiple of the inputs).
 	hack/fuzz.sh $(FUZZ)
