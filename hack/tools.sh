@@ -7,4 +7,4 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p .cache/tools
-GOBIN=$PWD/.cache/tools GOFLAGS= go -C hack/tools install tool
+GOBIN=$PWD/.cache/tools go -C hack/tools install tool

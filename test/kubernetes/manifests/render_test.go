@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	// Both commands set up the logging of the process.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	build := exec.Command("go", "install", "tool")
-	build.Env = append(os.Environ(), "GOBIN="+tools, "GOFLAGS=")
+	build.Env = append(os.Environ(), "GOBIN="+tools)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build helm: %v\n%s", err, out)
 		os.Exit(1)
