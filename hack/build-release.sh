@@ -3,9 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds the binaries of a release, for $GOOS and $GOARCH; `hack/build-release.sh -o dir/`.
-# Nothing of the directory or of the machine gets into them. They are optimized with
-# hack/server.pgo, so every package is compiled once more than for the tests.
+# Nothing of the directory, of the machine or of the settings of Go gets into them. They
+# are optimized with hack/server.pgo, so every package is compiled once more than for the
+# tests.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-LDFLAGS="" CGO_ENABLED=0 exec hack/build.sh -trimpath -buildvcs=false -pgo="$PWD/hack/server.pgo" "$@"
+# Defaults are written out, because an empty variable does not override go env -w.
+export CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-mod=readonly GOFIPS140=off GOEXPERIMENT=
+LDFLAGS="" exec hack/build.sh -trimpath -buildvcs=false -pgo="$PWD/hack/server.pgo" "$@"
