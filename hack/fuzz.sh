@@ -6,8 +6,8 @@
 #
 #   hack/fuzz.sh [-guided] [N [TARGET...]]
 #
-# N multiplies the weights below and defaults to 1000; with 40000 all targets
-# together run ten million inputs. With -guided, coverage guides the choice of
+# Without a TARGET it runs all of cmd and pkg. N multiplies the weights below and
+# defaults to 1000. With -guided, coverage guides the choice of
 # inputs. That finds inputs of new kinds, which later runs start from, but runs up
 # to a hundred times fewer of them in the same time, because the counters of a
 # whole server are read after each. An input that fails is kept in the testdata of
@@ -23,7 +23,7 @@ fi
 n=${1:-1000}
 shift || true
 
-# How many inputs a target gets for each of N: more where an input costs less.
+# How many inputs a target gets for each of N, if not one: more where an input costs less.
 declare -A weights=(
     [FuzzDecode]=100
     [FuzzProperties]=70
@@ -34,12 +34,11 @@ declare -A weights=(
     [FuzzValidatePodUnchanged]=10
     [FuzzRequests]=5
     [FuzzPodDefaultsAreIdempotent]=4
-    [FuzzAuthenticationConfig]=1
-    [FuzzObjects]=1
-    [FuzzValidatePod]=1
+    [FuzzLabel]=100
+    [FuzzSplit]=100
 )
 targets=("$@")
-((${#targets[@]})) || mapfile -t targets < <(printf '%s\n' "${!weights[@]}" | sort)
+((${#targets[@]})) || mapfile -t targets < <(grep -rhoP --include='*_test.go' '^func \KFuzz\w+' cmd pkg | sort)
 
 binaries=$(mktemp -d)
 trap 'rm -rf "$binaries"' EXIT
