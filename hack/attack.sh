@@ -9,7 +9,7 @@
 # to the tests: -seed=N repeats a run, -random=N sends more random requests,
 # -only=CLASS sends one class.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 flags=(-vet=off -count=1 -timeout=3h)
 if [[ ${1:-} == -short ]]; then

@@ -7,7 +7,7 @@
 # -run to select cases (-run 'limitranger|share'), -list to list them, -help for
 # the others.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 hack/build-release.sh
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)

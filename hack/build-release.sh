@@ -7,7 +7,7 @@
 # are optimized with hack/server.pgo, so every package is compiled once more than for the
 # tests.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Defaults are written out, because an empty variable does not override go env -w.
 export CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-mod=readonly GOFIPS140=off GOEXPERIMENT=

@@ -5,6 +5,6 @@
 # Builds the binaries into bin/, without debug information. Arguments are passed to go build: `hack/build.sh -race -o dir/`.
 # LDFLAGS has further flags of the linker.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go build -ldflags "-s -w $(hack/version.sh) ${LDFLAGS:-}" -o bin/ "$@" ./cmd/...

@@ -7,7 +7,7 @@
 # same, so that a change is tested like its base; without, it sends all of them. Other
 # arguments are passed to the test.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 sample=(-bodies=-1)
 if [[ ${1:-} == -short ]]; then

@@ -8,7 +8,7 @@
 # runs. Arguments are passed to the test: -seed repeats a run, -cases sets the
 # number of scenarios in each area.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 hack/build.sh
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)

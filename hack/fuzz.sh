@@ -13,7 +13,7 @@
 # whole server are read after each. An input that fails is kept in the testdata of
 # the package, where go test runs it from then on.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 guided=
 if [[ ${1:-} == -guided ]]; then

@@ -13,7 +13,7 @@
 set -o errexit -o nounset -o pipefail
 out=$(realpath -m "${1:-$(dirname "${BASH_SOURCE[0]}")/../bin/images}")
 sbom=${SBOM:+$(realpath -m "$SBOM")}
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 arch=${ARCH:-$(go env GOHOSTARCH)}
 
 bin=$(mktemp -d)

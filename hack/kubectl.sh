@@ -4,7 +4,7 @@
 
 # Builds kubectl (test/kubernetes/kubectl) into bin/kubectl or the given file.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-$PWD/bin/kubectl}
 
 mkdir -p "$(dirname "$out")"

@@ -8,7 +8,7 @@
 # the binaries. The first build takes minutes; it is repeated only when the pins or the
 # compiler change. The flags are those of other builds, to use their build cache.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 kube=test/kubernetes/kube etcd=test/kubernetes/etcd
 cache=$PWD/.cache/kubernetes
 

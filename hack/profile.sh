@@ -5,7 +5,7 @@
 # Writes hack/server.pgo, the CPU profile that releases are optimized with, from a run of
 # the benchmark.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 profiles=$(mktemp -d)
 trap 'rm -rf "$profiles"' EXIT

@@ -6,7 +6,7 @@
 # test/monitoring/go.mod pins, and prints its path. It is not a tool of that module,
 # whose go.mod would then require the clients of all service discoveries.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=$(go -C test/monitoring list -m -f '{{.Version}}' github.com/prometheus/prometheus)
 promtool=$PWD/.cache/tools/promtool-$version

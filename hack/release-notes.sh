@@ -7,7 +7,7 @@
 # repository lead to the tag. Fails if there is no such section.
 set -o errexit -o nounset -o pipefail
 version=${1:?a version, such as v0.1.0}
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 section=${version#v}
 section=${section%%-*}

@@ -9,7 +9,7 @@
 set -o errexit -o nounset -o pipefail
 version=${1:?a version, such as v0.1.0}
 dir=$(realpath -e "${2:?the directory of the release}")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 registry=${REGISTRY:-ghcr.io/borough-io}
 
 go -C hack/images run . -push "$dir/images" -tag "$version" -registry "$registry" | sed 's/:[^:/]* /@/'

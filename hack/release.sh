@@ -18,7 +18,7 @@
 set -o errexit -o nounset -o pipefail
 version=${1:?a version, such as v0.1.0}
 out=$(realpath -m "${2:?a directory}")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 registry=${REGISTRY:-ghcr.io/borough-io}
 fail() { echo "release: $1" >&2; exit 1; }
 

@@ -11,7 +11,7 @@
 set -o errexit -o nounset -o pipefail
 kubeconfig=$(realpath -e "${1:?the kubeconfig of a cluster}")
 shift
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 hack/build.sh
 hack/kubectl.sh

@@ -7,7 +7,7 @@
 # hostile requests are run by hack/attack.sh. RACE=1 turns the race detector on;
 # arguments are passed to go test.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 race=() BOROUGH_BIN=$PWD/bin
 [[ ${RACE:-0} == 0 ]] || race=(-race) BOROUGH_BIN=$PWD/.cache/race

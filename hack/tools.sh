@@ -4,7 +4,7 @@
 
 # Builds the tools that hack/tools/go.mod pins into .cache/tools.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mkdir -p .cache/tools
 GOBIN=$PWD/.cache/tools go -C hack/tools install tool

@@ -8,7 +8,7 @@
 # must be on the PATH.
 set -o errexit -o nounset -o pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 module=github.com/borough-io/borough
 internal=$module/pkg/apis/tenancy

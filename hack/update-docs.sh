@@ -6,7 +6,7 @@
 # into docs/reference, and the charts of docs/benchmarks.md into docs/images; or both
 # into the given directory.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 out=${1:-docs/reference}
 
 for command in borough-apiserver 'borough-apiserver doctor' 'borough-apiserver kubeconfig' borough-controller-manager borough-source; do

@@ -4,6 +4,6 @@
 
 # Formats all Go files.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 git ls-files -z --cached --others --exclude-standard --deduplicate '*.go' | xargs -0 gofmt -s -w

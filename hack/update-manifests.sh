@@ -5,7 +5,7 @@
 # Copies artifacts/monitoring/rules.yaml to where the chart and the component
 # prometheus-rule can read it.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../artifacts"
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/../artifacts"
 
 cp monitoring/rules.yaml charts/borough/files/rules.yaml
 component=deploy/components/prometheus-rule/prometheus-rule.yaml

@@ -4,7 +4,7 @@
 
 # Tidies the go.mod of every module.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 git ls-files --cached --others --exclude-standard --deduplicate '*go.mod' | while read -r mod; do
     go -C "$(dirname "$mod")" mod tidy

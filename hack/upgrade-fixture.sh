@@ -6,7 +6,7 @@
 # `hack/upgrade-fixture.sh v0.1.0` writes test/upgrade/testdata/v0.1.0.
 set -o errexit -o nounset -o pipefail
 commit=${1:?a commit, such as v0.1.0}
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -5,7 +5,7 @@
 # Checks that generated files are up to date with the working tree. It generates
 # into a copy and changes nothing.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -5,7 +5,7 @@
 # Checks that the reference of the flags matches the binaries in bin/, that the charts
 # match the tables, and that the links in the documents refer to files that exist.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -4,7 +4,7 @@
 
 # Checks that all Go files are formatted.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # gofmt fails if it finds a difference or cannot read a file.
 if ! git ls-files -z --cached --others --exclude-standard --deduplicate '*.go' | xargs -0 gofmt -s -d; then

@@ -5,7 +5,7 @@
 # Checks that source files begin with the copyright and license lines. Only an
 # interpreter line or a build constraint may precede them.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
 while read -r file; do

@@ -5,7 +5,7 @@
 # Checks that the images of a commit can be reproduced: builds those of HEAD in two
 # clones, the second with other settings of Go, and compares the digests.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -5,7 +5,7 @@
 # Runs staticcheck, configured in staticcheck.conf, on all packages except the
 # generated ones (staticcheck ignores generated files in other packages).
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 [[ -x .cache/tools/staticcheck ]] || hack/tools.sh
 go list ./... | grep -v /pkg/generated/ | xargs .cache/tools/staticcheck

@@ -6,7 +6,7 @@
 # the same objects, and are correct as far as can be checked without a cluster. It
 # needs bin/kubectl and builds helm into .cache/tools.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 export BOROUGH_KUBECTL=${BOROUGH_KUBECTL:-$PWD/bin/kubectl}
 # -count=1: the test cache does not know the files that kubectl and helm read.

@@ -5,7 +5,7 @@
 # Checks that every shell script parses and is executable. Scripts in testdata are
 # only parsed: the test passes them to a shell.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
 while read -r file; do

@@ -8,7 +8,7 @@
 # each package is compiled once for all. Only the first applies to test/kubernetes/kube, which
 # may build another release.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
 mods=$(git ls-files --cached --others --exclude-standard --deduplicate '*go.mod')

@@ -5,6 +5,6 @@
 # Checks that pkg/corepod mirrors the release of Kubernetes that test/kubernetes/kube
 # pins, as far as pkg/corepod/upstream.lock records it.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go run ./hack/upstream

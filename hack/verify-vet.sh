@@ -5,7 +5,7 @@
 # Runs go vet in every module but test/kubernetes/kube, whose small programs would make
 # it analyze all of Kubernetes.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go vet ./...
 go -C hack/images vet ./...

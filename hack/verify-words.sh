@@ -6,7 +6,7 @@
 # docs/development.md. Each code span in the first column of the table is an
 # extended regular expression that matches whole words, in any case.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 words=$(awk '/^## / { table = /^## Words/ } table && /^\| `/' docs/development.md | cut -d '|' -f 2 | grep -oE '`[^`]+`' | tr -d '`')
 [[ $words ]] || {

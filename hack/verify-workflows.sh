@@ -6,7 +6,7 @@
 # version in a comment, restricts its permissions, limits the time of each job, and has a
 # shell in which a pipeline fails with any of its commands.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 [[ -x .cache/tools/actionlint ]] || hack/tools.sh
 failed=0

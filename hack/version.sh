@@ -7,7 +7,7 @@
 # in a standalone server behind the version of Kubernetes.
 # All of it derives from the commit, so builds of one commit are identical.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=v0.0.0 commit=unknown state=archive date=1970-01-01T00:00:00Z
 if commit=$(git rev-parse --verify HEAD 2>/dev/null); then

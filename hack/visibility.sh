@@ -7,7 +7,7 @@
 # RACE=1 turns the race detector on. Arguments are passed to the test: -rounds N sets the
 # number of rounds, -seed N repeats the choices of an earlier run.
 set -o errexit -o nounset -o pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 race=() BOROUGH_BIN=$PWD/bin
 [[ ${RACE:-0} == 0 ]] || race=(-race) BOROUGH_BIN=$PWD/.cache/race
