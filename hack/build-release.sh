@@ -11,4 +11,4 @@ unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # Defaults are written out, because an empty variable does not override go env -w.
 export CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-mod=readonly GOFIPS140=off GOEXPERIMENT=
-LDFLAGS="" exec hack/build.sh -trimpath -buildvcs=false -pgo="$PWD/hack/server.pgo" "$@"
+GO_LDFLAGS="" exec hack/build.sh -trimpath -buildvcs=false -pgo="$PWD/hack/server.pgo" "$@"

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds the binaries into bin/, without debug information. Arguments are passed to go build: `hack/build.sh -race -o dir/`.
-# LDFLAGS has further flags of the linker.
+# GO_LDFLAGS has further flags of the linker.
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-go build -ldflags "-s -w $(hack/version.sh) ${LDFLAGS:-}" -o bin/ "$@" ./cmd/...
+go build -ldflags "-s -w $(hack/version.sh) ${GO_LDFLAGS:-}" -o bin/ "$@" ./cmd/...

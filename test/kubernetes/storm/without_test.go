@@ -33,7 +33,7 @@ func stormWithout(t *testing.T, off string, find func(h *history) []string) {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(harness.Root, "hack", "build.sh"), "-o", dir+"/")
-	cmd.Env = append(cmd.Environ(), "LDFLAGS=-X github.com/borough-io/borough/pkg/storage/"+off+".off=true")
+	cmd.Env = append(cmd.Environ(), "GO_LDFLAGS=-X github.com/borough-io/borough/pkg/storage/"+off+".off=true")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build a server without the %s: %v\n%s", off, err, out)
 	}
