@@ -21,6 +21,7 @@ for want in "$scratch"/*; do
     fi
 done
 
+documents=$(git ls-files --cached --others --exclude-standard --deduplicate '*.md')
 while read -r document; do
     while read -r target; do
         if [[ ! -e $(dirname "$document")/${target%%#*} ]]; then
@@ -28,5 +29,5 @@ while read -r document; do
             failed=1
         fi
     done < <(grep -oE '\]\([^)#: ][^): ]*\)' "$document" | sed -E 's/^\]\(|\)$//g')
-done < <(git ls-files --cached --others --exclude-standard --deduplicate '*.md')
+done <<<"$documents"
 exit $failed

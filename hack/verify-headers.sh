@@ -7,6 +7,8 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+files=$(git ls-files --cached --others --exclude-standard --deduplicate \
+    '*.go' '*.sh' '*.yaml' '*.yml' '*.conf' '*Makefile' .ci ':!*/testdata/*')
 failed=0
 while read -r file; do
     [[ -s $file ]] || continue # removed, or empty
@@ -16,6 +18,5 @@ while read -r file; do
         echo "verify-headers: $file does not begin with the header of hack/boilerplate.go.txt" >&2
         failed=1
     fi
-done < <(git ls-files --cached --others --exclude-standard --deduplicate \
-    '*.go' '*.sh' '*.yaml' '*.yml' '*.conf' '*Makefile' .ci ':!*/testdata/*')
+done <<<"$files"
 exit $failed

@@ -7,6 +7,7 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+files=$(git ls-files --cached --others --exclude-standard --deduplicate '*.sh' .ci/run)
 failed=0
 while read -r file; do
     [[ -f $file ]] || continue # removed, but still in the index
@@ -15,5 +16,5 @@ while read -r file; do
         echo "verify-scripts: $file is not executable" >&2
         failed=1
     fi
-done < <(git ls-files --cached --others --exclude-standard --deduplicate '*.sh' .ci/run)
+done <<<"$files"
 exit $failed
