@@ -148,17 +148,25 @@ func failsToStart(t *testing.T, flags ...string) string {
 
 func TestStartFailures(t *testing.T) {
 	t.Parallel()
-	// started returns a server that has run once and was stopped.
+	first := harness.New(t)
+	if err := first.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	// started returns a server with the data of one that has run once and was stopped.
 	started := func(t *testing.T) *harness.Borough {
 		t.Helper()
 		b := harness.New(t)
-		if err := b.StartServer(t.Context()); err != nil {
+		port, err := harness.FreePort()
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Server.Stop(); err != nil {
+		b.Port = port
+		if err := os.CopyFS(b.Dir, os.DirFS(first.Dir)); err != nil {
 			t.Fatal(err)
 		}
-		b.Server = nil
 		return b
 	}
 	write := func(t *testing.T, path, content string) string {
