@@ -27,7 +27,7 @@ import (
 // trusted, while clients read, write and watch.
 func TestCertificates(t *testing.T) {
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
-	d := deploy(t, cluster, 2, "--serving-cert-lifetime=60s")
+	d := deploy(t, cluster, "--serving-cert-lifetime=60s")
 	secrets := d.client.CoreV1().Secrets(testcluster.SystemNamespace)
 	clients, monitor := startLoad(t, cluster), d.startMonitor(t)
 	first := monitor.awaitCert(t)

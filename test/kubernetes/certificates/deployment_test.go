@@ -49,20 +49,21 @@ type deployment struct {
 	servers []*server
 }
 
-func deploy(t *testing.T, cluster *testcluster.Cluster, servers int, flags ...string) *deployment {
+// deploy deploys two servers.
+func deploy(t *testing.T, cluster *testcluster.Cluster, flags ...string) *deployment {
 	t.Helper()
 	d := &deployment{cluster: cluster, client: cluster.Client(t)}
 	d.apply(t, "--server-side")
 	await(t, "rights of the servers", d.granted)
-	for i := range servers {
-		port := d.addServer(t, fmt.Sprintf("%s-%d", serverName, i), append(flags,
+	for _, name := range []string{serverName + "-0", serverName + "-1"} {
+		port := d.addServer(t, name, append(flags,
 			"--serving-cert-secret="+testcluster.SystemNamespace+"/"+certSecret,
 			"--serving-cert-service="+testcluster.SystemNamespace+"/"+serverName)...)
 		// The aggregator uses only the port. kube-apiserver rejects a loopback
 		// address.
 		_, err := d.client.DiscoveryV1().EndpointSlices(testcluster.SystemNamespace).Create(t.Context(), &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
-				Name:   fmt.Sprintf("%s-%d", serverName, i),
+				Name:   name,
 				Labels: map[string]string{discoveryv1.LabelServiceName: serverName},
 			},
 			AddressType: discoveryv1.AddressTypeIPv4,

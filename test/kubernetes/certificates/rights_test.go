@@ -116,14 +116,12 @@ func TestServerRights(t *testing.T) {
 	if _, err := secrets.Get(ctx, certSecret, metav1.GetOptions{}); err != nil {
 		t.Error(fmt.Errorf("get its own: %w", err))
 	}
+	t.Run("doctor", d.testDoctor)
 }
 
-// TestDoctorChecksPolicy checks that doctor reports a fault without the policy.
-func TestDoctorChecksPolicy(t *testing.T) {
-	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, NoControllerManager: true})
-	d := &deployment{cluster: cluster, client: cluster.Client(t)}
-	d.apply(t, "--server-side")
-	kubeconfig, err := cluster.WriteKubeconfig("doctor", cluster.AdminConfig())
+// testDoctor checks that doctor reports a fault without the policy.
+func (d *deployment) testDoctor(t *testing.T) {
+	kubeconfig, err := d.cluster.WriteKubeconfig("doctor", d.cluster.AdminConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +140,6 @@ func TestDoctorChecksPolicy(t *testing.T) {
 		})
 	}
 	awaitLine("ok     caBundle policy: system:serviceaccount:borough-system:borough-apiserver cannot change other fields")
-	cluster.Kubectl(t).Run(t, "delete", "validatingadmissionpolicybinding", "borough-apiserver-ca-bundle")
+	d.cluster.Kubectl(t).Run(t, "delete", "validatingadmissionpolicybinding", "borough-apiserver-ca-bundle")
 	awaitLine("FAULT  caBundle policy: system:serviceaccount:borough-system:borough-apiserver can change all fields")
 }

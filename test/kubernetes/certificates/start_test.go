@@ -13,11 +13,17 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-// TestInsecureSkipTLSVerify restarts a server while the APIService has
-// insecureSkipTLSVerify, with which kube-apiserver rejects a caBundle.
-func TestInsecureSkipTLSVerify(t *testing.T) {
+// TestStart starts a server again in a cluster that is not as it should be.
+func TestStart(t *testing.T) {
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, NoControllerManager: true})
-	d := deploy(t, cluster, 2)
+	d := deploy(t, cluster)
+	t.Run("insecureSkipTLSVerify", d.testInsecureSkipTLSVerify)
+	t.Run("before the cluster", d.testBeforeCluster)
+}
+
+// testInsecureSkipTLSVerify restarts a server while the APIService has
+// insecureSkipTLSVerify, with which kube-apiserver rejects a caBundle.
+func (d *deployment) testInsecureSkipTLSVerify(t *testing.T) {
 	d.patchAPIService(t, map[string]any{"insecureSkipTLSVerify": true, "caBundle": nil})
 	restarted := d.servers[0]
 	restarted.stop(t)
@@ -39,13 +45,11 @@ func TestInsecureSkipTLSVerify(t *testing.T) {
 	d.awaitAPI(t)
 }
 
-// TestStartBeforeCluster starts a server while kube-apiserver does not run.
-func TestStartBeforeCluster(t *testing.T) {
-	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, NoControllerManager: true})
-	d := deploy(t, cluster, 1)
+// testBeforeCluster starts a server while kube-apiserver does not run.
+func (d *deployment) testBeforeCluster(t *testing.T) {
 	restarted := d.servers[0]
 	restarted.stop(t)
-	cluster.APIServer.Kill()
+	d.cluster.APIServer.Kill()
 	restarted.start(t)
 	await(t, "server to say what it waits for", func(ctx context.Context) error {
 		_, body, err := restarted.get(ctx, "/readyz?verbose")
@@ -54,7 +58,7 @@ func TestStartBeforeCluster(t *testing.T) {
 		}
 		return err
 	})
-	if err := cluster.StartAPIServer(t.Context()); err != nil {
+	if err := d.cluster.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "server", func(ctx context.Context) error { return d.ready(ctx, restarted.address) })
