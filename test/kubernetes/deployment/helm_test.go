@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,27 +17,79 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-// TestHelmKeepsSecret installs the chart, where a server has created the Secret, and
-// upgrades it. The Secret keeps its content.
-func TestHelmKeepsSecret(t *testing.T) {
-	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, NoControllerManager: true})
-	kubeconfig, err := cluster.WriteKubeconfig("helm", cluster.AdminConfig())
+// chart is a cluster in which Helm installs the chart. No Pods run.
+type chart struct {
+	cluster          *testcluster.Cluster
+	kubeconfig, home string
+}
+
+// helm runs a command for the release, with values.
+func (c *chart) helm(t *testing.T, command string, values ...string) ([]byte, error) {
+	t.Helper()
+	args := append([]string{command, "borough", "--namespace=" + testcluster.SystemNamespace}, values...)
+	if command != "uninstall" {
+		args = append(args, filepath.Join(harness.Root, "artifacts", "charts", "borough"))
+	}
+	return harness.HelmCommand(t.Context(), c.kubeconfig, c.home, args...).CombinedOutput()
+}
+
+// TestHelm installs, upgrades and uninstalls the chart.
+func TestHelm(t *testing.T) {
+	c := &chart{cluster: testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}, NoControllerManager: true}), home: t.TempDir()}
+	var err error
+	if c.kubeconfig, err = c.cluster.WriteKubeconfig("helm", c.cluster.AdminConfig()); err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testcluster.SystemNamespace}}
+	if _, err := c.cluster.Client(t).CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("number of members", c.testNumberOfMembers)
+	if out, err := c.helm(t, "uninstall"); err != nil {
+		t.Fatalf("helm uninstall: %v\n%s", err, out)
+	}
+	t.Run("Secret", c.testSecret)
+}
+
+// testNumberOfMembers installs an etcd with one member. The chart refuses another number of
+// members, and so does the cluster, from the kustomization: those that are added would form
+// a cluster with a database of its own.
+func (c *chart) testNumberOfMembers(t *testing.T) {
+	if out, err := c.helm(t, "install", "--set=etcd.members=1"); err != nil {
+		t.Fatalf("helm install: %v\n%s", err, out)
+	}
+
+	// With a value, Helm takes all others from the chart.
+	if out, err := c.helm(t, "upgrade", "--set=image.tag=v2"); err == nil || !bytes.Contains(out, []byte("etcd.members cannot be changed from 1 to 3")) {
+		t.Errorf("helm upgrade to three members: %v\n%s", err, out)
+	}
+	deployments, err := c.cluster.Client(t).AppsV1().Deployments(testcluster.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
-	helm := func(args ...string) ([]byte, error) {
-		return harness.HelmCommand(t.Context(), kubeconfig, home, args...).CombinedOutput()
+	for _, d := range deployments.Items {
+		if d.Generation != 1 {
+			t.Errorf("helm has changed the Deployment %s", d.Name)
+		}
 	}
-	values := []string{"borough", filepath.Join(harness.Root, "artifacts", "charts", "borough"), "--namespace=" + testcluster.SystemNamespace,
-		"--set=etcd.mode=external", "--set=etcd.servers={https://etcd.example.com:2379}"}
-	install, upgrade := append([]string{"install"}, values...), append([]string{"upgrade"}, values...)
+	const refused = "spec.volumeClaimTemplates"
+	deploy := filepath.Join(harness.Root, "artifacts", "deploy")
+	apply := []string{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "--kustomize"}
+	kubectl := c.cluster.Kubectl(t)
+	if out := kubectl.Fails(t, append(apply, deploy)...); !strings.Contains(out, refused) {
+		t.Errorf("kubectl apply with three members: %s", out)
+	}
+	kubectl.Run(t, append(apply, filepath.Join(deploy, "overlays", "single-node"))...)
+	if out, err := c.helm(t, "upgrade", "--set=etcd.members=1"); err != nil {
+		t.Errorf("helm upgrade with one member: %v\n%s", err, out)
+	}
+}
 
-	client := cluster.Client(t)
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testcluster.SystemNamespace}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	secrets := client.CoreV1().Secrets(testcluster.SystemNamespace)
+// testSecret installs the chart, where a server has created the Secret, and upgrades it.
+// The Secret keeps its content.
+func (c *chart) testSecret(t *testing.T) {
+	external := []string{"--set=etcd.mode=external", "--set=etcd.servers={https://etcd.example.com:2379}"}
+	secrets := c.cluster.Client(t).CoreV1().Secrets(testcluster.SystemNamespace)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: certSecret},
 		Type:       corev1.SecretTypeTLS,
@@ -45,15 +98,15 @@ func TestHelmKeepsSecret(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := helm(install...); err == nil || !bytes.Contains(out, []byte("invalid ownership metadata")) {
+	if out, err := c.helm(t, "install", external...); err == nil || !bytes.Contains(out, []byte("invalid ownership metadata")) {
 		t.Errorf("helm install: %v\n%s", err, out)
 	}
 	for _, args := range [][]string{
-		append(install, "--take-ownership"),
-		append(upgrade, "--set=apiserver.replicas=3"),
-		append(upgrade, "--set=apiserver.replicas=4"),
+		{"install", "--take-ownership"},
+		{"upgrade", "--set=apiserver.replicas=3"},
+		{"upgrade", "--set=apiserver.replicas=4"},
 	} {
-		if out, err := helm(args...); err != nil {
+		if out, err := c.helm(t, args[0], append(external, args[1])...); err != nil {
 			t.Fatalf("helm %v: %v\n%s", args, err, out)
 		}
 		after, err := secrets.Get(t.Context(), certSecret, metav1.GetOptions{})
