@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	listPods    = flag.Int("pods", 200, "number of Pods that TestMemoryOfLists creates")
+	listPods    = flag.Int("pods", 20, "number of Pods that TestMemoryOfLists creates")
 	listClients = flag.Int("clients", 10, "number of clients that list them concurrently")
 	listEtcd    = flag.String("etcd-servers", "", "an empty etcd for TestMemoryOfLists, instead of the embedded etcd")
 )
