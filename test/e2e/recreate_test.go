@@ -225,6 +225,7 @@ func TestDelayedPurge(t *testing.T) {
 // with the same names, while two controllers purge with random delays of requests
 // and responses.
 func TestRandomlyDelayedPurges(t *testing.T) {
+	t.Parallel()
 	const names, rounds, delay = 6, 12, 200 * time.Millisecond
 	b := harness.New(t)
 	if err := b.StartServer(t.Context()); err != nil {
@@ -257,7 +258,7 @@ func TestRandomlyDelayedPurges(t *testing.T) {
 				for range rounds {
 					in := newIncarnation(t, b, name)
 					uids[in.uid] = true
-					for range 20 { // while delayed requests arrive
+					for range 8 { // while delayed requests arrive
 						if in.check(t, b); t.Failed() {
 							return
 						}
