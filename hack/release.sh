@@ -27,7 +27,7 @@ fail() { echo "release: $1" >&2; exit 1; }
 commit=$(git rev-parse HEAD)
 if tagged=$(git rev-parse --verify --quiet "$version^{commit}"); then
     [[ $tagged == "$commit" ]] || fail "$version is another commit than HEAD"
-    [[ $version == *-* ]] || grep -qE "^## \[${version#v}\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md || fail "CHANGELOG.md has no date for $version"
+    [[ $version == *-* ]] || git grep -qE "^## \[${version#v}\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" "$commit" -- CHANGELOG.md || fail "CHANGELOG.md has no date for $version"
 fi
 
 # A clone, so that only what is committed is in a release, and the version is that of
@@ -37,8 +37,11 @@ trap 'rm -rf "$tmp"' EXIT
 git clone --quiet . "$tmp/borough"
 cd "$tmp/borough"
 git -c advice.detachedHead=false checkout --quiet "$commit"
-[[ $tagged ]] || git tag "$version"
+[[ $tagged ]] || git tag --no-sign "$version"
 # Of all tags of a commit, hack/version.sh would take any.
+git tag --points-at HEAD | while read -r tag; do
+    [[ $tag == "$version" ]] || git tag -d "$tag" >/dev/null
+done
 [[ $(hack/version.sh) == *"gitVersion=$version "* ]] || fail "the version of the commit is not $version: $(hack/version.sh)"
 
 files=$out/files
