@@ -7,4 +7,5 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-go build -ldflags "-s -w $(hack/version.sh) ${GO_LDFLAGS:-}" -o bin/ "$@" ./cmd/...
+version=$(hack/version.sh) # a failure in an argument would be ignored
+go build -ldflags "-s -w $version ${GO_LDFLAGS:-}" -o bin/ "$@" ./cmd/...

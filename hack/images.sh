@@ -21,5 +21,5 @@ trap 'rm -rf "$bin"' EXIT
 for a in ${arch//,/ }; do
     GOOS=linux GOARCH=$a hack/build-release.sh -o "$bin/$a/"
 done
-created=$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null) || created=1970-01-01T00:00:00Z
+created=$(TZ=UTC0 git log -1 --no-show-signature --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null) || created=1970-01-01T00:00:00Z
 go -C hack/images run . -bin "$bin" -arch "$arch" -tag "${TAG:-latest}" -registry "${REGISTRY:-}" -out "$out" -sbom "$sbom" -created "$created"

@@ -13,7 +13,7 @@ version=v0.0.0 commit=unknown state=archive date=1970-01-01T00:00:00Z
 if commit=$(git rev-parse --verify HEAD 2>/dev/null); then
     state=clean
     [[ -z $(git status --porcelain 2>/dev/null) ]] || state=dirty
-    date=$(TZ=UTC0 git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)
+    date=$(TZ=UTC0 git log -1 --no-show-signature --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)
     # v0.1.0 on the tag itself, else v0.1.0-12+1a2b3c4, a version that sorts
     # and parses; -dirty belongs to the build metadata.
     tag=$(git describe --tags --match 'v[0-9]*' --abbrev=0 2>/dev/null) || tag=
@@ -23,6 +23,7 @@ if commit=$(git rev-parse --verify HEAD 2>/dev/null); then
     [[ $state == clean ]] || version+=$([[ $version == *+* ]] && echo . || echo +)dirty
 else
     commit=unknown
+    [[ ! -e .git ]] || git rev-parse --git-dir >/dev/null # fails with the reason, such as another owner
 fi
 
 IFS=. read -r major minor _ <<<"${version#v}"
