@@ -15,4 +15,8 @@ registry=${REGISTRY:-ghcr.io/borough-io}
 go -C hack/images run . -push "$dir/images" -tag "$version" -registry "$registry" | sed 's/:[^:/]* /@/'
 # shellcheck disable=SC2086 # several flags
 go -C test/kubernetes tool helm push "$dir/files/borough-${version#v}.tgz" "oci://$registry/charts" ${HELM_FLAGS:-} 2>&1 |
-    awk -v chart="$registry/charts/borough" '$1 == "Digest:" { print chart "@" $2; found = 1 } END { exit !found }'
+    awk -v chart="$registry/charts/borough" '
+        $1 == "Digest:" { print chart "@" $2; found = 1; next }
+        { print >"/dev/stderr" } # such as an error
+        END { exit !found }
+    '
