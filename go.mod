@@ -2,6 +2,9 @@ module github.com/borough-io/borough
 
 go 1.26.0
 
+// Releases are built with it.
+toolchain go1.26.8
+
 require (
 	github.com/distribution/reference v0.6.0
 	github.com/fsnotify/fsnotify v1.10.1

@@ -45,6 +45,7 @@ func TestVersions(t *testing.T) {
 		manifestEtcd = pin("artifacts/charts/borough/values.yaml", `image: registry\.k8s\.io/etcd:(\d+\.\d+\.\d+)-`)
 		embeddedEtcd = pin("go.mod", `^\tgo\.etcd\.io/etcd/server/v3 v(\S+)`)
 		goVersion    = minor(pin("go.mod", `^go (\S+)`))
+		toolchain    = pin("go.mod", `^toolchain go(\S+)`)
 		upstream     = minor(pin("pkg/corepod/upstream.lock", `^kubernetes v(\S+)`))
 	)
 	if release := pin("pkg/apiserver/version.go", `^const kubernetesRelease = "(\S+)"`); release != kubernetes {
@@ -62,7 +63,7 @@ func TestVersions(t *testing.T) {
 		fmt.Sprintf("| an etcd of your own | %s or newer | %s and %s |", minor(externalEtcd), externalEtcd, embeddedEtcd),
 		fmt.Sprintf("| the etcd in the manifests | %[1]s | %[1]s |", manifestEtcd),
 		fmt.Sprintf("| the embedded etcd | %[1]s | %[1]s |", embeddedEtcd),
-		fmt.Sprintf("| Go, to build it and to import its packages | %[1]s or newer | %[1]s |", goVersion),
+		fmt.Sprintf("| Go, to build it and to import its packages | %s or newer | %s |", goVersion, toolchain),
 	} {
 		if !strings.Contains(text, "\n"+row+"\n") {
 			t.Errorf("docs/versions.md has no row %s", row)
