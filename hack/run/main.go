@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -102,14 +103,22 @@ func checkFree(port int) error {
 	return listener.Close()
 }
 
+// quoted returns a path for the command line of a shell.
+func quoted(path string) string {
+	if !strings.ContainsAny(path, " \t\n'\"\\$`&;|<>()*?[]{}#!") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
 func greet(state string, port int, took time.Duration) {
 	fmt.Printf(`
 Borough is ready at https://127.0.0.1:%d after %.1f s. In another terminal, type:
 
   export KUBECONFIG=%s
-`, port, took.Seconds(), filepath.Join(state, "admin.kubeconfig"))
+`, port, took.Seconds(), quoted(filepath.Join(state, "admin.kubeconfig")))
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		fmt.Printf("  make kubectl && export PATH=%s:$PATH\n", filepath.Join(filepath.Dir(state), "bin"))
+		fmt.Printf("  make kubectl && export PATH=%s:$PATH\n", quoted(filepath.Join(filepath.Dir(state), "bin")))
 	}
 	fmt.Printf(`  kubectl create namespace team-a
   kubectl get namespaces

@@ -85,10 +85,16 @@ func TestMakeRun(t *testing.T) {
 
 	t.Run("twice with the same data", func(t *testing.T) {
 		t.Parallel()
-		b := &harness.Borough{Dir: filepath.Join(t.TempDir(), ".borough"), Port: port(t)}
+		b := &harness.Borough{Dir: filepath.Join(t.TempDir(), "a user's", ".borough"), Port: port(t)}
 		first := start(t, b)
 		ready(t, first)
-		wantContains(t, first.Output(), "export KUBECONFIG="+filepath.Join(b.Dir, "admin.kubeconfig"))
+		_, command, _ := strings.Cut(first.Output(), "  export KUBECONFIG=")
+		command, _, _ = strings.Cut(command, "\n")
+		file, err := exec.CommandContext(t.Context(), "sh", "-c", "KUBECONFIG="+command+`; printf %s "$KUBECONFIG"`).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, "KUBECONFIG", string(file), filepath.Join(b.Dir, "admin.kubeconfig"))
 		kept, purged := newNamespace(t, b), newNamespace(t, b)
 		deleteNamespace(t, b, purged)
 		poll.Eventually(t, gone(t, b, purged)) // shows that the controller runs
