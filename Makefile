@@ -9,6 +9,9 @@ RACE ?= 0
 
 .DEFAULT_GOAL := help
 
+# Also with -j: some targets write what others read, and most use all processors.
+.NOTPARALLEL:
+
 ##@ Use
 
 .PHONY: build
