@@ -58,11 +58,15 @@ func (s *Server) Namespace(t testing.TB, options ...NamespaceOption) string {
 		t.Fatalf("create a client: %v", err)
 	}
 	namespaces := client.TenancyV1().Namespaces()
+	s.mu.RLock()
 	ns, err := namespaces.Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(t.Name())}}, metav1.CreateOptions{})
+	s.mu.RUnlock()
 	if err != nil {
 		t.Fatalf("create a Namespace: %v", err)
 	}
 	t.Cleanup(func() {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
 		ctx, cancel := context.WithTimeout(context.Background(), o.terminationTimeout)
 		defer cancel()
 		err := remove(ctx, namespaces, ns)

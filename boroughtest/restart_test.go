@@ -87,6 +87,40 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestRestartDuringNamespaces restarts a server while other tests use Namespaces of it.
+func TestRestartDuringNamespaces(t *testing.T) {
+	for name, restart := range restarts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := boroughtest.Start(t)
+			over := make(chan struct{})
+			var tests sync.WaitGroup
+			for range 4 {
+				tests.Go(func() {
+					for {
+						fake := newFakeTest(t)
+						s.Namespace(fake)
+						fake.end()
+						for _, err := range fake.errors {
+							t.Error(err)
+						}
+						select {
+						case <-over:
+							return
+						default:
+						}
+					}
+				})
+			}
+			for range 3 {
+				restart(s, t)
+			}
+			close(over)
+			tests.Wait()
+		})
+	}
+}
+
 // startWriters starts clients that create Pods, of which each has its own connection. stop
 // stops them and returns the names of the Pods that were acknowledged.
 func startWriters(t *testing.T, s *boroughtest.Server, ns string) (stop func() []string) {

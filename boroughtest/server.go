@@ -47,8 +47,8 @@ type Server struct {
 	admin  *rest.Config
 	ca     certificates.Pair
 
-	mu      sync.Mutex
-	process *process // nil if it does not run
+	mu      sync.RWMutex // held for reading by requests of the package itself
+	process *process     // nil if it does not run
 }
 
 // Option is an option of Start.
@@ -172,7 +172,8 @@ func (s *Server) As(t testing.TB, user string, groups ...string) *rest.Config {
 }
 
 // Restart shuts the server and the controller down and starts them again, with the same
-// address and data. Requests and watches are ended in an orderly way.
+// address and data. Requests and watches are ended in an orderly way. It waits for
+// Namespaces that other tests are removing.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.again(t, shutDown)
@@ -180,7 +181,8 @@ func (s *Server) Restart(t testing.TB) {
 
 // Crash ends the server and the controller as if their process was killed, and starts them
 // again, with the same address and data. Connections are cut off. A request in flight may
-// have been carried out or not; no acknowledged write is lost.
+// have been carried out or not; no acknowledged write is lost. It waits for Namespaces that
+// other tests are removing.
 func (s *Server) Crash(t testing.TB) {
 	t.Helper()
 	s.again(t, kill)
