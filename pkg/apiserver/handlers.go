@@ -14,13 +14,13 @@ import (
 )
 
 // handlerChain returns the handler chain of the library with ours innermost, after
-// authorization, which has to see the request unchanged.
+// authorization, which has to see the request unchanged, or outermost.
 func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapiserver.Config) http.Handler {
 	chain := genericapiserver.DefaultBuildHandlerChain(c.innerHandlers(apiHandler, generic), generic)
 	if c.Standalone != nil {
 		chain = revocation.WithImpersonation(chain)
 	}
-	return retriable.WithErrors(chain, generic.Serializer)
+	return filters.WithLimitedSelectors(retriable.WithErrors(chain, generic.Serializer), generic.Serializer)
 }
 
 // innerHandlers returns our part of the chain.

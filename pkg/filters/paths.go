@@ -19,6 +19,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // WithValidQuery answers 400 to a query that cannot be parsed. Everything behind
@@ -31,6 +32,21 @@ func WithValidQuery(next http.Handler, serializer runtime.NegotiatedSerializer) 
 			err := apierrors.NewBadRequest(fmt.Sprintf("the query of the request cannot be parsed: %v", err))
 			responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
 			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// WithLimitedSelectors answers 400 to a label selector that would take too long to parse.
+// It has to be the first handler, because the library parses the selector to find out
+// what a request is for, before it authenticates the client.
+func WithLimitedSelectors(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		for _, selector := range req.URL.Query()["labelSelector"] {
+			if err := requestlimits.CheckLabelSelector(selector); err != nil {
+				responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), serializer, v1.SchemeGroupVersion, w, req)
+				return
+			}
 		}
 		next.ServeHTTP(w, req)
 	})

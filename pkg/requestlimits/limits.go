@@ -83,6 +83,11 @@ const (
 	// MaxErrors is the number of errors that an answer names. Putting together
 	// their message takes time that grows with the square of the number.
 	MaxErrors = 100
+
+	// MaxSelectorErrors is the number of invalid values in a list of a label selector.
+	// The parser names all of them, each with the whole key, in a message that takes
+	// as long as one of many errors.
+	MaxSelectorErrors = 10
 )
 
 // Error says which limit a request exceeds, and where.

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -33,4 +34,16 @@ func TestMalformedQuery(t *testing.T) {
 	// Empty parameters are harmless.
 	wantAnswer(t, http.Do(t, "DELETE", pods+"?&&labelSelector=a&", nil), 200)
 	wantAnswer(t, http.Do(t, "GET", pods+"/there", nil), 200)
+}
+
+// TestInvalidSelector checks that a label selector that takes long to parse is rejected
+// before the client is authenticated.
+func TestInvalidSelector(t *testing.T) {
+	t.Parallel()
+	query := "?labelSelector=" + url.QueryEscape("k in ("+strings.Repeat("@,", 1000)+")")
+	for _, path := range []string{api + "/namespaces", "/api/v1/pods", "/healthz"} {
+		for _, method := range []string{"GET", "DELETE"} {
+			wantStatus(t, anonymous(t, borough).Do(t, method, path+query, nil), 400, "more than 10 values of a label selector are invalid: a valid label must")
+		}
+	}
 }
