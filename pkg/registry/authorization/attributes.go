@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // attributesOf returns the attributes of the request that a valid spec describes.
@@ -59,6 +61,9 @@ func attributes(u user.Info, resource *authorizationv1.ResourceAttributes, nonRe
 
 func labelRequirements(s *authorizationv1.LabelSelectorAttributes) (labels.Requirements, error) {
 	if len(s.Requirements) == 0 {
+		if err := requestlimits.CheckLabelSelector(s.RawSelector); err != nil {
+			return nil, err
+		}
 		selector, err := labels.Parse(s.RawSelector)
 		if err != nil {
 			return nil, err

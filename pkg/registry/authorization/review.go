@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/registry/review"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // NewStorage returns the storage of the reviews.
@@ -93,7 +94,7 @@ func invalid(errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", errs)
+	return apierrors.NewInvalid(schema.GroupKind{Group: authorizationv1.GroupName}, "", requestlimits.LimitErrors(errs))
 }
 
 func (a access) answer(obj runtime.Object, status *authorizationv1.SubjectAccessReviewStatus, attributes authorizer.AttributesRecord) review.AnswerFunc {
