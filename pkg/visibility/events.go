@@ -80,7 +80,7 @@ func (r *watcher) addDifferences(names map[string]struct{}, position int64, befo
 	for _, name := range slices.Concat(before.Names, after.Names) {
 		names[name] = struct{}{}
 	}
-	if r.form != nil && before.Access != after.Access {
+	if r.asProjects && before.Access != after.Access {
 		for _, namespace := range r.seen("", position, 0) {
 			names[namespace.name] = struct{}{}
 		}

@@ -47,7 +47,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	}
 	position := w.locate(&first)
 	var rights rbac.ClusterRights
-	if w.form != nil {
+	if w.asProjects {
 		rights = w.rights(position)
 	}
 	size := 0
@@ -82,7 +82,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 			return list, apierrors.NewInternalError(err)
 		} else if selected {
 			var access rbac.Access
-			if w.form != nil {
+			if w.asProjects {
 				_, access = w.sees(name, position, &rights)
 			}
 			add(namespace, access)

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -34,7 +33,7 @@ func (v *Views) Projects(ctx context.Context) (*Projects, error) {
 	if err := v.index.RequireSync(ctx); err != nil {
 		return nil, err
 	}
-	view := View{views: v, form: func(n *tenancy.Namespace, access rbac.Access) runtime.Object { return newProject(n, access) }}
+	view := View{views: v, asProjects: true}
 	if slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
 		view.all = true
 	} else {

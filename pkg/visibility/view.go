@@ -27,12 +27,9 @@ type View struct {
 	subjects []rbac.Subject
 	// all is true if the user has all rights, regardless of the policy.
 	all bool
-	// form is in what the view shows Namespaces, or nil if it shows them as they are.
-	form form
+	// asProjects is true if the view shows Namespaces as Projects, with the access.
+	asProjects bool
 }
-
-// form returns the object that shows a Namespace to a user with the access.
-type form func(*tenancy.Namespace, rbac.Access) runtime.Object
 
 // Of returns the view of a user.
 func (v *Views) Of(u user.Info) *View { return &View{views: v, subjects: rbac.Subjects(u)} }
@@ -178,7 +175,7 @@ func (w *View) sees(name string, position int64, rights *rbac.ClusterRights) (bo
 	if !seen {
 		_, seen = slices.BinarySearch(rights.Names, name)
 	}
-	if seen && (w.form == nil || rights.Access == rbac.AccessAdmin) {
+	if seen && (!w.asProjects || rights.Access == rbac.AccessAdmin) {
 		return true, w.shown(rights.Access)
 	}
 	get, access := w.views.index.RightsIn(name, w.subjects, position)
@@ -188,7 +185,7 @@ func (w *View) sees(name string, position int64, rights *rbac.ClusterRights) (bo
 // shown returns the access to a Namespace that the user sees, or always the same if the
 // view does not show it.
 func (w *View) shown(access rbac.Access) rbac.Access {
-	if w.form == nil {
+	if !w.asProjects {
 		return 0
 	}
 	return max(access, rbac.AccessCustom)
@@ -196,10 +193,10 @@ func (w *View) shown(access rbac.Access) rbac.Access {
 
 // object returns the object that shows a Namespace.
 func (w *View) object(namespace *tenancy.Namespace, access rbac.Access) runtime.Object {
-	if w.form == nil {
+	if !w.asProjects {
 		return namespace
 	}
-	return w.form(namespace, access)
+	return newProject(namespace, access)
 }
 
 // Authorize allows users to list and watch Namespaces, of which they see those that they
