@@ -156,7 +156,7 @@ func (b *Backend) newWatchCache(store storage.Interface, destroy factory.Destroy
 	uncached := &progressRequestingStore{Interface: store}
 	config.Storage = uncached
 	if config.GroupResource == tenancy.Resource("namespaces") {
-		config.Storage = decodedStore{uncached, namespaceFollower{b}}
+		config.Storage = decodedStore{uncached, b}
 	}
 	c, err := cacher.NewCacherFromConfig(config)
 	if err != nil {

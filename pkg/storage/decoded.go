@@ -13,20 +13,13 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// follower gets objects of a watch cache: those that were decoded, and those that were
-// deleted.
-type follower interface {
-	Decoded(obj runtime.Object)
-	Deleted(obj runtime.Object)
-}
-
-// decodedStore is the store of a watch cache. It passes the objects that the cache gets to
-// a follower, before the cache has them. The library's cache can be asked for a page only by
-// its continue tokens, which counts all that follows, and for one object at about the cost
-// of decoding it.
+// decodedStore is the store of the watch cache of Namespaces. It passes the Namespaces that
+// the cache gets to the backend, before the cache has them. The library's cache can be asked
+// for a page only by its continue tokens, which counts all that follows, and for one object
+// at about the cost of decoding it.
 type decodedStore struct {
 	storage.Interface
-	follower follower
+	backend *Backend
 }
 
 // GetList lists objects.
@@ -35,7 +28,7 @@ func (s decodedStore) GetList(ctx context.Context, key string, opts storage.List
 		return err
 	}
 	return meta.EachListItem(list, func(obj runtime.Object) error {
-		s.follower.Decoded(obj)
+		s.backend.decoded(obj)
 		return nil
 	})
 }
@@ -47,7 +40,7 @@ func (s decodedStore) Watch(ctx context.Context, key string, opts storage.ListOp
 		return nil, err
 	}
 	w := &decodedWatch{Interface: inner, events: make(chan watch.Event), stopped: make(chan struct{})}
-	go w.run(s.follower)
+	go w.run(s.backend)
 	return w, nil
 }
 
@@ -67,7 +60,7 @@ func (w *decodedWatch) Stop() {
 	w.Interface.Stop()
 }
 
-func (w *decodedWatch) run(f follower) {
+func (w *decodedWatch) run(b *Backend) {
 	defer close(w.events)
 	for event := range w.Interface.ResultChan() {
 		obj := event.Object
@@ -76,9 +69,9 @@ func (w *decodedWatch) run(f follower) {
 		}
 		switch event.Type {
 		case watch.Added, watch.Modified:
-			f.Decoded(obj)
+			b.decoded(obj)
 		case watch.Deleted:
-			f.Deleted(obj)
+			b.deleted(obj)
 		}
 		select {
 		case w.events <- event:
@@ -88,23 +81,20 @@ func (w *decodedWatch) run(f follower) {
 	}
 }
 
-// namespaceFollower follows the watch cache of Namespaces: for the feed, and for the fence,
-// because another server may have removed a Namespace.
-type namespaceFollower struct{ *Backend }
-
-// Decoded implements follower.
-func (f namespaceFollower) Decoded(obj runtime.Object) {
-	if f.feed != nil {
-		f.feed.Decoded(obj)
+// decoded passes a Namespace that was decoded to the feed.
+func (b *Backend) decoded(obj runtime.Object) {
+	if b.feed != nil {
+		b.feed.Decoded(obj)
 	}
 }
 
-// Deleted implements follower.
-func (f namespaceFollower) Deleted(obj runtime.Object) {
-	if f.feed != nil {
-		f.feed.Deleted(obj)
+// deleted passes a Namespace that was deleted to the feed, and to the fence, because another
+// server may have removed it.
+func (b *Backend) deleted(obj runtime.Object) {
+	if b.feed != nil {
+		b.feed.Deleted(obj)
 	}
 	if namespace, err := meta.Accessor(obj); err == nil {
-		f.fence.Removed(namespace.GetName())
+		b.fence.Removed(namespace.GetName())
 	}
 }
