@@ -37,7 +37,7 @@ func transformerOf(config *storagebackend.ConfigForResource) value.Transformer {
 	return config.Transformer
 }
 
-// fenceResolver implements createResolver for one store.
+// fenceResolver implements outcomeResolver for one store.
 type fenceResolver struct {
 	fence     *fence.Fence
 	client    *clientv3.Client
