@@ -29,6 +29,14 @@ func required[T ~string](path *field.Path, value T) field.ErrorList {
 	return nil
 }
 
+// requiredAnd complains about an empty value, and checks any other.
+func requiredAnd(path *field.Path, value string, check func(*field.Path, string) field.ErrorList) field.ErrorList {
+	if value == "" {
+		return required(path, value)
+	}
+	return check(path, value)
+}
+
 // supported complains about a value that is not among the given ones, which are
 // named in their order.
 func supported[T ~string](path *field.Path, value T, values ...T) field.ErrorList {
@@ -53,6 +61,10 @@ func dnsLabel(path *field.Path, value string) field.ErrorList {
 
 func dnsSubdomain(path *field.Path, value string) field.ErrorList {
 	return invalid(path, value, validation.IsDNS1123Subdomain(value))
+}
+
+func envVarName(path *field.Path, value string) field.ErrorList {
+	return invalid(path, value, validation.IsRelaxedEnvVarName(value))
 }
 
 // qualifiedName checks for a name with an optional domain before it, as

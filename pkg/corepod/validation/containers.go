@@ -134,12 +134,7 @@ func (s *podScope) validateEphemeralContainers(path *field.Path) field.ErrorList
 
 // validateContainer checks what holds for containers of every type.
 func (s *podScope) validateContainer(c *corev1.Container, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), ""))
-	} else {
-		errs = append(errs, dnsLabel(path.Child("name"), c.Name)...)
-	}
+	errs := requiredAnd(path.Child("name"), c.Name, dnsLabel)
 	errs = append(errs, required(path.Child("image"), c.Image)...)
 	errs = append(errs, requiredAndSupported(path.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
 		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)

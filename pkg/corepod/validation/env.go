@@ -20,11 +20,7 @@ func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range vars {
 		env, path := &vars[i], path.Index(i)
-		if env.Name == "" {
-			errs = append(errs, field.Required(path.Child("name"), ""))
-		} else {
-			errs = append(errs, invalid(path.Child("name"), env.Name, validation.IsRelaxedEnvVarName(env.Name))...)
-		}
+		errs = append(errs, requiredAnd(path.Child("name"), env.Name, envVarName)...)
 		if env.ValueFrom != nil {
 			errs = append(errs, validateEnvSource(env, path.Child("valueFrom"))...)
 		}
@@ -69,7 +65,7 @@ func validateEnvFrom(from []corev1.EnvFromSource, path *field.Path) field.ErrorL
 	for i := range from {
 		source, listPath, path := &from[i], path, path.Index(i)
 		if source.Prefix != "" {
-			errs = append(errs, invalid(path.Child("prefix"), source.Prefix, validation.IsRelaxedEnvVarName(source.Prefix))...)
+			errs = append(errs, envVarName(path.Child("prefix"), source.Prefix)...)
 		}
 		if ref := source.ConfigMapRef; ref != nil {
 			errs = append(errs, validateEnvObjectName(ref.Name, path.Child("configMapRef", "name"))...)
@@ -106,17 +102,8 @@ func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 }
 
 func validateFileKeyRef(ref *corev1.FileKeySelector, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if ref.Key == "" {
-		errs = append(errs, field.Required(path.Child("key"), ""))
-	} else {
-		errs = append(errs, invalid(path.Child("key"), ref.Key, validation.IsRelaxedEnvVarName(ref.Key))...)
-	}
-	if ref.VolumeName == "" {
-		errs = append(errs, field.Required(path.Child("volumeName"), ""))
-	} else {
-		errs = append(errs, dnsLabel(path.Child("volumeName"), ref.VolumeName)...)
-	}
+	errs := requiredAnd(path.Child("key"), ref.Key, envVarName)
+	errs = append(errs, requiredAnd(path.Child("volumeName"), ref.VolumeName, dnsLabel)...)
 	if ref.Path == "" {
 		errs = append(errs, field.Required(path.Child("path"), ""))
 	} else {

@@ -68,12 +68,7 @@ func validateExtendedResourceClaimStatus(pod *corev1.Pod, path *field.Path) fiel
 		}
 		seen.Insert(m)
 	}
-	if name, path := status.ResourceClaimName, path.Child("resourceClaimName"); name == "" {
-		errs = append(errs, field.Required(path, ""))
-	} else {
-		errs = append(errs, dnsSubdomain(path, name)...)
-	}
-	return errs
+	return append(errs, requiredAnd(path.Child("resourceClaimName"), status.ResourceClaimName, dnsSubdomain)...)
 }
 
 // validateResourceHealth checks how the devices are that containers were given. The

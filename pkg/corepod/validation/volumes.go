@@ -45,11 +45,7 @@ func (s *podScope) validateVolumes(path *field.Path) field.ErrorList {
 func (s *podScope) validateVolume(volume *corev1.Volume, path *field.Path) field.ErrorList {
 	namePath := path.Child("name")
 	errs := s.validateVolumeSource(volume, path)
-	if volume.Name == "" {
-		errs = append(errs, field.Required(namePath, ""))
-	} else {
-		errs = append(errs, dnsLabel(namePath, volume.Name)...)
-	}
+	errs = append(errs, requiredAnd(namePath, volume.Name, dnsLabel)...)
 	if s.volumes[volume.Name] != nil {
 		errs = append(errs, field.Duplicate(namePath, volume.Name))
 	}

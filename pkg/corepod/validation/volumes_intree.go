@@ -220,12 +220,7 @@ func validateScaleIO(scaleIO *corev1.ScaleIOVolumeSource, path *field.Path) fiel
 }
 
 func validateStorageOS(storageOS *corev1.StorageOSVolumeSource, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if storageOS.VolumeName == "" {
-		errs = append(errs, field.Required(path.Child("volumeName"), ""))
-	} else {
-		errs = append(errs, dnsLabel(path.Child("volumeName"), storageOS.VolumeName)...)
-	}
+	errs := requiredAnd(path.Child("volumeName"), storageOS.VolumeName, dnsLabel)
 	if storageOS.VolumeNamespace != "" {
 		errs = append(errs, dnsLabel(path.Child("volumeNamespace"), storageOS.VolumeNamespace)...)
 	}
