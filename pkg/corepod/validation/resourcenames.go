@@ -100,10 +100,7 @@ func IsOvercommitAllowed(name corev1.ResourceName) bool {
 // ValidateResourceName checks that name is a qualified name, and standard if it
 // has no domain.
 func ValidateResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range content.IsLabelKey(string(name)) {
-		errs = append(errs, field.Invalid(path, name, msg))
-	}
+	errs := invalid(path, name, content.IsLabelKey(string(name)))
 	if len(errs) == 0 && isUnqualified(name) && !isStandardResource(name) {
 		errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
 	}

@@ -13,6 +13,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // validateEphemeral checks a volume that comes and goes with its Pod, by the
@@ -42,9 +43,7 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, path *field.Path)
 	if len(spec.AccessModes) == 0 {
 		errs = append(errs, field.Required(modesPath, "at least 1 access mode is required"))
 	}
-	if spec.Selector != nil {
-		errs = append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
-	}
+	errs = append(errs, validateLabelSelector(spec.Selector, path.Child("selector"))...)
 	oncePod, other := false, false
 	for _, mode := range spec.AccessModes {
 		errs = append(errs, supported(modesPath, mode, accessModes...)...)
@@ -59,18 +58,13 @@ func validateClaimSpec(spec *corev1.PersistentVolumeClaimSpec, path *field.Path)
 		errs = append(errs, field.Forbidden(modesPath, "may not use ReadWriteOncePod with other access modes"))
 	}
 	errs = append(errs, validateStorageRequest(spec.Resources.Requests, path.Child("resources").Key(string(corev1.ResourceStorage)))...)
-	if spec.StorageClassName != nil {
-		errs = append(errs, validateOptionalName(path.Child("storageClassName"), *spec.StorageClassName)...)
-	}
+	errs = append(errs, validateOptionalName(path.Child("storageClassName"), ptr.Deref(spec.StorageClassName, ""))...)
 	if spec.VolumeMode != nil {
 		errs = append(errs, supported(path.Child("volumeMode"), *spec.VolumeMode,
 			corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)...)
 	}
 	errs = append(errs, validateDataSources(spec, path)...)
-	if spec.VolumeAttributesClassName != nil {
-		errs = append(errs, validateOptionalName(path.Child("volumeAttributesClassName"), *spec.VolumeAttributesClassName)...)
-	}
-	return errs
+	return append(errs, validateOptionalName(path.Child("volumeAttributesClassName"), ptr.Deref(spec.VolumeAttributesClassName, ""))...)
 }
 
 func validateStorageRequest(requests corev1.ResourceList, path *field.Path) field.ErrorList {
@@ -97,7 +91,7 @@ func validateDataSources(spec *corev1.PersistentVolumeClaimSpec, path *field.Pat
 	}
 	refPath := path.Child("dataSourceRef")
 	errs = append(errs, validateDataSource(ref.APIGroup, ref.Kind, ref.Name, refPath)...)
-	elsewhere := ref.Namespace != nil && *ref.Namespace != ""
+	elsewhere := ptr.Deref(ref.Namespace, "") != ""
 	if elsewhere {
 		errs = append(errs, dnsLabel(refPath.Child("namespace"), *ref.Namespace)...)
 	}

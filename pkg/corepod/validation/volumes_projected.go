@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -187,7 +186,7 @@ func (p *projection) validateClusterTrustBundle(bundle *corev1.ClusterTrustBundl
 			errs = append(errs, field.Required(path.Child("signerName"), "must be a valid signer name"))
 		}
 		errs = append(errs, validateSignerName(*bundle.SignerName, path.Child("signerName"))...)
-		errs = append(errs, metavalidation.ValidateLabelSelector(bundle.LabelSelector, metavalidation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
+		errs = append(errs, validateLabelSelector(bundle.LabelSelector, path.Child("labelSelector"))...)
 	default:
 		errs = append(errs, field.Required(path, "either name or signerName must be specified"))
 	}
