@@ -112,8 +112,11 @@ func (d *Deleter) Delete(ctx context.Context, ns *v1.Namespace, since time.Time,
 	in := incarnation{name: ns.Name, uid: ns.UID}
 	finalize := slices.Equal(ns.Spec.Finalizers, []v1.FinalizerName{v1.FinalizerKubernetes}) && len(ns.Finalizers) == 0
 	found, err := d.deleteContent(ctx, in, since, reportedToRemain(ns), finalize)
+	if errors.Is(err, errGone) {
+		return nil
+	}
 	if err != nil {
-		return ignoreGone(err)
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -250,13 +253,6 @@ func (d *Deleter) get(ctx context.Context, in incarnation) (*v1.Namespace, error
 func goneIfNotFound(err error) error {
 	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
 		return errGone
-	}
-	return err
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, errGone) {
-		return nil
 	}
 	return err
 }
