@@ -10,6 +10,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	certutil "k8s.io/client-go/util/cert"
 
+	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 	"github.com/borough-io/borough/pkg/certificates"
 )
 
@@ -40,7 +41,7 @@ func (k Kubeconfigs) Write(pki *PKI, adminFile, controllerFile string) error {
 		pair       certificates.Pair
 	}{
 		{adminFile, adminUser, pki.admin},
-		{controllerFile, ControllerUser, pki.controller},
+		{controllerFile, bootstrap.ControllerUser, pki.controller},
 	} {
 		content, err := Kubeconfig(cluster, file.user, file.pair)
 		if err != nil {

@@ -20,8 +20,6 @@ const (
 	// adminUser is the user name in the certificate of the admin. Its group is
 	// system:masters, which may do everything.
 	adminUser = "borough-admin"
-	// ControllerUser is the user name in the certificate of the controller.
-	ControllerUser = bootstrap.ControllerUser
 
 	// lifetime is long, because it protects nothing: a user who can read the
 	// directory has all rights, and a server whose certificates expire stops.
@@ -78,7 +76,7 @@ func ensurePKI(path string, hosts []string, now time.Time) (*PKI, error) {
 	if p.admin, err = dir.Ensure("admin", p.ca, certificates.Client(admin)); err != nil {
 		return nil, err
 	}
-	controller := pkix.Name{CommonName: ControllerUser}
+	controller := pkix.Name{CommonName: bootstrap.ControllerUser}
 	if p.controller, err = dir.Ensure("controller", p.ca, certificates.Client(controller)); err != nil {
 		return nil, err
 	}

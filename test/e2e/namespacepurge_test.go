@@ -20,7 +20,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/standalone"
+	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
@@ -92,7 +92,7 @@ func (b *purgeable) audited(t *testing.T, namespace string, want int) (events []
 		for line := range bytes.Lines(log) {
 			var event auditv1.Event
 			if json.Unmarshal(line, &event) == nil && event.ObjectRef != nil &&
-				event.ObjectRef.Resource == "namespacepurges" && event.ObjectRef.Namespace == namespace && event.User.Username != standalone.ControllerUser {
+				event.ObjectRef.Resource == "namespacepurges" && event.ObjectRef.Namespace == namespace && event.User.Username != bootstrap.ControllerUser {
 				events = append(events, event)
 			}
 		}
