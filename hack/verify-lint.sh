@@ -7,7 +7,7 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-[[ -x .cache/tools/staticcheck ]] || hack/tools.sh
+hack/tools.sh # also after a change of its pins
 go list ./... | grep -v /pkg/generated/ | xargs .cache/tools/staticcheck
 for module in examples/controller test/kubernetes test/monitoring; do
     (cd $module && ../../.cache/tools/staticcheck ./...)

@@ -8,7 +8,7 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-[[ -x .cache/tools/actionlint ]] || hack/tools.sh
+hack/tools.sh # also after a change of its pins
 failed=0
 # Without shellcheck and pyflakes, which are not on every machine.
 .cache/tools/actionlint -shellcheck= -pyflakes= || failed=1
