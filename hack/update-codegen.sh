@@ -31,6 +31,7 @@ trap 'rm -rf "$tree"' EXIT
 link() { mkdir -p "$tree/$(dirname "$1")" && ln -s "$2" "$tree/$1"; }
 link $module "$root"
 for m in k8s.io/api k8s.io/apimachinery; do
+    go mod download $m # if nothing has needed it before, it has no directory
     link $m "$(go list -m -f '{{.Dir}}' $m)"
 done
 link github.com/gogo/protobuf "$(cd hack/tools && go list -m -f '{{.Dir}}' github.com/gogo/protobuf)"
