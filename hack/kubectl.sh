@@ -4,8 +4,10 @@
 
 # Builds kubectl (test/kubernetes/kubectl) into bin/kubectl or the given file.
 set -o errexit -o nounset -o pipefail
+out=${1:-}
+[[ ! $out || $out == /* ]] || out=$PWD/$out
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
-out=${1:-$PWD/bin/kubectl}
+out=${out:-$PWD/bin/kubectl}
 
 mkdir -p "$(dirname "$out")"
 cd test/kubernetes
