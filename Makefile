@@ -38,7 +38,7 @@ verify-images: ## Check that the images of a commit can be reproduced.
 
 .PHONY: release
 release: ## Make what a release publishes into bin/release (VERSION=v0.1.0).
-	hack/release.sh $(VERSION) bin/release/$(VERSION)
+	hack/release.sh "$(VERSION)" "bin/release/$(VERSION)"
 
 .PHONY: clean
 clean: ## Remove build output; keeps the data in .borough/.
