@@ -32,6 +32,7 @@ func (c *ExtraConfig) innerHandlers(apiHandler http.Handler, generic *genericapi
 	handler = c.ClusterNamespaces.WithFilter(handler, c.Client, generic.Serializer)
 	handler = filters.WithUnreadable(handler, c.Unreadable, generic.Authorization.Authorizer)
 	handler = filters.WithValidNamespace(handler, generic.Serializer)
+	handler = filters.WithLimitedFieldManager(handler, generic.Serializer)
 	handler = filters.WithValidQuery(handler, generic.Serializer)
 	if c.Standalone != nil {
 		handler = revocation.WithAttributes(handler)

@@ -13,7 +13,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -32,6 +36,31 @@ func WithValidQuery(next http.Handler, serializer runtime.NegotiatedSerializer) 
 			err := apierrors.NewBadRequest(fmt.Sprintf("the query of the request cannot be parsed: %v", err))
 			responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
 			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// optionsKinds are the kinds of the options of verbs with a field manager.
+var optionsKinds = map[string]string{"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+
+// WithLimitedFieldManager answers 422 to a field manager that is too long, as the library
+// does. The library also names every character that is invalid, each with the whole
+// field manager.
+func WithLimitedFieldManager(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, ok := request.RequestInfoFrom(req.Context())
+		if !ok || optionsKinds[info.Verb] == "" {
+			next.ServeHTTP(w, req)
+			return
+		}
+		for _, manager := range req.URL.Query()["fieldManager"] {
+			if len(manager) > metav1validation.FieldManagerMaxLength {
+				errs := field.ErrorList{field.TooLong(field.NewPath("fieldManager"), "", metav1validation.FieldManagerMaxLength)}
+				err := apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: optionsKinds[info.Verb]}, "", errs)
+				responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
+				return
+			}
 		}
 		next.ServeHTTP(w, req)
 	})

@@ -36,6 +36,8 @@ func parameters(p paths) (requests []Request) {
 			requests = append(requests, Request{Name: "query of an apply", Method: http.MethodPatch, Path: p.pod() + query + "&dryRun=All", Header: typed(asApply), Body: asBytes(object("Pod", "there", nil)), Variant: true})
 		}
 	}
+	// Each invalid character of a field manager is an error.
+	add(http.MethodPost, p.pods()+"?fieldManager="+strings.Repeat("%01", 20_000))
 	alike = false
 	for _, query := range []string{
 		"?" + strings.Repeat("a=b&", 50_000), "?" + numbered(20_000, "k%d=v", "&"), "?" + strings.Repeat("dryRun=All&", 10_000), "?" + strings.Repeat("&", longText), "?" + strings.Repeat(";", 1000), "?%", "?%zz=%", "?=%00",

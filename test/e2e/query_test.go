@@ -47,3 +47,22 @@ func TestInvalidSelector(t *testing.T) {
 		}
 	}
 }
+
+// TestInvalidFieldManager checks that one error is returned for a field manager that is
+// too long, and not one for each of its characters.
+func TestInvalidFieldManager(t *testing.T) {
+	t.Parallel()
+	http := borough.HTTP(t)
+	query := "?dryRun=All&fieldManager=" + strings.Repeat("%01", 129)
+	for kind, request := range map[string]struct{ method, path string }{
+		"CreateOptions": {"POST", api + "/namespaces"},
+		"UpdateOptions": {"PUT", api + "/namespaces/default"},
+		"PatchOptions":  {"PATCH", api + "/namespaces/default"},
+	} {
+		answer := http.Do(t, request.method, request.path+query, []byte("{}"), "Content-Type", "application/merge-patch+json")
+		wantStatus(t, answer, 422, kind+`.meta.k8s.io "" is invalid: fieldManager: Too long: may not be more than 128 bytes`)
+		if causes := answer.Status().Details.Causes; len(causes) != 1 {
+			t.Errorf("%s: %d causes", kind, len(causes))
+		}
+	}
+}
