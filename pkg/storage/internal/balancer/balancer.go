@@ -27,6 +27,8 @@ type route struct {
 	preferred string // an address, or empty for any member
 	// chosen is the address that the request was sent to. The picker sets it.
 	chosen atomic.Pointer[string]
+	// end ends the question who leads.
+	end context.CancelFunc
 }
 
 type routeKey struct{}

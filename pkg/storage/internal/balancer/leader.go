@@ -68,8 +68,12 @@ func (l *Leader) DialOptions() []grpc.DialOption {
 }
 
 func (l *Leader) unary(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	if routeOf(ctx) != nil { // the question who leads
-		return invoke(ctx, method, request, reply, cc, options...)
+	if question := routeOf(ctx); question != nil { // who leads
+		err := invoke(ctx, method, request, reply, cc, options...)
+		if err != nil {
+			question.end() // or etcd's client would ask 100 times
+		}
+		return err
 	}
 	known, r := l.known.Load(), &route{}
 	if l.prefersLeader(request) {
@@ -160,12 +164,15 @@ func (l *Leader) learn(member uint64, address string) {
 }
 
 // ask asks the member at an address, which has just responded, who leads. It returns at
-// the latest when the connection is closed or found broken. If there is no leader then,
-// the next response is the reason to ask again. If the client may not ask, as a user of
+// the latest when the connection is closed or found broken, as the one that the library
+// opens to ask for the version is. If the leader is not known then, the next response is
+// the reason to ask again. If the client may not ask, as a user of
 // an etcd 3.6 with authentication, the leader is not known in this term.
 func (l *Leader) ask(cc *grpc.ClientConn, address string, term uint64) {
 	defer l.asking.Store(false)
-	ctx := withRoute(context.Background(), &route{preferred: address})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ctx = withRoute(ctx, &route{preferred: address, end: cancel})
 	answer, err := pb.NewMaintenanceClient(cc).Status(ctx, &pb.StatusRequest{})
 	var leader uint64
 	switch {

@@ -284,6 +284,43 @@ func TestMayNotAsk(t *testing.T) {
 	}
 }
 
+// TestClosedConnection checks that a question on a connection that is closed ends, and
+// that another one is asked then.
+func TestClosedConnection(t *testing.T) {
+	t.Parallel()
+	cluster := startCluster(t)
+	s := &site{leader: NewLeader()}
+	s.member, s.followers = cluster.leader(t)
+	closed := make(chan struct{})
+	var asked atomic.Int32
+	wait := func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		if method == "/etcdserverpb.Maintenance/Status" {
+			asked.Add(1)
+			<-closed
+		}
+		return invoke(ctx, method, request, reply, cc, options...)
+	}
+	first := cluster.client(t, s.leader, grpc.WithChainUnaryInterceptor(wait))
+	if _, err := put(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(closed)
+	poll.Eventually(t, func() string {
+		if s.leader.asking.Load() {
+			return "the question has not ended"
+		}
+		return ""
+	})
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	s.client = cluster.client(t, s.leader)
+	s.awaitKnown(t, s.member)
+}
+
 // TestHangingLeader checks that the requests to a leader that hangs end when another
 // member leads, which is noticed in any response of another member.
 func TestHangingLeader(t *testing.T) {
