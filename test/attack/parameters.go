@@ -36,12 +36,14 @@ func parameters(p paths) (requests []Request) {
 			requests = append(requests, Request{Name: "query of an apply", Method: http.MethodPatch, Path: p.pod() + query + "&dryRun=All", Header: typed(asApply), Body: asBytes(object("Pod", "there", nil)), Variant: true})
 		}
 	}
-	// Each invalid character of a field manager is an error.
-	add(http.MethodPost, p.pods()+"?fieldManager="+strings.Repeat("%01", 20_000))
+	// The library names each invalid character, and each invalid value.
+	invalidManager := "fieldManager=" + strings.Repeat("%01", 20_000)
+	invalidValues := "labelSelector=" + url.QueryEscape("k in ("+numbered(20_000, "@%d", ",")+")")
+	add(http.MethodPost, p.pods()+"?"+invalidManager)
 	alike = false
 	for _, query := range []string{
 		"?" + strings.Repeat("a=b&", 50_000), "?" + numbered(20_000, "k%d=v", "&"), "?" + strings.Repeat("dryRun=All&", 10_000), "?" + strings.Repeat("&", longText), "?" + strings.Repeat(";", 1000), "?%", "?%zz=%", "?=%00",
-		"?labelSelector=" + url.QueryEscape(numbered(10_000, "k%d=v", ",")), "?labelSelector=" + url.QueryEscape("k in ("+numbered(20_000, "v%d", ",")+")"), "?labelSelector=" + url.QueryEscape("k in ("+numbered(20_000, "@%d", ",")+")"), "?labelSelector=" + url.QueryEscape(strings.Repeat("(", 10_000)), "?labelSelector=" + url.QueryEscape(strings.Repeat("!", 10_000)),
+		"?labelSelector=" + url.QueryEscape(numbered(10_000, "k%d=v", ",")), "?labelSelector=" + url.QueryEscape("k in ("+numbered(20_000, "v%d", ",")+")"), "?" + invalidValues, "?labelSelector=" + url.QueryEscape(strings.Repeat("(", 10_000)), "?labelSelector=" + url.QueryEscape(strings.Repeat("!", 10_000)),
 		"?fieldSelector=" + url.QueryEscape(numbered(10_000, "metadata.name=v%d", ",")), "?fieldSelector=" + url.QueryEscape(strings.Repeat(`a\`, 10_000)), "?fieldSelector=" + url.QueryEscape("spec.host=n1"), "?fieldSelector=%3D%3D%3D",
 		"?limit=1&continue=" + strings.Repeat("QUFB", 10_000), "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiLi4vLi4vLi4ifQ", "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJ4XHUwMDAwIn0",
 		"?watch=true&resourceVersion=abc", "?watch=true&resourceVersion=9999999999999", "?watch=1&sendInitialEvents=true", "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "?watch=1&limit=1&continue=x",
@@ -84,7 +86,7 @@ func parameters(p paths) (requests []Request) {
 		// Go's client cannot send the path // with HTTP/2.
 		requests[i].Malformed = err != nil || path == "//"
 		_, err = url.ParseQuery(query)
-		requests[i].Unreadable = err != nil
+		requests[i].Direct = err != nil || strings.Contains(query, invalidValues) || strings.Contains(query, invalidManager)
 		if requests[i].Name == "path or query" {
 			requests[i].Name = fmt.Sprintf("%s %q", r.Method, r.Path[:min(len(r.Path), 160)])
 		}

@@ -34,10 +34,10 @@ type Request struct {
 	// Malformed means that it is not a valid HTTP request, so the server may reset
 	// its stream.
 	Malformed bool
-	// Unreadable means that its query cannot be parsed. kube-apiserver would forward
-	// only the part that it can read, without a selector or the dry run, so such a
-	// request is sent to the server directly.
-	Unreadable bool
+	// Direct means that it is sent to the server directly. Of a query that cannot be
+	// parsed, kube-apiserver would forward only the part that it can read, without a
+	// selector or the dry run; and some would keep it busy for hours.
+	Direct bool
 	// Variant means that there are many similar requests, of which a short attack
 	// sends a sample.
 	Variant bool

@@ -71,7 +71,7 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 			continue
 		}
 		for _, role := range r.Roles {
-			if sample.IntN(max(1, role.Every)) > 0 || request.Unreadable && role.Host != r.Server.URL {
+			if sample.IntN(max(1, role.Every)) > 0 || request.Direct && role.Host != r.Server.URL {
 				continue
 			}
 			if err := r.try(ctx, role, request); err != nil {
