@@ -9,6 +9,7 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Defaults are written out, because an empty variable does not override go env -w.
+# Defaults are written out, because an empty variable does not override go env -w. That of
+# GOEXPERIMENT has no name.
 export CGO_ENABLED=0 GOAMD64=v1 GOARM64=v8.0 GOFLAGS=-mod=readonly GOFIPS140=off GOEXPERIMENT=
 GO_LDFLAGS="" exec hack/build.sh -trimpath -buildvcs=false -pgo="$PWD/hack/server.pgo" "$@"

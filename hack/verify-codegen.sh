@@ -11,11 +11,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch"/{is,should}
 
-git ls-files -z --cached --others --exclude-standard --deduplicate |
-    while read -r -d '' file; do
-        [[ ! -e $file ]] || printf '%s\0' "$file" # removed, but still in the index
-    done |
-    tar --create --null --files-from=- | tar --extract --directory="$scratch/is"
+hack/list-files.sh | tar --create --null --files-from=- | tar --extract --directory="$scratch/is"
 cp -R "$scratch/is/." "$scratch/should"
 # Both use the same pinned tools; a link avoids building them twice.
 mkdir -p .cache

@@ -7,11 +7,7 @@ set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # gofmt fails if it finds a difference or cannot read a file.
-if ! git ls-files -z --cached --others --exclude-standard --deduplicate '*.go' |
-    while read -r -d '' file; do
-        [[ ! -e $file ]] || printf '%s\0' "$file" # removed, but still in the index
-    done |
-    xargs -0 gofmt -s -d; then
+if ! hack/list-files.sh '*.go' | xargs -0 gofmt -s -d; then
     echo "verify-format: run make update-format" >&2
     exit 1
 fi
