@@ -159,7 +159,7 @@ func TestRandomBodies(t *testing.T) {
 			sendRaw(t, http, ns, body, choice)
 		}
 	}
-	for range 500 {
+	for range 1500 {
 		sendRaw(t, http, ns, mutate(random, bodies), random.IntN(1<<16))
 	}
 	wantAnswer(t, http.Do(t, "GET", "/readyz", nil), 200)

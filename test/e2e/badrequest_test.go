@@ -128,7 +128,7 @@ func TestRandomQueries(t *testing.T) {
 	for i, query := range invalidQueries {
 		queries[i] = []byte(query)
 	}
-	for range 1000 {
+	for range 3000 {
 		values, _ := url.ParseQuery(string(mutate(random, queries)))
 		wantNoServerError(t, http, requests[random.IntN(len(requests))], values.Encode())
 	}
