@@ -258,7 +258,7 @@ func TestRandomlyDelayedPurges(t *testing.T) {
 				for range rounds {
 					in := newIncarnation(t, b, name)
 					uids[in.uid] = true
-					for range 8 { // while delayed requests arrive
+					for range 20 { // while delayed requests arrive
 						if in.check(t, b); t.Failed() {
 							return
 						}
