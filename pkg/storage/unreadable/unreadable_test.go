@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/klog/v2"
@@ -181,5 +183,41 @@ func TestObjects(t *testing.T) {
 	}
 	if o.any(gr) || len(o.Counts()) > 0 || len(o.resources[gr].byNamespace) > 0 {
 		t.Errorf("in the end: %v", o.Counts())
+	}
+}
+
+// progressing is a library whose watches send a bookmark and an object.
+type progressing struct{ Library }
+
+func (progressing) Watch(context.Context, string, storage.ListOptions) (watch.Interface, error) {
+	w := watch.NewFakeWithChanSize(2, false)
+	w.Action(watch.Bookmark, &tenancy.Pod{})
+	w.Action(watch.Added, &tenancy.Pod{})
+	return w, nil
+}
+
+// TestBookmarks checks that only watches that ask for bookmarks get them. The library also
+// makes one of the progress that was requested for another watch.
+func TestBookmarks(t *testing.T) {
+	s, _ := newPodStore(t)
+	s.Interface = progressing{}
+	for name, test := range map[string]struct {
+		options storage.ListOptions
+		want    watch.EventType
+	}{
+		"none":               {storage.ListOptions{}, watch.Added},
+		"of a watch cache":   {storage.ListOptions{ProgressNotify: true}, watch.Bookmark},
+		"of an initial list": {storage.ListOptions{Predicate: storage.SelectionPredicate{AllowWatchBookmarks: true}}, watch.Bookmark},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := s.Watch(t.Context(), "/", test.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Stop()
+			if event := <-w.ResultChan(); event.Type != test.want {
+				t.Errorf("the first event is %s, want %s", event.Type, test.want)
+			}
+		})
 	}
 }

@@ -42,6 +42,7 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 		Interface: inner,
 		logger:    klog.FromContext(ctx),
 		store:     s,
+		bookmarks: opts.ProgressNotify || opts.Predicate.AllowWatchBookmarks,
 		result:    make(chan watch.Event, resultBuffer),
 		expired:   make(chan struct{}),
 		stopped:   make(chan struct{}),
@@ -111,9 +112,10 @@ const resultBuffer = 100
 // watcher is the library's watch without the objects that cannot be read.
 type watcher struct {
 	watch.Interface
-	logger klog.Logger
-	store  *Store
-	result chan watch.Event
+	logger    klog.Logger
+	store     *Store
+	bookmarks bool // were asked for
+	result    chan watch.Event
 
 	expired, stopped     chan struct{}
 	expireOnce, stopOnce sync.Once
@@ -167,6 +169,10 @@ func (w *watcher) send(event watch.Event) bool {
 
 // translate returns the event to send, and whether there is one.
 func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
+	if event.Type == watch.Bookmark {
+		// Etcd sends the progress that was requested for one watch to all watches of a stream.
+		return event, w.bookmarks
+	}
 	s, ctx := w.store, klog.NewContext(context.Background(), w.logger)
 	obj := event.Object
 	if timed, ok := obj.(storage.WatchEventWithRecordTime); ok {
@@ -175,7 +181,7 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	unread, ok := obj.(*placeholder)
 	switch {
 	case !ok:
-		if event.Type != watch.Error && event.Type != watch.Bookmark && s.config.Objects.any(s.config.Resource) {
+		if event.Type != watch.Error && s.config.Objects.any(s.config.Resource) {
 			if read, err := meta.Accessor(obj); err == nil {
 				// The watch may be behind a list that has found the object unreadable.
 				revision, _ := s.config.Versioner.ObjectResourceVersion(obj)
