@@ -4,7 +4,8 @@
 # The port that `make run` serves on.
 PORT ?= 6443
 
-# RACE=1 turns the race detector on in tests, which needs a C compiler.
+# RACE=1 turns the race detector on in tests, which needs a C compiler. With make verify,
+# the checks use what is compiled for such tests.
 RACE ?= 0
 
 .DEFAULT_GOAL := help
@@ -102,7 +103,7 @@ verify: $(checks:%=verify-%) ## Run every check that a change must pass, except 
 
 .PHONY: $(checks:%=verify-%)
 $(checks:%=verify-%): verify-%:
-	hack/verify-$*.sh
+	RACE=$(RACE) hack/verify-$*.sh
 
 .PHONY: update
 update: update-codegen update-format update-docs update-manifests update-tidy ## Regenerate everything that verify compares.

@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Runs go vet in every module but test/kubernetes/kube, whose small programs would make
-# it analyze all of Kubernetes.
+# it analyze all of Kubernetes. RACE=1 uses what is compiled for tests with the race
+# detector.
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+[[ ${RACE:-0} == 0 ]] || export GOFLAGS="${GOFLAGS:-} -race"
 go vet ./...
 go -C hack/images vet ./...
 go -C examples/controller vet ./...
