@@ -7,11 +7,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"google.golang.org/grpc/metadata"
-
-	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 )
 
@@ -34,7 +30,7 @@ func (s *progressRequestingStore) GetCurrentResourceVersion(ctx context.Context)
 	if s.firstRequest(int64(revision)) {
 		// In the background, because the request blocks while the stream is broken.
 		go func() {
-			if err := s.RequestWatchProgress(cacherContext(ctx)); err != nil && ctx.Err() == nil {
+			if err := s.RequestWatchProgress(ctx); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).V(4).Info("Requesting watch progress from etcd failed", "err", err)
 			}
 		}()
@@ -56,13 +52,4 @@ func (s *progressRequestingStore) firstRequest(revision int64) bool {
 			return true
 		}
 	}
-}
-
-// cacherContext returns a context that selects the etcd stream of the cacher's
-// watch. A progress request applies to one stream only.
-func cacherContext(ctx context.Context) context.Context {
-	if !utilfeature.DefaultFeatureGate.Enabled(features.SeparateCacheWatchRPC) {
-		return ctx
-	}
-	return metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "cache"))
 }
