@@ -79,7 +79,7 @@ var Faults = []Fault{
 		s.losing.Store(true)
 		defer s.losing.Store(false)
 		var err error
-		for range 4 { // some 400 transactions lose their response
+		for range 10 { // only few transactions lose their response
 			err = errors.Join(err, during(ctx))
 		}
 		return err

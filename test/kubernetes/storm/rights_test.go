@@ -27,7 +27,7 @@ const (
 	checksPerWrite = 3
 	// pace is the time between requests of a user, which leaves most of the machine to
 	// the writers.
-	pace = 20 * time.Millisecond
+	pace = 5 * time.Millisecond
 )
 
 // ways are the ways to grant a right and to revoke it. Each changes the Role or the
