@@ -74,17 +74,11 @@ func deploy(t *testing.T, cluster *testcluster.Cluster, flags ...string) *deploy
 			t.Fatalf("make the server a backend of the Service: %v", err)
 		}
 	}
-	d.awaitServers(t)
-	return d
-}
-
-// awaitServers waits until kube-apiserver trusts all servers.
-func (d *deployment) awaitServers(t *testing.T) {
-	t.Helper()
 	for _, s := range d.servers {
 		await(t, "server at "+s.address, func(ctx context.Context) error { return d.ready(ctx, s.address) })
 	}
 	d.awaitAPI(t)
+	return d
 }
 
 // awaitAPI waits until the cluster serves Borough's API.

@@ -41,9 +41,10 @@ func (d *deployment) testInsecureSkipTLSVerify(t *testing.T) {
 	}
 
 	d.patchAPIService(t, map[string]any{"insecureSkipTLSVerify": nil})
-	// If the caBundle got the CAs of both servers, the other one keeps its certificate for
-	// a minute more.
-	d.awaitServers(t)
+	// If the caBundle gets the CAs of both servers, one of them keeps its certificate, which
+	// is trusted, for a minute more: kube-apiserver has time to load the CA of the other.
+	await(t, "servers to be in step", d.inStep)
+	d.awaitAPI(t)
 }
 
 // testBeforeCluster starts a server while kube-apiserver does not run.
