@@ -6,6 +6,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -77,6 +78,9 @@ type ExtraConfig struct {
 	Storage *storage.Backend
 	// Unreadable are the stored objects that cannot be read. Storage takes note of them.
 	Unreadable *unreadable.Objects
+
+	// AfterStart runs when the server may be ready, until the context ends. It may be nil.
+	AfterStart func(context.Context)
 
 	// limits checks the bodies of requests.
 	limits *requestlimits.Checker
@@ -150,7 +154,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 		}
 	}
 
-	if err := addHooks(server, groups, work); err != nil {
+	if err := addHooks(server, groups, work, c.extra.AfterStart); err != nil {
 		return nil, err
 	}
 	return server, nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,15 +29,17 @@ type work struct {
 	name string
 	// do returns when the server may be ready, or the context has ended.
 	do func(context.Context)
+	// direct is whether do reads from etcd itself, and need not wait for the watch caches.
+	direct bool
 }
 
 func (c *ExtraConfig) work() []work {
 	return []work{
-		{"tenancy-informers", func(ctx context.Context) {
+		{name: "tenancy-informers", do: func(ctx context.Context) {
 			c.Informers.Start(ctx.Done())
 			c.Informers.WaitForCacheSync(ctx.Done())
 		}},
-		{"default-namespace", func(ctx context.Context) {
+		{name: "default-namespace", do: func(ctx context.Context) {
 			awaitAttempt(ctx, func(attempted func()) { ensureNamespace(ctx, c.Client, metav1.NamespaceDefault, attempted) })
 		}},
 	}
@@ -53,8 +56,9 @@ func awaitAttempt(ctx context.Context, work func(attempted func())) {
 // addHooks adds the work that begins when the server starts to serve, and checks of
 // its readiness that fail until it is done. The work is done in the background,
 // because a hook that does not return is also a failed check of liveness: the kubelet
-// would restart a server that waits for etcd.
-func addHooks(server *genericapiserver.GenericAPIServer, groups []apiGroup, works []work) error {
+// would restart a server that waits for etcd. When all of it is done, after runs, which
+// may be nil.
+func addHooks(server *genericapiserver.GenericAPIServer, groups []apiGroup, works []work, after func(context.Context)) error {
 	var stores []rest.StorageWithReadiness
 	for _, group := range groups {
 		for _, resource := range group.resources {
@@ -63,11 +67,14 @@ func addHooks(server *genericapiserver.GenericAPIServer, groups []apiGroup, work
 			}
 		}
 	}
+	var pending sync.WaitGroup
 	for _, work := range works {
+		pending.Add(1)
 		done := make(chan struct{})
 		err := server.AddPostStartHook("start-"+work.name, func(hook genericapiserver.PostStartHookContext) error {
 			go func() {
-				if awaitStores(hook.Context, stores) == nil {
+				defer pending.Done()
+				if work.direct || awaitStores(hook.Context, stores) == nil {
 					work.do(hook.Context)
 					close(done)
 				}
@@ -89,7 +96,18 @@ func addHooks(server *genericapiserver.GenericAPIServer, groups []apiGroup, work
 			return fmt.Errorf("add the check %s: %w", work.name, err)
 		}
 	}
-	return nil
+	if after == nil {
+		return nil
+	}
+	return server.AddPostStartHook("after-start", func(hook genericapiserver.PostStartHookContext) error {
+		go func() {
+			pending.Wait()
+			if hook.Err() == nil {
+				after(hook.Context)
+			}
+		}()
+		return nil
+	})
 }
 
 // awaitStores waits until the watch caches are filled, which wait for etcd. Requests

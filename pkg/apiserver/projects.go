@@ -23,7 +23,7 @@ type ClusterProjects struct {
 
 func (p *ClusterProjects) work() []work {
 	// The server is ready without it: nothing but projects depends on the policy.
-	return []work{{"projects", func(ctx context.Context) { go p.run(ctx) }}}
+	return []work{{name: "projects", do: func(ctx context.Context) { go p.run(ctx) }}}
 }
 
 // run follows the policy of the cluster, and then the Namespaces.

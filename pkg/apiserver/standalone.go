@@ -98,7 +98,7 @@ func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, stor
 
 func (s *StandaloneConfig) work() []work {
 	return []work{
-		{"rbac-index", func(ctx context.Context) {
+		{name: "rbac-index", direct: true, do: func(ctx context.Context) {
 			go func() {
 				if err := s.Views.Feed().Run(ctx); err != nil && ctx.Err() == nil {
 					klog.FromContext(ctx).Error(err, "The policy is not followed")
@@ -106,7 +106,7 @@ func (s *StandaloneConfig) work() []work {
 			}()
 			_ = s.Index.AwaitSync(ctx)
 		}},
-		{"rbac-policy", func(ctx context.Context) {
+		{name: "rbac-policy", do: func(ctx context.Context) {
 			awaitAttempt(ctx, func(attempted func()) { bootstrap.Reconcile(ctx, s.Client, attempted) })
 			awaitAttempt(ctx, func(attempted func()) { bootstrap.WriteAggregated(ctx, s.Index, s.Client, attempted) })
 		}},

@@ -11,7 +11,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
@@ -89,16 +88,11 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	if err != nil {
 		return err
 	}
+	// Before, it would mark what the start is about to load, and return memory that it needs.
+	config.Extra.AfterStart = memory.ReleaseWhenIdle
 	server, err := config.Complete().New()
 	if err != nil {
 		return err
-	}
-	err = server.AddPostStartHook("release-memory", func(hook genericapiserver.PostStartHookContext) error {
-		go memory.ReleaseWhenIdle(hook.Context)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("add the hook that releases memory: %w", err)
 	}
 	if err := server.PrepareRun().RunWithContext(ctx); err != nil {
 		return err

@@ -50,7 +50,7 @@ const (
 	// etcd's default of five files of 64 MB. etcd keeps more than this number while they
 	// have entries since the last snapshot.
 	maxLogFiles = 2
-	logFileSize = 16 << 20
+	logFileSize = 8 << 20
 
 	// snapshotEntries is how many entries of the log etcd writes until it takes a snapshot.
 	// etcd's default, 10,000, keeps gigabytes of files if the entries are large.

@@ -100,7 +100,7 @@ func TestEphemeralRestart(t *testing.T) {
 
 // TestLogFileSize checks that files of the log are smaller than etcd's own.
 func TestLogFileSize(t *testing.T) {
-	if logFileSize != 16<<20 {
+	if logFileSize != 8<<20 {
 		t.Errorf("a file of the log has %d bytes", logFileSize)
 	}
 }
