@@ -67,8 +67,13 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	afterStart := memory.ReleaseWhenIdle
 	if os.Getenv("GOGC") == "" {
-		memory.KeepHeadroom(ctx, headroom)
+		heap := memory.KeepHeadroom(ctx, headroom)
+		afterStart = func(ctx context.Context) {
+			heap.Started()
+			memory.ReleaseWhenIdle(ctx)
+		}
 	}
 
 	deps, err := o.Open(ctx)
@@ -89,7 +94,7 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 		return err
 	}
 	// Before, it would mark what the start is about to load, and return memory that it needs.
-	config.Extra.AfterStart = memory.ReleaseWhenIdle
+	config.Extra.AfterStart = afterStart
 	server, err := config.Complete().New()
 	if err != nil {
 		return err

@@ -7,46 +7,66 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 )
 
 // minGrowth is the growth of a large heap between two garbage collections, in percent of
 // what is live: Go's default.
 const minGrowth = 100
 
-// KeepHeadroom lets the heap grow between two garbage collections by at least headroom
-// bytes, or by as much as is live if that is more. Go starts a collection when the heap has
-// grown by a percentage of what is live, so with a small live heap a server under load
-// marks it many times a second. GOMEMLIMIT remains in force. When ctx ends, the percentage
-// remains as it is.
-func KeepHeadroom(ctx context.Context, headroom uint64) {
-	k := &keeper{headroom: headroom, set: func(percent int) { debug.SetGCPercent(percent) }}
-	k.adjust(read().live)
-	k.awaitCollection(ctx)
+// What is in use after the start of a process that has little of it would otherwise be spread
+// over all the garbage of the start.
+const (
+	// startHeadroom is the headroom, in bytes, while the process starts.
+	startHeadroom = 16 << 20
+	// largeStart is how many live bytes end that: collections would take too long.
+	largeStart = 32 << 20
+)
+
+// Headroom is how far the heap grows at least between two garbage collections.
+type Headroom struct {
+	bytes   uint64
+	percent int // that was set last
+	set     func(percent int)
+	started atomic.Bool
 }
 
-// keeper sets the percentage after each collection.
-type keeper struct {
-	headroom uint64
-	percent  int // that was set last
-	set      func(percent int)
+// KeepHeadroom lets the heap grow between two garbage collections by at least this many
+// bytes, or by as much as is live if that is more. Before Started, with less than 32 MiB
+// live, 16 MiB are enough. Go starts a collection when the heap has grown by a percentage of
+// what is live, so with a small live heap a server under load marks it many times a second.
+// GOMEMLIMIT remains in force. When ctx ends, the percentage remains as it is.
+func KeepHeadroom(ctx context.Context, bytes uint64) *Headroom {
+	h := &Headroom{bytes: bytes, set: func(percent int) { debug.SetGCPercent(percent) }}
+	h.adjust(read().live)
+	h.awaitCollection(ctx)
+	return h
 }
 
-func (k *keeper) adjust(live uint64) {
-	percent := max(minGrowth, int(k.headroom*100/max(live, 1<<20)))
+// Started ends the start of the process. The next collection adjusts the percentage.
+func (h *Headroom) Started() { h.started.Store(true) }
+
+// adjust sets the percentage after a collection.
+func (h *Headroom) adjust(live uint64) {
+	bytes := h.bytes
+	if live < largeStart && !h.started.Load() {
+		bytes = min(bytes, startHeadroom)
+	}
+	percent := max(minGrowth, int(bytes*100/max(live, 1<<20)))
 	// Setting it stops all goroutines for a moment, so small changes are not worth it.
-	if change := percent - k.percent; change > k.percent/10 || -change > k.percent/10 {
-		k.percent = percent
-		k.set(percent)
+	if change := percent - h.percent; change > h.percent/10 || -change > h.percent/10 {
+		h.percent = percent
+		h.set(percent)
 	}
 }
 
 // awaitCollection adjusts the percentage when the next collection is over.
-func (k *keeper) awaitCollection(ctx context.Context) {
+func (h *Headroom) awaitCollection(ctx context.Context) {
 	type garbage struct{ _ *garbage } // objects without a pointer may share their memory
-	runtime.AddCleanup(new(garbage), func(k *keeper) {
+	runtime.AddCleanup(new(garbage), func(h *Headroom) {
 		if ctx.Err() == nil {
-			k.adjust(read().live)
-			k.awaitCollection(ctx)
+			h.adjust(read().live)
+			h.awaitCollection(ctx)
 		}
-	}, k)
+	}, h)
 }

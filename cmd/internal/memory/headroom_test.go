@@ -19,13 +19,41 @@ import (
 func TestAdjust(t *testing.T) {
 	t.Parallel()
 	var set []int
-	k := &keeper{headroom: 500 * mib, set: func(percent int) { set = append(set, percent) }}
+	h := &Headroom{bytes: 500 * mib, set: func(percent int) { set = append(set, percent) }}
+	h.Started()
 	for _, live := range []uint64{0, 10 * mib, 100 * mib, 104 * mib, 125 * mib, 500 * mib, 5000 * mib, 100 * mib} {
-		k.adjust(live)
+		h.adjust(live)
 	}
 	// With 104 MiB, 480 % are close to 500 %. A large heap grows by what is live.
 	if want := []int{50_000, 5000, 500, 400, 100, 500}; !slices.Equal(set, want) {
 		t.Errorf("set %v, want %v", set, want)
+	}
+}
+
+// TestAdjustBeforeStarted checks that the heap grows little during a small start.
+func TestAdjustBeforeStarted(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		headroom, live uint64
+		started        bool
+		want           int
+	}{
+		{500 * mib, 0, false, 1600},
+		{500 * mib, 8 * mib, false, 200},
+		{500 * mib, 20 * mib, false, 100},
+		{500 * mib, 40 * mib, false, 1250},
+		{500 * mib, 20 * mib, true, 2500},
+		{8 * mib, 4 * mib, false, 200},
+	} {
+		got := 0
+		h := &Headroom{bytes: test.headroom, set: func(percent int) { got = percent }}
+		if test.started {
+			h.Started()
+		}
+		h.adjust(test.live)
+		if got != test.want {
+			t.Errorf("%+v: the heap grows by %d %%", test, got)
+		}
 	}
 }
 
@@ -38,7 +66,7 @@ func TestKeepHeadroom(t *testing.T) {
 		kept = nil
 		debug.SetGCPercent(before)
 	})
-	KeepHeadroom(ctx, 200*mib)
+	KeepHeadroom(ctx, 200*mib).Started()
 	for _, size := range []int{10, 80, 400, 20} {
 		kept = [][]byte{make([]byte, size*mib)}
 		runtime.GC()
