@@ -84,20 +84,31 @@ func Resources() []schema.GroupResource {
 
 // Reset implements changes.Sink.
 func (v *Views) Reset(revision int64, objects iter.Seq[changes.Change]) {
-	policy, namespaces := split(objects)
-	v.reset(revision, revision, slices.Values(policy), slices.Values(namespaces))
+	// The policy is decoded without the lock.
+	policy := slices.Collect(policyOf(objects))
+	v.reset(revision, revision, slices.Values(policy), namespacesOf(objects))
 }
 
-// split separates the changes of the policy from those of Namespaces.
-func split(changed iter.Seq[changes.Change]) (policy []rbac.Change, namespaces []changes.Change) {
-	for c := range changed {
-		if c.Resource.Group == rbacv1.GroupName {
-			policy = append(policy, policyChange(&c))
-		} else {
-			namespaces = append(namespaces, c)
+// policyOf returns the changes of the policy.
+func policyOf(all iter.Seq[changes.Change]) iter.Seq[rbac.Change] {
+	return func(yield func(rbac.Change) bool) {
+		for c := range all {
+			if c.Resource.Group == rbacv1.GroupName && !yield(policyChange(&c)) {
+				return
+			}
 		}
 	}
-	return policy, namespaces
+}
+
+// namespacesOf returns the changes of Namespaces.
+func namespacesOf(all iter.Seq[changes.Change]) iter.Seq[changes.Change] {
+	return func(yield func(changes.Change) bool) {
+		for c := range all {
+			if c.Resource.Group != rbacv1.GroupName && !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // reset replaces everything by the policy and the Namespaces at a position, which is
@@ -152,8 +163,8 @@ func (v *Views) Deleted(obj runtime.Object) {
 
 // Apply implements changes.Sink.
 func (v *Views) Apply(revision int64, changed []changes.Change) {
-	policy, namespaces := split(slices.Values(changed))
-	v.apply(revision, revision, policy, namespaces)
+	all := slices.Values(changed)
+	v.apply(revision, revision, slices.Collect(policyOf(all)), slices.Collect(namespacesOf(all)))
 }
 
 // apply makes all changes of a position, which is that of a revision or, if this is 0, of

@@ -39,7 +39,8 @@ type Change struct {
 type Sink interface {
 	// Reset replaces everything by the objects at a revision. It is called first, when
 	// the changes since the last call are not known any more, and when objects that
-	// could not be decrypted can be. The revision is higher than those before.
+	// could not be decrypted can be. The revision is higher than those before. The objects
+	// can be read more than once.
 	Reset(revision int64, objects iter.Seq[Change])
 	// Apply makes all changes of a revision, which is higher than those before.
 	Apply(revision int64, changes []Change)

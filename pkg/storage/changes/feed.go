@@ -192,6 +192,7 @@ func (f *Feed) list(ctx context.Context, client *clientv3.Client) error {
 			if revision == 0 {
 				revision = page.Header.Revision
 			}
+			objects = slices.Grow(objects, int(page.Count)) // what is left of the resource
 			for _, kv := range page.Kvs {
 				change, ok, err := f.change(ctx, kv, false)
 				if err != nil {
