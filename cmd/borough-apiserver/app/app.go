@@ -67,13 +67,9 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	afterStart := memory.ReleaseWhenIdle
+	started := func() {}
 	if os.Getenv("GOGC") == "" {
-		heap := memory.KeepHeadroom(ctx, headroom)
-		afterStart = func(ctx context.Context) {
-			heap.Started()
-			memory.ReleaseWhenIdle(ctx)
-		}
+		started = memory.KeepHeadroom(ctx, headroom).Started
 	}
 
 	deps, err := o.Open(ctx)
@@ -93,8 +89,12 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	// Before, it would mark what the start is about to load, and return memory that it needs.
-	config.Extra.AfterStart = afterStart
+	config.Extra.AfterStart = func(ctx context.Context) {
+		started()
+		memory.StartLargeStacks(ctx)
+		// Earlier, it would mark what the start is about to load, and return memory that it needs.
+		memory.ReleaseWhenIdle(ctx)
+	}
 	server, err := config.Complete().New()
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ package memory
 
 import (
 	"context"
-	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 )
@@ -38,8 +37,8 @@ type Headroom struct {
 // GOMEMLIMIT remains in force. When ctx ends, the percentage remains as it is.
 func KeepHeadroom(ctx context.Context, bytes uint64) *Headroom {
 	h := &Headroom{bytes: bytes, set: func(percent int) { debug.SetGCPercent(percent) }}
-	h.adjust(read().live)
-	h.awaitCollection(ctx)
+	h.adjust(read())
+	afterCollections(ctx, func() { h.adjust(read()) })
 	return h
 }
 
@@ -47,26 +46,15 @@ func KeepHeadroom(ctx context.Context, bytes uint64) *Headroom {
 func (h *Headroom) Started() { h.started.Store(true) }
 
 // adjust sets the percentage after a collection.
-func (h *Headroom) adjust(live uint64) {
+func (h *Headroom) adjust(u usage) {
 	bytes := h.bytes
-	if live < largeStart && !h.started.Load() {
+	if u.live < largeStart && !h.started.Load() {
 		bytes = min(bytes, startHeadroom)
 	}
-	percent := max(minGrowth, int(bytes*100/max(live, 1<<20)))
+	percent := max(minGrowth, int(bytes*100/max(u.live+u.roots, 1<<20)))
 	// Setting it stops all goroutines for a moment, so small changes are not worth it.
 	if change := percent - h.percent; change > h.percent/10 || -change > h.percent/10 {
 		h.percent = percent
 		h.set(percent)
 	}
-}
-
-// awaitCollection adjusts the percentage when the next collection is over.
-func (h *Headroom) awaitCollection(ctx context.Context) {
-	type garbage struct{ _ *garbage } // objects without a pointer may share their memory
-	runtime.AddCleanup(new(garbage), func(h *Headroom) {
-		if ctx.Err() == nil {
-			h.adjust(read().live)
-			h.awaitCollection(ctx)
-		}
-	}, h)
 }

@@ -22,7 +22,7 @@ func TestAdjust(t *testing.T) {
 	h := &Headroom{bytes: 500 * mib, set: func(percent int) { set = append(set, percent) }}
 	h.Started()
 	for _, live := range []uint64{0, 10 * mib, 100 * mib, 104 * mib, 125 * mib, 500 * mib, 5000 * mib, 100 * mib} {
-		h.adjust(live)
+		h.adjust(usage{live: live})
 	}
 	// With 104 MiB, 480 % are close to 500 %. A large heap grows by what is live.
 	if want := []int{50_000, 5000, 500, 400, 100, 500}; !slices.Equal(set, want) {
@@ -50,7 +50,7 @@ func TestAdjustBeforeStarted(t *testing.T) {
 		if test.started {
 			h.Started()
 		}
-		h.adjust(test.live)
+		h.adjust(usage{live: test.live})
 		if got != test.want {
 			t.Errorf("%+v: the heap grows by %d %%", test, got)
 		}

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package memory sets how far the heap of a process grows between two garbage
-// collections, and returns memory that an idle process does not need.
+// collections, and how large the stacks of goroutines are when they start, and returns
+// memory that an idle process does not need.
 package memory
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -43,16 +45,30 @@ func ReleaseWhenIdle(ctx context.Context) {
 type usage struct {
 	allocated uint64 // since the start
 	live      uint64 // after the last garbage collection
+	roots     uint64 // that a garbage collection scans in addition: stacks and global variables
 	held      uint64 // in objects, also those that are garbage, and free
 }
 
 func read() usage {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
 	}
 	metrics.Read(samples)
-	return usage{samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64() + samples[3].Value.Uint64()}
+	value := func(i int) uint64 { return samples[i].Value.Uint64() }
+	return usage{allocated: value(0), live: value(1), roots: value(2) + value(3), held: value(4) + value(5)}
+}
+
+// afterCollections calls do after each garbage collection, until ctx ends.
+func afterCollections(ctx context.Context, do func()) {
+	type garbage struct{ _ *garbage } // objects without a pointer may share their memory
+	runtime.AddCleanup(new(garbage), func(struct{}) {
+		if ctx.Err() == nil {
+			do()
+			afterCollections(ctx, do)
+		}
+	}, struct{}{})
 }
 
 // monitor compares the usage with that one interval before.

@@ -19,11 +19,11 @@ func TestShouldRelease(t *testing.T) {
 		usage  usage
 		want   bool
 	}{
-		"garbage in an idle process": {100 * mib, usage{101 * mib, 50 * mib, 90 * mib}, true},
-		"a busy process":             {100 * mib, usage{117 * mib, 50 * mib, 90 * mib}, false},
-		"little garbage":             {1000 * mib, usage{1001 * mib, 500 * mib, 590 * mib}, false},
-		"a small process":            {100 * mib, usage{101 * mib, 20 * mib, 30 * mib}, false},
-		"the first interval":         {0, usage{101 * mib, 50 * mib, 90 * mib}, false},
+		"garbage in an idle process": {100 * mib, usage{allocated: 101 * mib, live: 50 * mib, held: 90 * mib}, true},
+		"a busy process":             {100 * mib, usage{allocated: 117 * mib, live: 50 * mib, held: 90 * mib}, false},
+		"little garbage":             {1000 * mib, usage{allocated: 1001 * mib, live: 500 * mib, held: 590 * mib}, false},
+		"a small process":            {100 * mib, usage{allocated: 101 * mib, live: 20 * mib, held: 30 * mib}, false},
+		"the first interval":         {0, usage{allocated: 101 * mib, live: 50 * mib, held: 90 * mib}, false},
 	} {
 		m := monitor{tc.before}
 		if got := m.shouldRelease(tc.usage); got != tc.want {
