@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// frame is how many bytes of its stack a parked goroutine uses.
-	frame = 64 << 10
-	// othersPerParked is of how many other goroutines one is parked. If these use up to
-	// 6 KiB each, the average is between 8 and 16 KiB.
-	othersPerParked = 6
-	// maxParked bounds what they cost: about 11 KiB of memory each.
+	// frame is how many bytes of its stack of 128 KiB a parked goroutine uses. Only about
+	// 11 KiB of them are resident, but all count for GOMEMLIMIT. The compiler puts larger
+	// variables on the heap.
+	frame = 120 << 10
+	// othersPerParked is for how many other goroutines one is parked. If these use up to
+	// 5 KiB each, the average is between 8 and 16 KiB.
+	othersPerParked = 12
+	// maxParked bounds what they cost.
 	maxParked = 256
 )
 
