@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -60,15 +61,24 @@ func read() usage {
 	return usage{allocated: value(0), live: value(1), roots: value(2) + value(3), held: value(4) + value(5)}
 }
 
-// afterCollections calls do after each garbage collection, until ctx ends.
+// afterCollections calls do after each garbage collection, until ctx ends. Calls do not
+// overlap.
 func afterCollections(ctx context.Context, do func()) {
-	type garbage struct{ _ *garbage } // objects without a pointer may share their memory
-	runtime.AddCleanup(new(garbage), func(struct{}) {
-		if ctx.Err() == nil {
+	var mu sync.Mutex
+	var await func()
+	await = func() {
+		type garbage struct{ _ *garbage } // objects without a pointer may share their memory
+		runtime.AddCleanup(new(garbage), func(struct{}) {
+			if ctx.Err() != nil {
+				return
+			}
+			await() // first, so that a collection during the call is not missed
+			mu.Lock()
+			defer mu.Unlock()
 			do()
-			afterCollections(ctx, do)
-		}
-	}, struct{}{})
+		}, struct{}{})
+	}
+	await()
 }
 
 // monitor compares the usage with that one interval before.

@@ -22,7 +22,7 @@ func TestLargeStacks(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	before := runtime.NumGoroutine()
 	StartLargeStacks(ctx)
-	for _, others := range []int{600, 2400, 300, 1200} {
+	for _, others := range []int{600, 2400, 500, 1200} {
 		end := make(chan struct{})
 		for range others {
 			go func() { <-end }()
