@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,13 +66,12 @@ func addHooks(server *genericapiserver.GenericAPIServer, groups []apiGroup, work
 			}
 		}
 	}
-	var pending sync.WaitGroup
+	var ends []<-chan struct{}
 	for _, work := range works {
-		pending.Add(1)
 		done := make(chan struct{})
+		ends = append(ends, done)
 		err := server.AddPostStartHook("start-"+work.name, func(hook genericapiserver.PostStartHookContext) error {
 			go func() {
-				defer pending.Done()
 				if work.direct || awaitStores(hook.Context, stores) == nil {
 					work.do(hook.Context)
 					close(done)
@@ -99,15 +97,23 @@ func addHooks(server *genericapiserver.GenericAPIServer, groups []apiGroup, work
 	if after == nil {
 		return nil
 	}
-	return server.AddPostStartHook("after-start", func(hook genericapiserver.PostStartHookContext) error {
+	err := server.AddPostStartHook("after-start", func(hook genericapiserver.PostStartHookContext) error {
 		go func() {
-			pending.Wait()
-			if hook.Err() == nil {
-				after(hook.Context)
+			for _, done := range ends {
+				select {
+				case <-done:
+				case <-hook.Done():
+					return
+				}
 			}
+			after(hook.Context)
 		}()
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("add the hook after-start: %w", err)
+	}
+	return nil
 }
 
 // awaitStores waits until the watch caches are filled, which wait for etcd. Requests

@@ -85,19 +85,18 @@ func Resources() []schema.GroupResource {
 // Reset implements changes.Sink.
 func (v *Views) Reset(revision int64, objects iter.Seq[changes.Change]) {
 	// The policy is decoded without the lock.
-	policy := slices.Collect(policyOf(objects))
+	policy := policyOf(objects)
 	v.reset(revision, revision, slices.Values(policy), namespacesOf(objects))
 }
 
 // policyOf returns the changes of the policy.
-func policyOf(all iter.Seq[changes.Change]) iter.Seq[rbac.Change] {
-	return func(yield func(rbac.Change) bool) {
-		for c := range all {
-			if c.Resource.Group == rbacv1.GroupName && !yield(policyChange(&c)) {
-				return
-			}
+func policyOf(all iter.Seq[changes.Change]) (policy []rbac.Change) {
+	for c := range all {
+		if c.Resource.Group == rbacv1.GroupName {
+			policy = append(policy, policyChange(&c))
 		}
 	}
+	return policy
 }
 
 // namespacesOf returns the changes of Namespaces.
@@ -164,7 +163,7 @@ func (v *Views) Deleted(obj runtime.Object) {
 // Apply implements changes.Sink.
 func (v *Views) Apply(revision int64, changed []changes.Change) {
 	all := slices.Values(changed)
-	v.apply(revision, revision, slices.Collect(policyOf(all)), slices.Collect(namespacesOf(all)))
+	v.apply(revision, revision, policyOf(all), slices.Collect(namespacesOf(all)))
 }
 
 // apply makes all changes of a position, which is that of a revision or, if this is 0, of
