@@ -18,12 +18,16 @@
 // regardless of how many servers write and how stale their caches are. The fence
 // wraps the interface through which a store writes to etcd, below all code that
 // can create an object.
+//
+// The creates of all resources compare the generation of creates, so that one that etcd
+// did not answer can be repeated (ResolveCreate).
 package fence
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -110,21 +114,22 @@ func New(config Config) (*Fence, error) {
 }
 
 // Wrap returns the interface that the store of the resource uses to write with
-// the client. For a resource that is not in the Config, it is client.Kubernetes.
+// the client. A resource that is not in the Config is cluster-scoped.
 func (f *Fence) Wrap(resource schema.GroupResource, client *kubernetes.Client) kubernetes.Interface {
-	if resource == f.config.Namespaces.GroupResource && off == "" {
+	i := slices.IndexFunc(f.config.Namespaced, func(r stored.Resource) bool { return r.GroupResource == resource })
+	if i >= 0 {
+		kv := client.KV
+		f.kv.Store(&kv)
+	}
+	switch {
+	case off != "":
+		return client.Kubernetes
+	case resource == f.config.Namespaces.GroupResource:
 		return &namespaces{Interface: client.Kubernetes, kv: client.KV, fence: f}
+	case i >= 0:
+		return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: f.config.Namespaced[i]}
 	}
-	for _, r := range f.config.Namespaced {
-		if resource == r.GroupResource {
-			kv := client.KV
-			f.kv.Store(&kv)
-			if off == "" {
-				return &content{Interface: client.Kubernetes, kv: client.KV, fence: f, resource: r}
-			}
-		}
-	}
-	return client.Kubernetes
+	return &clusterScoped{Interface: client.Kubernetes, kv: client.KV, fence: f}
 }
 
 // CheckQuotas implements quota.Checker. It returns an error until the store of a

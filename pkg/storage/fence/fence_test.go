@@ -316,15 +316,21 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-func TestUnknownResourceIsNotFenced(t *testing.T) {
-	client := &kubernetes.Client{}
-	client.Kubernetes = client
-	f, err := fence.New(config())
-	if err != nil {
-		t.Fatal(err)
+// TestClusterScopedResource creates an object of a resource that is not in the Config, and
+// for which no Namespace has to exist.
+func TestClusterScopedResource(t *testing.T) {
+	f := newFixture(t)
+	store := f.fence.Wrap(schema.GroupResource{Resource: "pods"}, f.client) // of another group
+	const key = "/registry/others/town"
+	for range 2 {
+		response, err := store.OptimisticPut(t.Context(), key, []byte("value"), 0, kubernetes.PutOptions{GetOnFailure: true})
+		if err != nil || response.Succeeded == (response.KV != nil) {
+			t.Fatalf("got %v, %v; want success, and then the object", response, err)
+		}
 	}
-	if got := f.Wrap(schema.GroupResource{Resource: "pods"}, client); got != client.Kubernetes {
-		t.Errorf("got %T for a resource of another group", got)
+	response, err := store.OptimisticPut(t.Context(), key, []byte("another"), f.fence.Revision(), kubernetes.PutOptions{})
+	if err != nil || !response.Succeeded {
+		t.Errorf("updating: got %v, %v", response, err)
 	}
 }
 

@@ -68,7 +68,7 @@ func (t *unansweredTxn) Commit() (*clientv3.TxnResponse, error) {
 // TestResolveCreate leaves the first try of a create unanswered, and resolves it
 // after others have done something with the object.
 func TestResolveCreate(t *testing.T) {
-	const namespaceKey, podKey = namespacesPrefix + "town", podsPrefix + "town/p"
+	const namespaceKey, podKey, roleKey = namespacesPrefix + "town", podsPrefix + "town/p", "/registry/clusterroles/r"
 	const ours = "ours"
 	for name, test := range map[string]struct {
 		carryOut      bool
@@ -82,7 +82,7 @@ func TestResolveCreate(t *testing.T) {
 		"carried out and changed":        {true, func(f *fixture, key string) { f.write(key, "changed") }},
 		"carried out and replaced":       {true, func(f *fixture, key string) { f.remove(key); f.write(key, "another") }},
 	} {
-		for resource, key := range map[string]string{"pods": podKey, "namespaces": namespaceKey} {
+		for resource, key := range map[string]string{"pods": podKey, "namespaces": namespaceKey, "clusterroles": roleKey} {
 			t.Run(name+" "+resource, func(t *testing.T) {
 				f := newFixture(t)
 				kv := &unansweredKV{KV: f.client.KV, carryOut: test.carryOut}

@@ -32,35 +32,9 @@ func (n *namespaces) OptimisticPut(ctx context.Context, key string, value []byte
 	}
 	defer n.fence.forget(n.name(key))
 	if expectedRevision == 0 {
-		return n.create(ctx, key, value, opts)
+		return n.fence.create(ctx, n.kv, key, value, opts, newAddition(transaction.AdditionOf(ctx)))
 	}
 	return n.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
-}
-
-// create writes a Namespace that does not exist, with the addition in the context.
-func (n *namespaces) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	addition := newAddition(transaction.AdditionOf(ctx))
-	read := append([]clientv3.Op{clientv3.OpGet(key), n.fence.generation.read()}, addition.read...)
-	for {
-		response, err := n.kv.Txn(ctx).If(append([]clientv3.Cmp{
-			clientv3.Compare(clientv3.ModRevision(key), "=", 0),
-			n.fence.generation.current(n.fence.generation.revision.Load()),
-		}, addition.compare...)...).Then(append([]clientv3.Op{clientv3.OpPut(key, string(value))}, addition.put...)...).Else(read...).Commit()
-		if err != nil {
-			return kubernetes.PutResponse{}, err
-		}
-		n.fence.observe(response.Header.Revision)
-		if response.Succeeded {
-			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
-		}
-		if existing := rangeResult(response, 0); existing != nil {
-			return conflict(response, existing, opts), nil
-		}
-		if err := addition.check(response, 2); err != nil {
-			return kubernetes.PutResponse{}, err
-		}
-		n.fence.generation.update(rangeResult(response, 1))
-	}
 }
 
 // OptimisticDelete removes a Namespace only if it contains no objects. Otherwise
