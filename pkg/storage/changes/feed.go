@@ -125,9 +125,10 @@ func (f *Feed) requestProgress(ctx context.Context) {
 }
 
 // streamContext returns a context that selects a stream of etcd of which the feed's
-// watch is the only one. Progress is that of all watches of a stream.
+// watch is the only one. Progress is that of all watches of a stream. A member that has
+// lost the others ends the stream: it would not send what they write.
 func streamContext(ctx context.Context) context.Context {
-	return metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "changes"))
+	return clientv3.WithRequireLeader(metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "changes")))
 }
 
 // Run follows the source until the context ends.
