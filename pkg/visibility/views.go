@@ -10,6 +10,7 @@
 package visibility
 
 import (
+	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -75,6 +76,16 @@ func newViews(index *rbac.Index) *Views {
 
 // Feed returns the feed of the views.
 func (v *Views) Feed() *changes.Feed { return v.feed }
+
+// AwaitWrite waits until decisions follow what was written to a resource at a revision of
+// etcd, or another key at a later one. For other resources than those of the policy it
+// returns at once.
+func (v *Views) AwaitWrite(ctx context.Context, gr schema.GroupResource, revision int64) error {
+	if !slices.Contains(rbac.Resources(), gr) {
+		return nil
+	}
+	return v.feed.Await(ctx, revision)
+}
 
 // Resources returns the resources that the feed follows. They have to be on the same
 // etcd.

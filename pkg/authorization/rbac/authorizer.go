@@ -5,7 +5,7 @@
 // authorizer of kube-apiserver does.
 //
 // Decisions read an Index that follows the watches of the four kinds of objects. A
-// write to them is answered only when the index has it (see Index.AwaitWrite), so it
+// write to them is answered only when the index has it (visibility.Views.AwaitWrite), so it
 // holds for each request to the same server that begins after the answer.
 package rbac
 

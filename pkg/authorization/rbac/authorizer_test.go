@@ -333,30 +333,12 @@ func TestNotSynced(t *testing.T) {
 	}
 }
 
-// TestAwaitWrite checks that a write is in force only when the index has its revision.
-func TestAwaitWrite(t *testing.T) {
+// TestAdvance checks that a revision without a change of the policy changes nothing.
+func TestAdvance(t *testing.T) {
 	x := newIndex(t)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := x.AwaitWrite(ended, rbacv1.Resource("roles"), 5); err == nil {
-		t.Error("a write that the index does not have is in force")
-	}
-	if err := x.AwaitWrite(ended, rbacv1.Resource("others"), 5); err != nil {
-		t.Errorf("a write to another resource: %v", err)
-	}
-	done := make(chan error)
-	go func() { done <- x.AwaitWrite(t.Context(), rbacv1.Resource("roles"), 5) }()
 	change(x, 4, newRole("a", "r"), false)
-	select {
-	case err := <-done:
-		t.Fatalf("in force before its revision: %v", err)
-	default:
-	}
 	changed := x.Changed()
 	x.Advance(5)
-	if err := <-done; err != nil {
-		t.Errorf("with its revision: %v", err)
-	}
 	select {
 	case <-changed:
 		t.Error("the policy has changed with a revision that has no change")

@@ -258,16 +258,6 @@ func (x *Index) RequireSync(ctx context.Context) error {
 	return nil
 }
 
-// AwaitWrite waits until decisions follow what was written to a resource at a
-// revision of storage. For other resources than those of the policy it returns at
-// once.
-func (x *Index) AwaitWrite(ctx context.Context, gr schema.GroupResource, revision int64) error {
-	if !slices.Contains(Resources(), gr) {
-		return nil
-	}
-	return x.reached.Await(ctx, revision)
-}
-
 // Resources returns the resources of the policy.
 func Resources() []schema.GroupResource {
 	return []schema.GroupResource{

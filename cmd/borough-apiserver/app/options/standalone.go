@@ -108,7 +108,7 @@ func (o *Options) newStandaloneConfig() *apiserver.StandaloneConfig {
 // force when it is answered, and it ends watches.
 func addStandalone(config *storage.Config, s *apiserver.StandaloneConfig) {
 	config.Namespaced = append(config.Namespaced, tenancy.GroupResources(kubernetes.NamespacedKinds())...)
-	config.AwaitWrite = s.Index.AwaitWrite
+	config.AwaitWrite = s.Views.AwaitWrite
 	config.Feed, config.Followed = s.Views.Feed(), visibility.Resources()
 	config.WrapWatch = func(ctx context.Context, w watch.Interface) watch.Interface {
 		return revocation.Watch(ctx, w, s.Policy)
