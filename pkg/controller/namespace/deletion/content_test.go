@@ -1,0 +1,122 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deletion
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+)
+
+// TestContent checks what is deleted, and in which order.
+func TestContent(t *testing.T) {
+	testDeletions(t, []deletionCase{
+		{
+			name:     "an empty namespace takes one request and no status",
+			requests: []string{"create namespacepurges"},
+		},
+		{
+			name:     "a server that does not finalize with a purge",
+			server:   func(s *server) { s.older = true },
+			requests: []string{"create namespacepurges", "create namespacepurges", "update namespaces/finalize"},
+		},
+		{
+			name: "pods go before the others",
+			server: func(s *server) {
+				s.add(pods, object("a"), object("b"))
+				s.add(limitRanges, object("l"))
+			},
+			requests: []string{
+				"create namespacepurges",
+			},
+			counted: 3,
+		},
+		{
+			name:      "where something is known to remain, it is looked at first",
+			namespace: remaining,
+			server: func(s *server) {
+				s.add(pods, object("a"), object("b"))
+				s.add(limitRanges, object("l"))
+			},
+			requests: []string{
+				"list limitranges", "list pods",
+				"create namespacepurges",
+			},
+			counted: 3,
+		},
+		{
+			name: "content of other groups follows by deletecollection, Pods first",
+			server: func(s *server) {
+				s.discoverForeign()
+				s.add(corePods, object("a"))
+				s.add(things, object("x"), object("y"))
+			},
+			requests: []string{
+				"list pods", "list things", "create namespacepurges",
+				"get namespaces", "deletecollection pods", "list pods",
+				"get namespaces", "deletecollection things", "list things",
+				"update namespaces/finalize",
+			},
+			counted: 3,
+		},
+		{
+			name: "the last Pod goes right after the purge",
+			server: func(s *server) {
+				s.add(pods, object("a", waits))
+				s.add(limitRanges, object("l"))
+				s.before = func(verb, resource, _ string) error {
+					if verb == "list" && resource == "pods" {
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						s.content[pods] = nil
+					}
+					return nil
+				}
+			},
+			requests: []string{"create namespacepurges", "list pods", "list limitranges", "create namespacepurges"},
+			counted:  1,
+		},
+		{
+			name:      "what was asked to go is not asked again",
+			namespace: remaining,
+			server: func(s *server) {
+				s.add(pods, object("a", waits, deleted), object("b", finalizers("example.com/f"), deleted))
+			},
+			requests: []string{"list limitranges", "list pods", "update namespaces/status"},
+			stays:    true,
+			waits:    []string{"pods"},
+			err:      "content remains: 2 pods.tenancy.borough.io",
+			left:     map[schema.GroupVersionResource][]string{pods: {"a", "b"}},
+		},
+		{
+			name: "what was deleted with another propagation is asked again",
+			server: func(s *server) {
+				s.add(pods, object("a", finalizers(metav1.FinalizerOrphanDependents), deleted))
+				s.add(limitRanges, object("l", finalizers(metav1.FinalizerDeleteDependents), deleted))
+			},
+			counted: 2,
+		},
+		{
+			name:      "a namespace that another client has finalized is purged and removed",
+			namespace: func(ns *v1.Namespace) { ns.Spec.Finalizers = nil },
+			server:    func(s *server) { s.add(limitRanges, object("l")) },
+			requests: []string{
+				"create namespacepurges",
+				"delete namespaces",
+			},
+			counted: 1,
+		},
+		{
+			name:      "a namespace that is not being deleted is left alone",
+			namespace: func(ns *v1.Namespace) { ns.DeletionTimestamp = nil },
+			server:    func(s *server) { s.add(pods, object("a")) },
+			requests:  []string{},
+			stays:     true,
+			left:      map[schema.GroupVersionResource][]string{pods: {"a"}},
+		},
+	})
+}
