@@ -15,6 +15,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
@@ -276,6 +278,35 @@ func watch(ctx context.Context, t testing.TB, view *visibility.View, options met
 		}
 	}()
 	return events
+}
+
+// watchError returns the error that is the only event of a watch.
+func watchError(ctx context.Context, t testing.TB, of interface {
+	Watch(context.Context, *metainternalversion.ListOptions, storage.SelectionPredicate) (apiwatch.Interface, error)
+}, options metainternalversion.ListOptions) error {
+	t.Helper()
+	options.Watch = true
+	w, err := of.Watch(ctx, &options, everything())
+	if err != nil {
+		t.Fatalf("the watch fails without an event: %v", err)
+	}
+	defer w.Stop()
+	var events []apiwatch.Event
+	for {
+		select {
+		case event, ok := <-w.ResultChan():
+			if ok {
+				events = append(events, event)
+				continue
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("the watch does not end after %v", events)
+		}
+		if len(events) != 1 || events[0].Type != apiwatch.Error {
+			t.Fatalf("got %v, want one error", events)
+		}
+		return apierrors.FromObject(events[0].Object)
+	}
 }
 
 func objects(list ...metav1.Object) []metav1.Object { return list }

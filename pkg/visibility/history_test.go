@@ -117,7 +117,7 @@ func TestRestoredKey(t *testing.T) {
 	if got := next(t, open); got.kind != "ERROR" || got.name != string(metav1.StatusReasonExpired) {
 		t.Errorf("an open watch: got %+v", got)
 	}
-	if _, err := f.of("u").Watch(t.Context(), &options, everything()); !apierrors.IsResourceExpired(err) {
+	if err := watchError(t.Context(), t, f.of("u"), options); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a watch from before: %v", err)
 	}
 	names, _ = list(t, f.of("u"), metainternalversion.ListOptions{})

@@ -90,12 +90,35 @@ func (c *client) list(t *testing.T, projects *visibility.Projects) {
 	}
 }
 
-// start begins a watch where the client is.
+// start begins a watch where the client is. It returns the error with which the watch
+// begins, if it does.
 func (c *client) start(ctx context.Context, projects *visibility.Projects) error {
 	var err error
 	options := &metainternalversion.ListOptions{Watch: true, ResourceVersion: c.version, AllowWatchBookmarks: true}
-	c.watch, err = projects.Watch(ctx, options, everything())
-	return err
+	if c.watch, err = projects.Watch(ctx, options, everything()); err != nil {
+		return err
+	}
+	select {
+	case event, ok := <-c.watch.ResultChan():
+		if !ok || event.Type == apiwatch.Error {
+			return apierrors.FromObject(event.Object)
+		}
+		c.apply(event)
+	default: // an error would be there
+	}
+	return nil
+}
+
+// apply makes the change of an event.
+func (c *client) apply(event apiwatch.Event) {
+	p := event.Object.(*tenancy.Project)
+	c.version = p.ResourceVersion
+	switch event.Type {
+	case apiwatch.Added, apiwatch.Modified:
+		c.projects[p.Name] = seen{p.ResourceVersion, p.Status.Access}
+	case apiwatch.Deleted:
+		delete(c.projects, p.Name)
+	}
 }
 
 // await reads events until the client has what the user sees.
@@ -104,17 +127,10 @@ func (c *client) await(t *testing.T, want map[string]seen) {
 	for !maps.Equal(c.projects, want) {
 		select {
 		case event, ok := <-c.watch.ResultChan():
-			p, isProject := event.Object.(*tenancy.Project)
-			if !ok || !isProject {
+			if !ok || event.Type == apiwatch.Error {
 				t.Fatalf("the watch has ended: %v", event.Object)
 			}
-			c.version = p.ResourceVersion
-			switch event.Type {
-			case apiwatch.Added, apiwatch.Modified:
-				c.projects[p.Name] = seen{p.ResourceVersion, p.Status.Access}
-			case apiwatch.Deleted:
-				delete(c.projects, p.Name)
-			}
+			c.apply(event)
 		case <-t.Context().Done():
 			t.Fatal("the watch does not get there")
 		}
@@ -223,8 +239,8 @@ func TestMergedAnotherServer(t *testing.T) {
 	f.run(t)
 	projects := f.projects(t, "u")
 	options := &metainternalversion.ListOptions{Watch: true, ResourceVersion: list.ResourceVersion}
-	if w, err := projects.Watch(t.Context(), options, everything()); !apierrors.IsResourceExpired(err) {
-		t.Errorf("a watch from before the start: %v, %v", w, err)
+	if err := watchError(t.Context(), t, projects, *options); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a watch from before the start: %v", err)
 	}
 	list, err = projects.List(t.Context(), &metainternalversion.ListOptions{}, everything())
 	if err != nil || len(list.Items) != 1 {

@@ -188,8 +188,7 @@ func TestRevisions(t *testing.T) {
 	if _, err := u.List(t.Context(), &exact, everything()); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a list before the history: %v", err)
 	}
-	options := atRevision(old)
-	if _, err := u.Watch(t.Context(), &options, everything()); !apierrors.IsResourceExpired(err) {
+	if err := watchError(t.Context(), t, u, atRevision(old)); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a watch from before the history: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -199,7 +198,7 @@ func TestRevisions(t *testing.T) {
 		if _, err := u.List(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
 			t.Errorf("a list at revision %d, which was not reached: %v", revision, err)
 		}
-		if _, err := u.Watch(ended, &options, everything()); !storage.IsTooLargeResourceVersion(err) {
+		if err := watchError(ended, t, u, options); !storage.IsTooLargeResourceVersion(err) {
 			t.Errorf("a watch from revision %d, which was not reached: %v", revision, err)
 		}
 	}
@@ -207,6 +206,10 @@ func TestRevisions(t *testing.T) {
 		if _, err := u.List(t.Context(), &bad, everything()); !apierrors.IsBadRequest(err) {
 			t.Errorf("%+v: %v", bad, err)
 		}
+	}
+	invalid := metainternalversion.ListOptions{ResourceVersion: "x"}
+	if _, err := u.Watch(t.Context(), &invalid, everything()); !apierrors.IsBadRequest(err) {
+		t.Errorf("a watch from a resourceVersion that is not a number: %v", err)
 	}
 }
 
@@ -327,8 +330,7 @@ func TestLongHistory(t *testing.T) {
 	list(t, u, atRevision(later))
 	f.views.Forget(later)
 
-	options := atRevision(begin)
-	if _, err := u.Watch(t.Context(), &options, everything()); !apierrors.IsResourceExpired(err) {
+	if err := watchError(t.Context(), t, u, atRevision(begin)); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a watch: %v", err)
 	}
 	_, err := u.List(t.Context(), &metainternalversion.ListOptions{Continue: page.Continue}, everything())

@@ -13,6 +13,7 @@ import (
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/clock"
 
@@ -28,13 +29,28 @@ const (
 )
 
 // Watch watches the Namespaces that the user sees and the predicate selects, from the
-// revision of the options. It returns Expired if that is before the history.
+// revision of the options. As a watch of the library, it has a single event of type
+// ERROR if it cannot begin: Expired if the revision is before the history, or Timeout if
+// it is not reached in time. The error that Watch returns is BadRequest, for options
+// that are not valid.
 //
 // A Namespace is ADDED when the user may see it and DELETED when no longer, at
 // the revision of this change of the policy: with this resourceVersion if it is
 // DELETED, and with that of the Namespace if it is ADDED, which a bookmark follows. Of
 // several that are DELETED at one revision, only the last has it.
 func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) (watch.Interface, error) {
+	begun, err := w.watch(ctx, options, predicate)
+	if err == nil || apierrors.IsBadRequest(err) {
+		return begun, err
+	}
+	events := make(chan watch.Event, 1)
+	events <- watch.Event{Type: watch.Error, Object: responsewriters.ErrorToAPIStatus(err)}
+	close(events)
+	return watch.NewProxyWatcher(events), nil
+}
+
+// watch returns a watch that has begun.
+func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) (watch.Interface, error) {
 	initial := sendsInitialEvents(options)
 	from, err := w.begin(ctx, options.ResourceVersion, initial)
 	if err != nil {

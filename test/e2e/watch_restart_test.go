@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -146,6 +148,47 @@ func TestWatchEndsWithServer(t *testing.T) {
 	for range cap(ended) {
 		if err := <-ended; errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a watch did not end with the server: %v", err)
+		}
+	}
+}
+
+// TestRetryWatcherEnds checks that a RetryWatcher of client-go on what a user sees ends
+// when the server does not have the history after its resourceVersion any more. A watch
+// that fails without an event it would repeat.
+func TestRetryWatcherEnds(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := clientAs(t, b, "alice").TenancyV1()
+	list, err := client.Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newNamespace(t, b) // the history begins later than the list
+	if err := b.Server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]func(context.Context, metav1.ListOptions) (watch.Interface, error){
+		"namespaces": client.Namespaces().Watch,
+		"projects":   client.Projects().Watch,
+	} {
+		w, err := toolswatch.NewRetryWatcherWithContext(t.Context(), list.ResourceVersion, &cache.ListWatch{WatchFuncWithContext: from})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := next(t, w.ResultChan())
+		if status, ok := event.Object.(*metav1.Status); !ok || event.Type != watch.Error || status.Code != http.StatusGone {
+			t.Errorf("%s: got %s of %v, want the error 410", name, event.Type, event.Object)
+		}
+		select {
+		case <-w.Done():
+		case <-time.After(watchTimeout):
+			t.Errorf("%s: the watch does not end", name)
 		}
 	}
 }
