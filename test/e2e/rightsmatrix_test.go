@@ -67,14 +67,16 @@ func TestRightsMatrix(t *testing.T) {
 	t.Parallel()
 	in, other := newNamespace(t, borough), newNamespace(t, borough)
 	prefix := in + "-" // of user names: other tests share the server
-	for role, namespace := range map[string]string{"view": in, "edit": in, "admin": in, "cluster-admin": ""} {
+	for role, namespace := range map[string]string{"view": in, "edit": in, "admin": in, "cluster-admin": "", "system:auth-delegator": ""} {
 		grant(t, borough, namespace, role, prefix+role)
 	}
 	grant(t, borough, other, "admin", prefix+"stranger")
 	bindings := rights(t, borough)
 	t.Cleanup(func() {
-		if err := bindings.ClusterRoleBindings().Delete(context.Background(), prefix+"cluster-admin", metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
+		for _, role := range []string{"cluster-admin", "system:auth-delegator"} {
+			if err := bindings.ClusterRoleBindings().Delete(context.Background(), prefix+role, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 
@@ -96,6 +98,9 @@ func TestRightsMatrix(t *testing.T) {
 	admin := union(edit, rightsOf(map[string]string{
 		authz + "/localsubjectaccessreviews": "create", rbac + "/roles": all, rbac + "/rolebindings": all,
 	}))
+	delegator := union(everyone, rightsOf(map[string]string{
+		"authentication.k8s.io/tokenreviews": "create", authz + "/subjectaccessreviews": "create",
+	}))
 
 	requests := discovered(t, borough, in)
 	users := map[string]struct {
@@ -109,6 +114,7 @@ func TestRightsMatrix(t *testing.T) {
 		"edit":          {as(t, borough, prefix+"edit"), edit},
 		"admin":         {as(t, borough, prefix+"admin"), admin},
 		"cluster-admin": {as(t, borough, prefix+"cluster-admin"), keysOf(requests)},
+		"delegator":     {as(t, borough, prefix+"system:auth-delegator"), delegator},
 	}
 	for name, user := range users {
 		var got []string

@@ -49,6 +49,8 @@ var knownDifferences = []*difference{
 	{id: "namespace-templates"},
 	// In the tests, only the administrator impersonates.
 	{id: "constrained-impersonation"},
+	// TestBootstrapPolicy has these.
+	{id: "bootstrap-roles"},
 	// TestGracePeriod causes this one.
 	{id: "quota-grace-period"},
 	// The tests send nothing large enough for these.
