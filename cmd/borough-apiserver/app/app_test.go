@@ -194,6 +194,49 @@ func TestAdmissionPlugins(t *testing.T) {
 	}
 }
 
+// TestAdmissionConfig starts with sections of an admission configuration, of which those
+// without an effect are refused.
+func TestAdmissionConfig(t *testing.T) {
+	webhook := "{name: ValidatingAdmissionWebhook, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: k}}"
+	file := func(plugins string) string {
+		return "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [" + plugins + "]\n"
+	}
+	for _, tc := range []struct {
+		name, mode, content, want string
+	}{
+		{"none", "--standalone", file(""), ""},
+		{"a webhook", "--kubeconfig=k", file(webhook), ""},
+		{"a webhook that is off", "--standalone", file(webhook), ": ValidatingAdmissionWebhook is configured by objects of a cluster and cannot be used with --standalone"},
+		{"no configuration", "--standalone", file("{name: ResourceQuota}"), ""},
+		{"limited resources", "--kubeconfig=k", file("{name: ResourceQuota, configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: []}}"), ": ResourceQuota takes no configuration"},
+		{"in another file", "--standalone", file("{name: LimitRanger, path: x}"), ": LimitRanger takes no configuration"},
+		{"unknown", "--kubeconfig=k", file(webhook + ", {name: PodSecurity}"), ": PodSecurity is not a plugin of this server"},
+		{"another kind", "--standalone", "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n", ": the kind must be AdmissionConfiguration, not TracingConfiguration"},
+		{"another format", "--standalone", "imagePolicy: {}\n", ": the kind must be AdmissionConfiguration"},
+		{"an unknown field", "--standalone", file("") + "plugin: []\n", `unknown field "plugin"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "admission.yaml")
+			if err := os.WriteFile(path, []byte(tc.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := run(t, tc.mode, "--admission-control-config-file="+path)
+			if tc.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), "--admission-control-config-file: "+path+": ") || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one line with the flag, the file and %q", err, tc.want)
+			}
+		})
+	}
+	if _, err := run(t, "--standalone", "--admission-control-config-file=/absent"); err == nil || !strings.Contains(err.Error(), "--admission-control-config-file: open /absent: ") {
+		t.Errorf("without the file: %v", err)
+	}
+}
+
 // TestStartFails runs the server with a data directory that it cannot create.
 func TestStartFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")

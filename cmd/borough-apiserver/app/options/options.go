@@ -182,7 +182,9 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 		"Until it is, requests that kube-apiserver forwards are treated as anonymous."
 	o.BuiltInAuthentication.AddFlags(sets.FlagSet("authentication with --standalone"))
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
-	o.Admission.AddFlags(sets.FlagSet("admission"))
+	admission := sets.FlagSet("admission")
+	o.Admission.AddFlags(admission)
+	admission.Lookup("admission-control-config-file").Usage += " The server refuses sections of plugins other than the webhooks and policies of a cluster."
 	o.Audit.AddFlags(sets.FlagSet("auditing"))
 	o.Features.AddFlags(sets.FlagSet("features"))
 	o.EgressSelector.AddFlags(sets.FlagSet("egress selector"))
@@ -247,6 +249,7 @@ func (o *Options) Validate() error {
 		o.Authorization.Validate(),
 		o.CoreAPI.Validate(),
 		o.Admission.Validate(),
+		o.validateAdmissionConfig(),
 		o.Audit.Validate(),
 		o.Features.Validate(),
 		o.EgressSelector.Validate(),
