@@ -37,6 +37,21 @@ func TestAnonymous(t *testing.T) {
 	wantStatus(t, client.Do(t, "DELETE", api+"/namespaces/default", nil), 403, `User "system:anonymous" cannot delete resource "namespaces"`)
 }
 
+// TestMonitoring checks what members of system:monitoring may get, and that the flags
+// have the values that the server uses.
+func TestMonitoring(t *testing.T) {
+	t.Parallel()
+	monitoring, outsider := as(t, borough, "prometheus", "system:monitoring"), as(t, borough, "prometheus")
+	for _, path := range []string{"/metrics", "/metrics/slis", "/flagz", "/statusz", "/livez/ping", "/readyz/etcd"} {
+		wantAnswer(t, monitoring.Do(t, "GET", path, nil), 200)
+		wantStatus(t, outsider.Do(t, "GET", path, nil), 403, `cannot get path "`+path+`"`)
+	}
+	var got struct{ Flags map[string]string }
+	wantAnswer(t, monitoring.Do(t, "GET", "/flagz", nil, "Accept", "application/json;as=Flagz;v=v1beta1;g=config.k8s.io"), 200).JSON(t, &got)
+	wantEqual(t, "--standalone", got.Flags["standalone"], "true")
+	wantEqual(t, "--bind-address, a default", got.Flags["bind-address"], "127.0.0.1")
+}
+
 // TestUnknownCertificate checks that a certificate of another CA, or a bearer
 // token, does not authenticate.
 func TestUnknownCertificate(t *testing.T) {

@@ -124,7 +124,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		newRole("system:discovery", append(get(health, version, discovery),
 			rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list"}})),
 		newRole("system:public-info-viewer", get(health, version)),
-		newRole("system:monitoring", get([]string{"/metrics", "/metrics/slis", "/statusz"}, health, []string{"/livez/*", "/readyz/*", "/healthz/*"})),
+		newRole("system:monitoring", get([]string{"/metrics", "/metrics/slis", "/flagz", "/statusz"}, health, []string{"/livez/*", "/readyz/*", "/healthz/*"})),
 		newRole("system:basic-user", []rbacv1.PolicyRule{
 			{APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, Verbs: []string{"create"}},
 			{APIGroups: []string{authenticationv1.GroupName}, Resources: []string{"selfsubjectreviews"}, Verbs: []string{"create"}},

@@ -24,8 +24,6 @@ import (
 // roleDifferences are the rights that only one site gives in a ClusterRole.
 var roleDifferences = map[string][]string{
 	"system:aggregate-to-edit": {"only Kubernetes: impersonate serviceaccounts"},
-	// Flags are not served.
-	"system:monitoring": {"only Kubernetes: get /flagz"},
 	// kubectl lists them before it creates objects of some kinds.
 	"system:discovery": {"only Borough: list customresourcedefinitions.apiextensions.k8s.io"},
 }

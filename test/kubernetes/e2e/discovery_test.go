@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/test/poll"
 )
@@ -80,6 +81,18 @@ func TestServedGroups(t *testing.T) {
 		if answer := admin.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusNotFound {
 			t.Errorf("%s: got %v", path, answer)
 		}
+	}
+}
+
+// TestFlags checks that a server shows its flags to those who may get them.
+func TestFlags(t *testing.T) {
+	t.Parallel()
+	answer := newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, "/flagz", nil)
+	if answer.Code != http.StatusOK || !strings.Contains(string(answer.Body), "etcd-servers") {
+		t.Errorf("got %v", answer)
+	}
+	if answer := newDirect(t, &rest.Config{}).Do(t, http.MethodGet, "/flagz", nil); answer.Code != http.StatusForbidden && answer.Code != http.StatusUnauthorized {
+		t.Errorf("without credentials: got %v", answer)
 	}
 }
 

@@ -104,9 +104,11 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	}, nil
 }
 
-// newGenericConfig returns the library's config with the OpenAPI definitions.
+// newGenericConfig returns the library's config with the OpenAPI definitions and the
+// flags.
 func (o *Options) newGenericConfig() *genericapiserver.RecommendedConfig {
 	generic := genericapiserver.NewRecommendedConfig(o.codecs)
+	generic.Flagz = o.flagz
 	namer := apiopenapi.NewDefinitionNamer(o.scheme)
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIConfig.Info.Title = "Borough"

@@ -18,6 +18,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/server/flagz"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -71,7 +72,8 @@ type Options struct {
 	scheme        *runtime.Scheme
 	codecs        serializer.CodecFactory
 	newNamespaces *clusterplugins.NewNamespaces
-	ignored       []error // of ignoredFlags
+	ignored       []error      // of ignoredFlags
+	flagz         flagz.Reader // of the flags that Complete got
 }
 
 const (
@@ -199,6 +201,7 @@ func (o *Options) Complete(flags *pflag.FlagSet) error {
 	if err := o.Server.ComponentGlobalsRegistry.Set(); err != nil {
 		return err
 	}
+	o.flagz = flagz.NamedFlagSetsReader{FlagSets: cliflag.NamedFlagSets{FlagSets: map[string]*pflag.FlagSet{"": flags}}}
 	o.ignored = o.ignoredFlags(flags)
 	o.BuiltInAuthentication.complete(flags)
 	if o.Standalone {
