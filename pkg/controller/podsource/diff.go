@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	"github.com/borough-io/borough/pkg/source"
 )
 
@@ -64,7 +65,7 @@ func (c *Controller) Diff(ctx context.Context, out io.Writer) error {
 func (c *Controller) listPods(ctx context.Context) (pods map[string]*unstructured.Unstructured, exists bool, err error) {
 	_, err = c.tenancy.TenancyV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
 	// A user without rights in a Namespace cannot find out whether it exists.
-	if isGone(err) || apierrors.IsForbidden(err) {
+	if tenancyerrors.IsObjectNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, false, nil
 	}
 	if err != nil {

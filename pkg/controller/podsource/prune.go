@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
@@ -26,7 +27,7 @@ func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
 	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(namespace.UID)),
 	})
-	if err != nil && !isGone(err) {
+	if err != nil && !tenancyerrors.IsObjectNotFound(err) {
 		return fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
 	}
 	klog.FromContext(ctx).Info("Deleted the Namespace, waiting for the grace periods of its Pods")
@@ -74,15 +75,8 @@ func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructur
 		options.GracePeriodSeconds = ptr.To[int64](0)
 	}
 	err = c.podClient.Delete(ctx, pod.GetName(), options)
-	if isGone(err) || apierrors.IsConflict(err) {
+	if tenancyerrors.IsObjectNotFound(err) || apierrors.IsConflict(err) {
 		err = nil // it is gone, or another one has its name
 	}
 	return again, err
-}
-
-// isGone reports whether an error means that the object does not exist. A 404 without a
-// Status is not from our server: while there is no APIService, kube-apiserver answers so to
-// everything.
-func isGone(err error) bool {
-	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package errors has the API errors that more than one package returns.
+// Package errors has the API errors that more than one package returns or distinguishes.
 package errors
 
 import (
@@ -26,4 +26,11 @@ func NewNamespaceTerminating(resource schema.GroupResource, namespace, name stri
 		Field:   "metadata.namespace",
 	})
 	return err
+}
+
+// IsObjectNotFound reports whether an error means that the object of a request does not
+// exist. Unlike apierrors.IsNotFound, it is false for a 404 without a Status, which is not
+// from our server: while there is no APIService, kube-apiserver answers so to everything.
+func IsObjectNotFound(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }

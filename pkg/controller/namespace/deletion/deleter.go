@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 )
@@ -247,11 +248,9 @@ func (d *Deleter) get(ctx context.Context, in incarnation) (*v1.Namespace, error
 	return ns, nil
 }
 
-// goneIfNotFound returns errGone if the error means that the Namespace does not exist. A
-// 404 without a Status is not from our server: while there is no APIService,
-// kube-apiserver answers so to everything.
+// goneIfNotFound returns errGone if the error means that the Namespace does not exist.
 func goneIfNotFound(err error) error {
-	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
+	if tenancyerrors.IsObjectNotFound(err) {
 		return errGone
 	}
 	return err
