@@ -21,9 +21,9 @@ const FinalizerKubernetes FinalizerName = "kubernetes"
 // Namespace.
 const LabelMetadataName = corev1.LabelMetadataName
 
-// AnnotationRequester is the key of the annotation of a Namespace whose value is the
+// RequesterAnnotation is the key of the annotation of a Namespace whose value is the
 // name of the user who requested it.
-const AnnotationRequester = GroupName + "/requester"
+const RequesterAnnotation = GroupName + "/requester"
 
 // NamespacePhase is the phase in the life cycle of a Namespace.
 type NamespacePhase string

@@ -42,12 +42,12 @@ func ValidateNamespaceRequest(request *tenancy.NamespaceRequest) field.ErrorList
 // do not give to Namespaces.
 const reservedPrefix = "kube-"
 
-var requesterPath = field.NewPath("metadata", "annotations").Key(tenancy.AnnotationRequester)
+var requesterPath = field.NewPath("metadata", "annotations").Key(tenancy.RequesterAnnotation)
 
 // ValidateNotRequested checks that the metadata in a request does not name the user
 // who has requested a Namespace.
 func ValidateNotRequested(meta *metav1.ObjectMeta) field.ErrorList {
-	if _, has := meta.Annotations[tenancy.AnnotationRequester]; has {
+	if _, has := meta.Annotations[tenancy.RequesterAnnotation]; has {
 		return field.ErrorList{field.Forbidden(requesterPath, "is set by the server when the namespace is created by a namespacerequest")}
 	}
 	return nil
@@ -56,8 +56,8 @@ func ValidateNotRequested(meta *metav1.ObjectMeta) field.ErrorList {
 // validateRequesterUpdate checks that an update does not change the user who has
 // requested a Namespace, which counts for the limit of the user.
 func validateRequesterUpdate(newNS, oldNS *tenancy.Namespace) field.ErrorList {
-	newUser, has := newNS.Annotations[tenancy.AnnotationRequester]
-	if oldUser, had := oldNS.Annotations[tenancy.AnnotationRequester]; has == had && newUser == oldUser {
+	newUser, has := newNS.Annotations[tenancy.RequesterAnnotation]
+	if oldUser, had := oldNS.Annotations[tenancy.RequesterAnnotation]; has == had && newUser == oldUser {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(requesterPath, newUser, "field is immutable")}

@@ -22,7 +22,7 @@ func TestNamespaceRequest(t *testing.T) {
 	}{
 		"valid":           {metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}}, nil},
 		"similar names":   {metav1.ObjectMeta{Name: "kube", GenerateName: "kubernetes-"}, nil},
-		"requester":       {metav1.ObjectMeta{Annotations: map[string]string{tenancy.AnnotationRequester: ""}}, []string{`metadata.annotations[tenancy.borough.io/requester]: Forbidden: is set by the server when the namespace is created by a namespacerequest`}},
+		"requester":       {metav1.ObjectMeta{Annotations: map[string]string{tenancy.RequesterAnnotation: ""}}, []string{`metadata.annotations[tenancy.borough.io/requester]: Forbidden: is set by the server when the namespace is created by a namespacerequest`}},
 		"resourceVersion": {metav1.ObjectMeta{ResourceVersion: "1"}, []string{`metadata.resourceVersion: Forbidden: may not be set in a namespace request`}},
 		"finalizers":      {metav1.ObjectMeta{Finalizers: []string{"example.com/f"}}, []string{`metadata.finalizers: Forbidden: may not be set in a namespace request`}},
 		"ownerReferences": {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{}}}, []string{`metadata.ownerReferences: Forbidden: may not be set in a namespace request`}},
@@ -43,7 +43,7 @@ func TestRequesterUpdate(t *testing.T) {
 	requestedBy := func(users ...string) *tenancy.Namespace {
 		ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1"}}
 		for _, user := range users {
-			ns.Annotations = map[string]string{tenancy.AnnotationRequester: user}
+			ns.Annotations = map[string]string{tenancy.RequesterAnnotation: user}
 		}
 		return ns
 	}

@@ -37,8 +37,8 @@ func isRequested(ctx context.Context) bool { return ctx.Value(requesterKey{}) !=
 // keepRequester restores the annotation if an update does not have it, as a PUT of a
 // manifest does not. Another value is invalid.
 func (base) keepRequester(newNS, oldNS *tenancy.Namespace) {
-	user, requested := oldNS.Annotations[tenancy.AnnotationRequester]
-	if _, has := newNS.Annotations[tenancy.AnnotationRequester]; requested && !has {
+	user, requested := oldNS.Annotations[tenancy.RequesterAnnotation]
+	if _, has := newNS.Annotations[tenancy.RequesterAnnotation]; requested && !has {
 		annotate(newNS, user)
 	}
 }
@@ -48,7 +48,7 @@ func annotate(ns *tenancy.Namespace, requester string) {
 	if ns.Annotations == nil {
 		ns.Annotations = map[string]string{}
 	}
-	ns.Annotations[tenancy.AnnotationRequester] = requester
+	ns.Annotations[tenancy.RequesterAnnotation] = requester
 }
 
 // requesterField is a field of the index. Users cannot select by it.
@@ -71,7 +71,7 @@ func Indexers() *cache.Indexers {
 			if !ok {
 				return nil, fmt.Errorf("index a namespace by requester: got %T", obj)
 			}
-			if user, requested := ns.Annotations[tenancy.AnnotationRequester]; requested {
+			if user, requested := ns.Annotations[tenancy.RequesterAnnotation]; requested {
 				return []string{user}, nil
 			}
 			return nil, nil

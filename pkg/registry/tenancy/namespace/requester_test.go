@@ -34,9 +34,9 @@ func TestRequested(t *testing.T) {
 		alices bool
 	}{
 		"not requested":    {requested(nil), nil, false},
-		"of the user":      {requested(map[string]string{tenancy.AnnotationRequester: "alice"}), []string{"alice"}, true},
-		"of another user":  {requested(map[string]string{tenancy.AnnotationRequester: "bob"}), []string{"bob"}, false},
-		"of no user":       {requested(map[string]string{tenancy.AnnotationRequester: ""}), []string{""}, false},
+		"of the user":      {requested(map[string]string{tenancy.RequesterAnnotation: "alice"}), []string{"alice"}, true},
+		"of another user":  {requested(map[string]string{tenancy.RequesterAnnotation: "bob"}), []string{"bob"}, false},
+		"of no user":       {requested(map[string]string{tenancy.RequesterAnnotation: ""}), []string{""}, false},
 		"other annotation": {requested(map[string]string{"requester": "alice"}), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {

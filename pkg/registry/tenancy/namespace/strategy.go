@@ -192,7 +192,7 @@ func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 		return nil, nil, fmt.Errorf("select a namespace: got %T", obj)
 	}
 	selectable := generic.AddObjectMetaFieldsSet(fields.Set{"status.phase": string(ns.Status.Phase)}, &ns.ObjectMeta, false)
-	if user, requested := ns.Annotations[tenancy.AnnotationRequester]; requested {
+	if user, requested := ns.Annotations[tenancy.RequesterAnnotation]; requested {
 		selectable[requesterField] = user
 	}
 	return ns.Labels, selectable, nil
