@@ -7,12 +7,11 @@ package table
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
@@ -83,9 +82,4 @@ func AgeColumn() metav1.TableColumnDefinition {
 }
 
 // Age returns how long ago t was in human-readable form, or <unknown> for no time.
-func Age(t metav1.Time) string {
-	if t.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(time.Since(t.Time))
-}
+func Age(t metav1.Time) string { return metatable.ConvertToHumanReadableDateType(t) }
