@@ -14,7 +14,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
-	templates "github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate"
 )
 
 // newPosterConfig returns how the server creates Namespaces and their content for users.
@@ -28,8 +28,8 @@ func (c *ExtraConfig) newPosterConfig(generic *genericapiserver.Config) (poster.
 }
 
 // newTemplates returns the storage of namespacetemplates.
-func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*templates.REST, error) {
-	config := templates.Config{
+func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*namespacetemplate.REST, error) {
+	config := namespacetemplate.Config{
 		Scheme:      c.Scheme,
 		RESTOptions: c.Storage,
 		Prefixes:    c.Storage,
@@ -38,7 +38,7 @@ func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*templates.REST, error)
 	if c.Standalone != nil {
 		config.Rights = rights
 	}
-	return templates.NewREST(config)
+	return namespacetemplate.NewREST(config)
 }
 
 // newContent returns what creates the content of new Namespaces. The RoleBindings are nil

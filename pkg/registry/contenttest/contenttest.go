@@ -25,10 +25,10 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	limitrange "github.com/borough-io/borough/pkg/registry/tenancy/limitrange/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
-	resourcequota "github.com/borough-io/borough/pkg/registry/tenancy/resourcequota/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/resourcequota"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"

@@ -1,7 +1,6 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limitrange holds the rules by which LimitRanges are written and printed.
 package limitrange
 
 import (
@@ -17,29 +16,24 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
-// Strategy holds the rules for LimitRanges.
-type Strategy struct{ standard.Strategy }
+// strategy holds the rules for LimitRanges.
+type strategy struct{ standard.Strategy }
 
 var (
-	_ rest.RESTCreateStrategy = Strategy{}
-	_ rest.RESTUpdateStrategy = Strategy{}
-	_ rest.RESTDeleteStrategy = Strategy{}
+	_ rest.RESTCreateStrategy = strategy{}
+	_ rest.RESTUpdateStrategy = strategy{}
+	_ rest.RESTDeleteStrategy = strategy{}
 )
 
-// NewStrategy returns the rules for LimitRanges.
-func NewStrategy(typer runtime.ObjectTyper) Strategy {
-	return Strategy{standard.NewStrategy(typer)}
-}
-
 // NamespaceScoped is true.
-func (Strategy) NamespaceScoped() bool { return true }
+func (strategy) NamespaceScoped() bool { return true }
 
 // AllowCreateOnUpdate is true: a PUT creates a LimitRange that is not there.
-func (Strategy) AllowCreateOnUpdate(context.Context) bool { return true }
+func (strategy) AllowCreateOnUpdate(context.Context) bool { return true }
 
 // PrepareForCreate names a LimitRange that comes without a name, as core/v1
 // does.
-func (Strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	lr := obj.(*tenancy.LimitRange)
 	if lr.Name == "" {
 		lr.Name = string(uuid.NewUUID())
@@ -47,11 +41,11 @@ func (Strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 }
 
 // Validate checks a new LimitRange.
-func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	return validation.ValidateLimitRange(obj.(*tenancy.LimitRange))
 }
 
 // ValidateUpdate checks an update.
-func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return validation.ValidateLimitRangeUpdate(obj.(*tenancy.LimitRange), old.(*tenancy.LimitRange))
 }

@@ -18,9 +18,9 @@ import (
 // maxNamed is how many templates an error names.
 const maxNamed = 10
 
-// Choose returns the template for a new Namespace, or nil. It returns an error if there
+// choose returns the template for a new Namespace, or nil. It returns an error if there
 // is more than one.
-func Choose(templates []tenancy.NamespaceTemplate, ns *tenancy.Namespace) (*tenancy.NamespaceTemplate, error) {
+func choose(templates []tenancy.NamespaceTemplate, ns *tenancy.Namespace) (*tenancy.NamespaceTemplate, error) {
 	var selecting, defaults []*tenancy.NamespaceTemplate
 	for i := range templates {
 		template := &templates[i]

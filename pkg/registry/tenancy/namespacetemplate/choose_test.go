@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package namespacetemplate_test
+package namespacetemplate
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate"
 )
 
 func TestChoose(t *testing.T) {
@@ -52,7 +51,7 @@ func TestChoose(t *testing.T) {
 		{"t=!", "", `read the selector of namespace template "t"`},
 	} {
 		ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": "1"}}}
-		got, err := namespacetemplate.Choose(templates(test.templates), ns)
+		got, err := choose(templates(test.templates), ns)
 		var name string
 		if got != nil {
 			name = got.Name

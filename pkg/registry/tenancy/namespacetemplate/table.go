@@ -13,8 +13,8 @@ import (
 
 const none = "<none>"
 
-// NewTableConvertor prints NamespaceTemplates with the names of their content.
-func NewTableConvertor() rest.TableConvertor {
+// newTableConvertor prints NamespaceTemplates with the names of their content.
+func newTableConvertor() rest.TableConvertor {
 	return table.NewConvertor(
 		[]metav1.TableColumnDefinition{
 			table.NameColumn(),

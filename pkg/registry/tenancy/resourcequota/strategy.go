@@ -1,7 +1,6 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcequota holds the rules by which ResourceQuotas are written and printed.
 package resourcequota
 
 import (
@@ -21,41 +20,36 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
-// Strategy holds the rules for ResourceQuotas. Only storage changes status.used.
-type Strategy struct{ standard.Strategy }
+// strategy holds the rules for ResourceQuotas. Only storage changes status.used.
+type strategy struct{ standard.Strategy }
 
 var (
-	_ rest.RESTCreateStrategy  = Strategy{}
-	_ rest.RESTUpdateStrategy  = Strategy{}
-	_ rest.RESTDeleteStrategy  = Strategy{}
-	_ rest.ResetFieldsStrategy = Strategy{}
+	_ rest.RESTCreateStrategy  = strategy{}
+	_ rest.RESTUpdateStrategy  = strategy{}
+	_ rest.RESTDeleteStrategy  = strategy{}
+	_ rest.ResetFieldsStrategy = strategy{}
 )
 
-// NewStrategy returns the rules for ResourceQuotas.
-func NewStrategy(typer runtime.ObjectTyper) Strategy {
-	return Strategy{standard.NewStrategy(typer)}
-}
-
 // NamespaceScoped is true.
-func (Strategy) NamespaceScoped() bool { return true }
+func (strategy) NamespaceScoped() bool { return true }
 
 // AllowCreateOnUpdate is false.
-func (Strategy) AllowCreateOnUpdate(context.Context) bool { return false }
+func (strategy) AllowCreateOnUpdate(context.Context) bool { return false }
 
 // GetResetFields names the fields that a write does not change.
-func (Strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return coregroup.ResetFields(fieldpath.MakePathOrDie("status"))
 }
 
 // PrepareForCreate drops the status: storage counts the objects.
-func (Strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	quota := obj.(*tenancy.ResourceQuota)
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard.DeepCopy()}
 }
 
 // PrepareForUpdate keeps the usage, or drops it if more than before is limited or other
 // objects are counted: storage then counts again.
-func (Strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	quota, oldQuota := obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota)
 	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard.DeepCopy()}
 	if !sameScopes(&quota.Spec, &oldQuota.Spec) {
@@ -78,17 +72,17 @@ func sameScopes(a, b *corev1.ResourceQuotaSpec) bool {
 }
 
 // Validate checks a new ResourceQuota.
-func (Strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	return validation.ValidateResourceQuota(obj.(*tenancy.ResourceQuota))
 }
 
 // ValidateUpdate checks an update.
-func (Strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	return validation.ValidateResourceQuotaUpdate(obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota))
 }
 
 // WarningsOnCreate warns of limits on requests that are greater than those on limits.
-func (Strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	hard := obj.(*tenancy.ResourceQuota).Spec.Hard
 	var warnings []string
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage} {

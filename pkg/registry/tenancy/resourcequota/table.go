@@ -18,9 +18,9 @@ import (
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
-// NewTableConvertor prints ResourceQuotas as kubectl prints those of core/v1, and in the
+// newTableConvertor prints ResourceQuotas as kubectl prints those of core/v1, and in the
 // wide output what is left.
-func NewTableConvertor() rest.TableConvertor {
+func newTableConvertor() rest.TableConvertor {
 	return table.NewConvertor(
 		[]metav1.TableColumnDefinition{
 			table.NameColumn(),

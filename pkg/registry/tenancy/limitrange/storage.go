@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage serves LimitRanges from etcd.
-package storage
+// Package limitrange serves LimitRanges from etcd.
+package limitrange
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 )
 
 // NewREST returns what serves limitranges.
 func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
-	strategy := limitrange.NewStrategy(scheme)
+	strategy := strategy{standard.NewStrategy(scheme)}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.LimitRangeList{} },
@@ -29,7 +29,8 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 		UpdateStrategy: strategy,
 		DeleteStrategy: strategy,
 
-		TableConvertor: limitrange.NewTableConvertor(),
+		// As core/v1 does, with the columns Name and Created At.
+		TableConvertor: rest.NewDefaultTableConvertor(tenancy.Resource("limitranges")),
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
 		return nil, fmt.Errorf("complete the limit range store: %w", err)

@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage serves ResourceQuotas from etcd.
-package storage
+// Package resourcequota serves ResourceQuotas from etcd.
+package resourcequota
 
 import (
 	"fmt"
@@ -13,12 +13,11 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	"github.com/borough-io/borough/pkg/registry/tenancy/resourcequota"
 )
 
 // NewREST returns what serves resourcequotas.
 func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
-	strategy := resourcequota.NewStrategy(scheme)
+	strategy := strategy{standard.NewStrategy(scheme)}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.ResourceQuota{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.ResourceQuotaList{} },
@@ -32,7 +31,7 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 		ResetFieldsStrategy: strategy,
 		ReturnDeletedObject: true, // as in core/v1
 
-		TableConvertor: resourcequota.NewTableConvertor(),
+		TableConvertor: newTableConvertor(),
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
 		return nil, fmt.Errorf("complete the resource quota store: %w", err)

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage serves NamespaceTemplates from etcd, and chooses the one for a new
-// Namespace.
-package storage
+// Package namespacetemplate serves NamespaceTemplates from etcd, and chooses the one for a
+// new Namespace.
+package namespacetemplate
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	"github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
@@ -51,7 +50,7 @@ func NewREST(config Config) (*REST, error) {
 	if err != nil {
 		return nil, err
 	}
-	strategy := namespacetemplate.NewStrategy(config.Scheme, config.Rights != nil)
+	strategy := strategy{standard.NewStrategy(config.Scheme), config.Rights != nil}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.NamespaceTemplate{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.NamespaceTemplateList{} },
@@ -62,7 +61,7 @@ func NewREST(config Config) (*REST, error) {
 		UpdateStrategy: strategy,
 		DeleteStrategy: strategy,
 
-		TableConvertor: namespacetemplate.NewTableConvertor(),
+		TableConvertor: newTableConvertor(),
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: config.RESTOptions}); err != nil {
 		return nil, fmt.Errorf("complete the namespace template store: %w", err)

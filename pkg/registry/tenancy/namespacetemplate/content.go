@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storage
+package namespacetemplate
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
-	"github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
@@ -41,7 +40,7 @@ func (r *REST) For(ctx context.Context, ns *tenancy.Namespace, fresh bool) (cont
 		return content.Content{}, err
 	}
 	condition := &transaction.Condition{Prefix: r.prefix, Revision: revision}
-	template, err := namespacetemplate.Choose(list.Items, ns)
+	template, err := choose(list.Items, ns)
 	switch {
 	case err != nil:
 		return content.Content{}, apierrors.NewForbidden(tenancy.Resource("namespaces"), ns.Name, err)
