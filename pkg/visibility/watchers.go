@@ -135,7 +135,7 @@ func (w *watchers) notify(index *rbac.Index, c *change) {
 	}
 	for i := range c.touched {
 		touch := &c.touched[i]
-		for _, subject := range index.Touched(touch) {
+		for _, subject := range w.touched(index, touch) {
 			for q := range w.bySubject[subject] {
 				q.push(item{c.position, touch.Namespace})
 				if touch.Namespace == "" {
@@ -146,6 +146,21 @@ func (w *watchers) notify(index *rbac.Index, c *change) {
 			}
 		}
 	}
+}
+
+// touched returns the subjects of watches whose rights may have changed, and possibly others.
+// It looks at the subjects of the binding or at those of the watches, whichever are fewer: a
+// small change of a Role touches all bindings to it, each of which can have 10,000 subjects.
+func (w *watchers) touched(index *rbac.Index, touch *rbac.Touch) (subjects []rbac.Subject) {
+	if touch.Subjects() <= len(w.bySubject) {
+		return index.Touched(touch)
+	}
+	for subject := range w.bySubject {
+		if index.Touches(touch, []rbac.Subject{subject}) {
+			subjects = append(subjects, subject)
+		}
+	}
+	return subjects
 }
 
 // expire ends all watches, because their history is lost.

@@ -21,6 +21,16 @@ type Touch struct {
 	both bool
 }
 
+// Subjects returns how many subjects the binding has before the change and after it.
+func (t *Touch) Subjects() (n int) {
+	for _, b := range []*binding{t.before, t.after} {
+		if b != nil {
+			n += len(b.subjects)
+		}
+	}
+	return n
+}
+
 // Touched returns the subjects whose rights may have changed.
 func (x *Index) Touched(t *Touch) []Subject {
 	x.mu.RLock()
