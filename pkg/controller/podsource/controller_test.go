@@ -234,6 +234,38 @@ func TestStaleCache(t *testing.T) {
 	}
 }
 
+// TestCreateTogether creates a Pod that another source has created at the same time. That one
+// stays as it is.
+func TestCreateTogether(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	_, stop := f.start(f.config())
+	f.expect("a-node-1=image:1")
+	stop()
+	s, err := f.new(f.config()).newSession("", func(error) {})
+	f.must(err)
+	defer s.queue.ShutDown()
+	f.write("b.yaml", newPod("b", image("image:2")))
+	content, err := s.config.Reader.Read(t.Context())
+	s.handle(t.Context(), content, err)
+	pod, _ := s.desired.get("b-node-1", nil)
+
+	other := newPod("b-node-1")
+	other.Labels = map[string]string{source.Label: "another"}
+	theirs, err := f.admin.TenancyV1().Pods(f.namespace).Create(t.Context(), other, metav1.CreateOptions{})
+	f.must(err)
+	if err := s.write(t.Context(), pod, nil); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if pod := f.pods()["b-node-1"]; pod.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the Pod of the other source was %v, and is %v", theirs, pod)
+	}
+	if err := s.sync(t.Context(), "b-node-1"); !isNotOwned(err) {
+		t.Errorf("the next attempt returns %v", err)
+	}
+}
+
 // TestNamespaceIsDeleted deletes the Namespace. It is gone after the grace periods of the Pods,
 // and is created again with them.
 func TestNamespaceIsDeleted(t *testing.T) {

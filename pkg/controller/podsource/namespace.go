@@ -125,11 +125,18 @@ func (c *Controller) createNamespace(ctx context.Context) (*v1.Namespace, error)
 
 // bindRole gives the user of the controller the rights that an admin does not have, if it has
 // requested the Namespace and so is its admin. In a Namespace that another user has requested,
-// it has the rights that were given to it.
+// it has the rights that were given to it. If such a Namespace has the name of the source, it
+// returns an error: everyone can compute that name, and its admin would see the Pods.
 func (c *Controller) bindRole(ctx context.Context, requester string) error {
 	self, err := c.kubernetes.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil || self.Status.UserInfo.Username != requester {
+	switch {
+	case err != nil:
 		return err
+	case self.Status.UserInfo.Username == requester:
+	case c.config.Namespace == "":
+		return fmt.Errorf("the Namespace %s was requested by %q, and this is %q: delete it, or use it with --namespace", c.namespace, requester, self.Status.UserInfo.Username)
+	default:
+		return nil
 	}
 	_, err = c.kubernetes.RbacV1().RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},

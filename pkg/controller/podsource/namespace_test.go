@@ -124,3 +124,33 @@ func TestNamespaceOfAnotherUser(t *testing.T) {
 		t.Errorf("the Namespace has the RoleBindings %v", list.Items)
 	}
 }
+
+// TestNamespaceTaken checks that a source writes no Pods into the Namespace with its name that
+// another user has requested, unless the config names it.
+func TestNamespaceTaken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	tenant, err := versioned.NewForConfig(f.server.As(t, "tenant-"+f.identity.ID(), group))
+	f.must(err)
+	_, err = tenant.TenancyV1().NamespaceRequests().Create(t.Context(), &v1.NamespaceRequest{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}, metav1.CreateOptions{})
+	f.must(err)
+	_, err = f.kubernetes.RbacV1().RoleBindings(f.namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "trap"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: group}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	if err := f.new(f.config()).Converge(t.Context()); err == nil || !strings.Contains(err.Error(), "was requested by \"tenant-") {
+		t.Errorf("got %v, want an error that names the user", err)
+	}
+	if pods := f.pods(); len(pods) > 0 {
+		t.Errorf("the Namespace has %v", pods)
+	}
+	config := f.config()
+	config.Namespace = f.namespace
+	f.must(f.new(config).Converge(t.Context()))
+	if len(f.pods()) != 1 {
+		t.Error("with the Namespace in the config, the Pod is missing")
+	}
+}

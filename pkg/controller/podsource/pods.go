@@ -153,7 +153,9 @@ func (c *Controller) patch(ctx context.Context, pod *desiredPod, live *unstructu
 		return nil, fmt.Errorf("encode the Pod %s: %w", pod.object.GetName(), err)
 	}
 	options.FieldManager = c.fieldManager
-	options.Force = ptr.To(true)
+	// If there is a Pod by now that another has created, the apply conflicts: at least its
+	// label of the source differs, or is missing.
+	options.Force = ptr.To(live != nil)
 	return c.podClient.Patch(ctx, pod.object.GetName(), types.ApplyPatchType, data, options)
 }
 

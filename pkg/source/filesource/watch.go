@@ -103,6 +103,29 @@ func (w *watched) has(path string) bool {
 // element of its path and of the links that it leads through. So the source is noticed when
 // it appears, also if its directory does not exist.
 func (s *Source) watch(watcher *fsnotify.Watcher) (*watched, error) {
+	added := sets.New[string]()
+	for {
+		w := s.look()
+		before := added.Len()
+		for dir := range w.dirs().Difference(added) {
+			// One that is not there is that of a path of which an element before it changes
+			// first.
+			switch err := watcher.Add(dir); {
+			case err == nil:
+				added.Insert(dir)
+			case !isMissing(err):
+				return nil, fmt.Errorf("watch %s: %w", dir, err)
+			}
+		}
+		if added.Len() == before {
+			return w, nil
+		}
+		// Look again: no event says what has appeared before its directory was watched.
+	}
+}
+
+// look returns the paths as they are.
+func (s *Source) look() *watched {
 	w := &watched{paths: sets.New[string]()}
 	target := w.add(s.path)
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
@@ -114,6 +137,11 @@ func (s *Source) watch(watcher *fsnotify.Watcher) (*watched, error) {
 			}
 		}
 	}
+	return w
+}
+
+// dirs returns the directories that the paths are in.
+func (w *watched) dirs() sets.Set[string] {
 	dirs := sets.New[string]()
 	for path := range w.paths {
 		dirs.Insert(filepath.Dir(path))
@@ -121,14 +149,7 @@ func (s *Source) watch(watcher *fsnotify.Watcher) (*watched, error) {
 	if w.dir != "" {
 		dirs.Insert(w.dir)
 	}
-	for dir := range dirs {
-		// One that is not there is that of a path of which an element before it changes
-		// first.
-		if err := watcher.Add(dir); err != nil && !isMissing(err) {
-			return nil, fmt.Errorf("watch %s: %w", dir, err)
-		}
-	}
-	return w, nil
+	return dirs
 }
 
 // isMissing reports whether a path does not exist, cannot exist or cannot be reached.

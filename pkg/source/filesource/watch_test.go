@@ -4,11 +4,16 @@
 package filesource
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"github.com/borough-io/borough/pkg/source"
 	"github.com/borough-io/borough/test/leaktest"
@@ -169,4 +174,36 @@ func TestWatchRoot(t *testing.T) {
 	expect("=error: is empty; to have no Pods, remove it, or write a PodList without items")
 	write(t, f.Name(), fmt.Sprintf(pod, "a"))
 	expect("=a,")
+}
+
+// TestWatchWhatAppears creates the directory of the source while it begins to be watched. It
+// has to be watched, or to have an event.
+func TestWatchWhatAppears(t *testing.T) {
+	parent := t.TempDir()
+	for i := range 1000 {
+		dir := filepath.Join(parent, strconv.Itoa(i))
+		watcher, err := fsnotify.NewWatcher()
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := make(chan error)
+		go func() { created <- os.Mkdir(dir, 0o700) }()
+		w, err := New(dir).watch(watcher)
+		if err := errors.Join(err, <-created); err != nil {
+			t.Fatal(err)
+		}
+		if w.dir == "" {
+			select {
+			case <-watcher.Events:
+			case <-time.After(10 * time.Second):
+				t.Errorf("round %d: the directory is not watched, and its creation has no event", i)
+			}
+		}
+		if err := watcher.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			return
+		}
+	}
 }

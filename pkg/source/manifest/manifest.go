@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -55,7 +55,7 @@ func Parse(data []byte, max int) (pods []*unstructured.Unstructured, blank bool,
 
 // documents returns a function that returns the next document, or io.EOF.
 func documents(data []byte) func() ([]byte, error) {
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) && json.Valid(firstValue(data)) {
+	if isJSONStream(data) {
 		decoder := json.NewDecoder(bytes.NewReader(data))
 		return func() ([]byte, error) {
 			var document json.RawMessage
@@ -74,13 +74,18 @@ func documents(data []byte) func() ([]byte, error) {
 	}
 }
 
-// firstValue returns the JSON that data begins with, or nil. YAML can begin with a brace too.
-func firstValue(data []byte) []byte {
-	var value json.RawMessage
-	if json.NewDecoder(bytes.NewReader(data)).Decode(&value) != nil {
-		return nil
+// isJSONStream reports whether the data begins with an object in JSON that no separator of
+// YAML follows. YAML can begin with a brace, too.
+func isJSONStream(data []byte) bool {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return false
 	}
-	return value
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	var first json.RawMessage
+	if decoder.Decode(&first) != nil {
+		return false
+	}
+	return !bytes.HasPrefix(bytes.TrimSpace(data[decoder.InputOffset():]), []byte("---"))
 }
 
 // checker returns the checker of what a document costs when it is decoded.
@@ -100,20 +105,27 @@ type parser struct {
 }
 
 func (p *parser) add(document []byte) error {
-	if err := checker().CheckYAML(document); err != nil {
-		return err
+	var err error
+	// As YAML, some JSON is invalid: half of a character in an escape.
+	if json.Valid(document) {
+		err = checker().CheckJSON(document)
+	} else if err = checker().CheckYAML(document); err == nil {
+		document, err = yaml.YAMLToJSONStrict(document)
 	}
-	document, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
 		return err
 	}
 	object := &unstructured.Unstructured{}
-	if bytes.Equal(document, []byte("null")) {
+	if bytes.Equal(bytes.TrimSpace(document), []byte("null")) {
 		return nil // only comments
 	}
 	p.found = true
-	if err := utiljson.Unmarshal(document, &object.Object); err != nil {
+	duplicates, err := kjson.UnmarshalStrict(document, &object.Object, kjson.DisallowDuplicateFields)
+	switch {
+	case err != nil:
 		return errors.New("is not an object")
+	case len(duplicates) > 0:
+		return duplicates[0]
 	}
 	return p.addObject(object)
 }
