@@ -27,7 +27,7 @@ const (
 // ValidateEvent checks a new Event. In events.k8s.io, which newGroup stands for, more
 // fields are required.
 func ValidateEvent(event *corev1.Event, newGroup bool) field.ErrorList {
-	errs := append(validateEvent(event, newGroup), validateNoFinalizers(event)...)
+	errs := append(validateEvent(event, newGroup), validateBounds(event)...)
 	if !newGroup {
 		return errs
 	}
@@ -58,7 +58,7 @@ func ValidateEvent(event *corev1.Event, newGroup bool) field.ErrorList {
 // ValidateEventUpdate checks an update. In events.k8s.io only the series may change, and
 // the metadata.
 func ValidateEventUpdate(event, old *corev1.Event, newGroup bool) field.ErrorList {
-	errs := append(validateEvent(event, newGroup), validateNoFinalizers(event)...)
+	errs := append(validateEvent(event, newGroup), validateBounds(event)...)
 	if !newGroup {
 		return errs
 	}
@@ -88,12 +88,20 @@ func ValidateEventUpdate(event, old *corev1.Event, newGroup bool) field.ErrorLis
 	return errs
 }
 
-// validateNoFinalizers differs from Kubernetes: an Event must not keep its Namespace.
-func validateNoFinalizers(event *corev1.Event) field.ErrorList {
-	if len(event.Finalizers) == 0 {
-		return nil
+// maxEvent is the maximum size of an Event in bytes. Those of client-go have at most 1024 in
+// the message.
+const maxEvent = 16 << 10
+
+// validateBounds differs from Kubernetes: an Event must not keep its Namespace, and Events,
+// which quotas do not count, must not fill etcd.
+func validateBounds(event *corev1.Event) (errs field.ErrorList) {
+	if len(event.Finalizers) > 0 {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "finalizers"), "an event expires, and cannot have finalizers"))
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"), "an event expires, and cannot have finalizers")}
+	if size := event.Size(); size > maxEvent {
+		errs = append(errs, field.Invalid(field.NewPath("event"), "", fmt.Sprintf("has %d bytes, and can have at most %d", size, maxEvent)))
+	}
+	return errs
 }
 
 // validateEvent checks what both groups require. An Event without an eventTime is one of

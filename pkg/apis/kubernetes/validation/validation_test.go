@@ -36,6 +36,7 @@ func TestValidateEvent(t *testing.T) {
 	}{
 		"valid":      {func(*corev1.Event) {}, "", ""},
 		"finalizers": {func(e *corev1.Event) { e.Finalizers = []string{"example.com/f"} }, "metadata.finalizers: Forbidden", "metadata.finalizers: Forbidden"},
+		"large":      {func(e *corev1.Event) { e.Annotations = map[string]string{"a": strings.Repeat("x", 16<<10)} }, `event: Invalid value: "": has 16`, `event: Invalid value: "": has 16`},
 		"another":    {func(e *corev1.Event) { e.InvolvedObject.Namespace = "" }, "involvedObject.namespace: Invalid", "involvedObject.namespace: Invalid"},
 		"no time":    {func(e *corev1.Event) { e.EventTime = metav1.MicroTime{} }, "", "eventTime: Required"},
 		"of core only": {func(e *corev1.Event) {

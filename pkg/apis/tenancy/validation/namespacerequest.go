@@ -35,8 +35,21 @@ func ValidateNamespaceRequest(request *tenancy.NamespaceRequest) field.ErrorList
 			errs = append(errs, field.Invalid(path.Child(name.field), name.value, fmt.Sprintf("names that start with %q are reserved for the system", reservedPrefix)))
 		}
 	}
+	size := 0
+	for _, pairs := range []map[string]string{request.Labels, request.Annotations} {
+		for key, value := range pairs {
+			size += len(key) + len(value)
+		}
+	}
+	if size > maxRequestMetadata {
+		errs = append(errs, field.Invalid(path, "", fmt.Sprintf("labels and annotations have %d bytes together, and can have at most %d in a namespace request", size, maxRequestMetadata)))
+	}
 	return errs
 }
+
+// maxRequestMetadata is the maximum size of the labels and annotations of a
+// NamespaceRequest, in bytes. The requester decides who sees the Namespace in lists.
+const maxRequestMetadata = 16 << 10
 
 // reservedPrefix is the prefix of names that, by the conventions of Kubernetes, users
 // do not give to Namespaces.

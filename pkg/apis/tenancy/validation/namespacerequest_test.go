@@ -4,6 +4,7 @@
 package validation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,8 @@ func TestNamespaceRequest(t *testing.T) {
 		"valid":           {metav1.ObjectMeta{Name: "a", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}}, nil},
 		"similar names":   {metav1.ObjectMeta{Name: "kube", GenerateName: "kubernetes-"}, nil},
 		"requester":       {metav1.ObjectMeta{Annotations: map[string]string{tenancy.RequesterAnnotation: ""}}, []string{`metadata.annotations[tenancy.borough.io/requester]: Forbidden: is set by the server when the namespace is created by a namespacerequest`}},
+		"much":            {metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": strings.Repeat("x", 16<<10-3)}}, nil},
+		"too much":        {metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": strings.Repeat("x", 16<<10-2)}}, []string{`metadata: Invalid value: "": labels and annotations have 16385 bytes together, and can have at most 16384 in a namespace request`}},
 		"resourceVersion": {metav1.ObjectMeta{ResourceVersion: "1"}, []string{`metadata.resourceVersion: Forbidden: may not be set in a namespace request`}},
 		"finalizers":      {metav1.ObjectMeta{Finalizers: []string{"example.com/f"}}, []string{`metadata.finalizers: Forbidden: may not be set in a namespace request`}},
 		"ownerReferences": {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{}}}, []string{`metadata.ownerReferences: Forbidden: may not be set in a namespace request`}},
