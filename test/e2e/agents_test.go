@@ -71,6 +71,27 @@ func (a *agent) run(ctx context.Context) error {
 	return nil
 }
 
+// TestFinalizeByUID sends finalizers with the UID of another Namespace of the same name, which
+// was removed. They change nothing.
+func TestFinalizeByUID(t *testing.T) {
+	t.Parallel()
+	http := borough.HTTP(t)
+	name := newNamespace(t, borough)
+	ns, err := borough.Client(t).TenancyV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for method, created := range map[string]int{"PUT": 200, "POST": 201} {
+		for uid, code := range map[string]int{"another": 409, string(ns.UID): created} {
+			body := fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q},"spec":{"finalizers":["example.com/%s","kubernetes"]}}`, name, uid, uid)
+			answer := http.Do(t, method, api+"/namespaces/"+name+"/finalize", []byte(body), "Content-Type", asJSON)
+			if answer.Code != code {
+				t.Errorf("%s with the UID %s: got %v, want code %d", method, uid, answer, code)
+			}
+		}
+	}
+}
+
 // TestTwoAgents is the example of the original design: a Namespace is removed
 // when both of its agents have deleted their data.
 func TestTwoAgents(t *testing.T) {

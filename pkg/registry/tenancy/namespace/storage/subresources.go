@@ -81,6 +81,10 @@ func (r *FinalizeREST) Create(ctx context.Context, name string, obj runtime.Obje
 	return updated, err
 }
 
+// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate lets a POST have the UID of the
+// Namespace that it is for, as a PUT.
+func (*FinalizeREST) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
+
 // errHeld means that the Namespace may not be removed.
 var errHeld = errors.New("the namespace is active, or held by another finalizer")
 
