@@ -5,9 +5,11 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/kube-openapi/pkg/util"
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
@@ -38,6 +41,9 @@ func coreResources(own map[string]rest.Storage) map[string]rest.Storage {
 			resources[name] = coreNamespaces{storage}
 		case *pod.REST:
 			resources[name] = corePods{storage}
+		case *pod.BindingREST:
+			resources[name] = storage
+			resources["bindings"] = coreBindings{storage}
 		case *standard.REST:
 			resources[name] = coreContent{storage, coreShortNames[name]}
 		default:
@@ -59,6 +65,25 @@ type corePods struct{ *pod.REST }
 func (corePods) ShortNames() []string { return []string{"po"} }
 func (corePods) Categories() []string { return []string{"all"} }
 func (corePods) Destroy()             {}
+
+// coreBindings are an older form of pods/binding, which our group does not have: a Binding
+// names its Pod. As in Kubernetes, its UID is ignored.
+type coreBindings struct{ binding *pod.BindingREST }
+
+var _ rest.Creater = coreBindings{}
+
+func (coreBindings) NamespaceScoped() bool   { return true }
+func (coreBindings) GetSingularName() string { return "binding" }
+func (b coreBindings) New() runtime.Object   { return b.binding.New() }
+func (coreBindings) Destroy()                {}
+
+func (b coreBindings) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	binding, ok := obj.(*tenancy.Binding)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Binding object: %T", obj))
+	}
+	return b.binding.Create(ctx, binding.Name, obj, validate, options)
+}
 
 type coreContent struct {
 	*standard.REST

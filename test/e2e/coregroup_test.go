@@ -224,6 +224,11 @@ func TestCoreKubectl(t *testing.T) {
 	wantContains(t, kubectl("explain", "limits.spec.limits"), "LimitRangeItem")
 	wantContains(t, kubectl("get", "pod", "web", "-n", ns, "-o", "yaml"), "apiVersion: v1\n")
 	wantContains(t, kubectl("set", "image", "pod/web", "web=nginx:2", "-n", ns), "image updated")
+	if _, stderr, err := borough.TryKubectl(t, `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"web"},"target":{"name":"n"}}`, "create", "-n", ns, "-f", "-"); err != nil {
+		t.Errorf("create of a Binding: %v\n%s", err, stderr)
+	}
+	wantEqual(t, "the node", kubectl("get", "pod", "web", "-n", ns, "-o", "jsonpath={.spec.nodeName}"), "n")
+	kubectl("delete", "pod", "web", "-n", ns, "--grace-period=0", "--force") // no agent ends it
 	stdout, stderr, err := borough.TryKubectl(t, fmt.Sprintf(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"l","namespace":%q},"spec":{"limits":[{"type":"Pod","max":{"cpu":"1"}}]}}]}`, ns), "apply", "-f", "-")
 	if err != nil || stdout != "limitrange/l created\n" {
 		t.Errorf("apply of a List: %s%s, error %v", stdout, stderr, err)
