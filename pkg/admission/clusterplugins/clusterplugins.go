@@ -91,7 +91,9 @@ func withNamespaceName(a admission.Attributes) admission.Attributes {
 	}
 	if a.GetSubresource() == "" && a.GetOperation() != admission.Delete {
 		// The plugins take the labels from the object, because the Namespace may
-		// be new.
+		// be new. With its name, policies would look it up before it exists, and rules
+		// with the scope Cluster would not match: the library knows only the Namespaces
+		// of core as objects that have a namespace but are not in one.
 		return a
 	}
 	return attributes{a}
