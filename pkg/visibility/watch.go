@@ -26,6 +26,9 @@ const (
 	bookmarkInterval = time.Minute
 	// bookmarkBeforeEnd is when a watch that ends at a time gets its last bookmark.
 	bookmarkBeforeEnd = 2 * time.Second
+	// initialChunk is how many of its initial Namespaces a watch reads while it holds the
+	// lock. When many watches begin at once, a change waits for a chunk of each.
+	initialChunk = 500
 )
 
 // Watch watches the Namespaces that the user sees and the predicate selects, from the
@@ -89,13 +92,9 @@ func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptio
 	r.queue.rights = w.rights(v.reached)
 	v.push(r.queue, v.since(pushed))
 	v.watchers.add(r.queue)
-	var seen []named
-	if initial {
-		seen = w.seen("", position, 0)
-	}
 	// Closing bookmarks are only for clients that have asked for initial events.
 	closing := initial && options.SendInitialEvents != nil
-	go r.run(ctx, seen, closing)
+	go r.run(ctx, initial, closing)
 	return r, nil
 }
 
@@ -157,15 +156,16 @@ func (r *watcher) Stop() {
 	}
 }
 
-// run sends events until the watch ends.
-func (r *watcher) run(ctx context.Context, initial []named, closing bool) {
+// run sends events until the watch ends, at first the initial ones, and a closing
+// bookmark.
+func (r *watcher) run(ctx context.Context, initial, closing bool) {
 	defer close(r.events)
 	defer func() {
 		r.views.mu.Lock()
 		defer r.views.mu.Unlock()
 		r.views.watchers.remove(r.queue)
 	}()
-	if !r.sendInitial(ctx, initial, closing) {
+	if initial && !r.sendInitial(ctx, closing) {
 		return
 	}
 	timer := clock.RealClock{}.NewTimer(untilBookmark(ctx))
@@ -214,17 +214,20 @@ func (r *watcher) take() (items []item, reached int64, expired bool) {
 	return items, r.views.reached, r.queue.expired
 }
 
-// sendInitial sends these Namespaces at the position of the watch, and a
+// sendInitial sends the Namespaces that the user sees at the position of the watch, and a
 // closing bookmark.
-func (r *watcher) sendInitial(ctx context.Context, initial []named, closing bool) bool {
-	for _, namespace := range initial {
-		object := r.selected(namespace.name, r.visible(namespace.name, r.position, &r.rights))
+func (r *watcher) sendInitial(ctx context.Context, closing bool) bool {
+	for name := range r.from("", r.position, initialChunk) {
+		object := r.selected(name, r.visible(name, r.position, &r.rights))
 		if r.lost(r.position) {
 			return r.sendExpired(ctx)
 		}
 		if object != nil && !r.send(ctx, watch.Event{Type: watch.Added, Object: object}) {
 			return false
 		}
+	}
+	if r.lost(r.position) {
+		return r.sendExpired(ctx) // there may have been more
 	}
 	if closing && r.bookmarks {
 		return r.sendBookmark(ctx, r.position, map[string]string{metav1.InitialEventsAnnotationKey: "true"})

@@ -7,11 +7,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/utils/third_party/forked/golang/btree"
 
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/storage/changes"
 )
@@ -146,5 +153,109 @@ func TestPolicyAndViewsAtOnce(t *testing.T) {
 	v.apply(2, 2, role("list"), nil)
 	if applied != 2 {
 		t.Errorf("the policy has changed %d times", applied)
+	}
+}
+
+// write makes a Namespace change at a revision: it is written, or deleted.
+func write(v *Views, revision int64, name string, exists bool) {
+	change := changes.Change{Name: name, Revision: revision}
+	if exists {
+		change.Value = []byte{}
+		v.Decoded(&tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(revision)}})
+	}
+	v.apply(revision, revision, nil, []changes.Change{change})
+}
+
+// watchAll returns the events of a watch that begins with all Namespaces.
+func watchAll(t *testing.T, v *Views) <-chan watch.Event {
+	t.Helper()
+	options := &metainternalversion.ListOptions{ResourceVersion: "0", SendInitialEvents: new(true), AllowWatchBookmarks: true}
+	w, err := v.Everything().Watch(t.Context(), options, storage.Everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.ResultChan()
+}
+
+func wantEvent(t *testing.T, events <-chan watch.Event, kind watch.EventType, name string, revision int64) {
+	t.Helper()
+	event := <-events
+	ns, ok := event.Object.(*tenancy.Namespace)
+	if !ok || event.Type != kind || ns.Name != name || ns.ResourceVersion != fmt.Sprint(revision) {
+		t.Fatalf("got %+v, want %s %s at %d", event, kind, name, revision)
+	}
+}
+
+func nothing[T any](func(T) bool) {}
+
+// TestReadersWithInitialEvents checks that the Namespaces with which a watch begins are
+// read while others can read, too.
+func TestReadersWithInitialEvents(t *testing.T) {
+	v := newViews(rbac.NewIndex(nil))
+	v.reset(1, 1, nothing, nothing)
+	var watching atomic.Bool
+	var compared atomic.Int64
+	v.namespaces.tree = btree.New(treeDegree, func(a, b named) bool {
+		if watching.Load() {
+			compared.Add(1)
+			if v.mu.TryRLock() {
+				v.mu.RUnlock()
+			} else {
+				t.Error("the lock is held exclusively")
+			}
+		}
+		return a.name < b.name
+	})
+	for i := range int64(3) {
+		write(v, 2+i, fmt.Sprint(i), true)
+	}
+	watching.Store(true)
+	events := watchAll(t, v)
+	for i := range int64(3) {
+		wantEvent(t, events, watch.Added, fmt.Sprint(i), 2+i)
+	}
+	wantEvent(t, events, watch.Bookmark, "", 4)
+	if compared.Load() == 0 {
+		t.Error("nothing was read")
+	}
+}
+
+// TestChangeDuringInitialEvents checks that changes are made while a watch reads the
+// Namespaces with which it begins: they follow, and these are as they were before.
+func TestChangeDuringInitialEvents(t *testing.T) {
+	const total = initialChunk + 100
+	v := newViews(rbac.NewIndex(nil))
+	v.reset(1, 1, nothing, nothing)
+	name := func(i int64) string { return fmt.Sprintf("n%05d", i) }
+	for i := range int64(total) {
+		write(v, 2+i, name(i), true)
+	}
+	events := watchAll(t, v)
+	wantEvent(t, events, watch.Added, name(0), 2)
+	// The watch is in the first chunk until these events are read.
+	const last = total + 1
+	write(v, last+1, name(total-1), false)
+	write(v, last+2, name(total-2), true)
+	write(v, last+3, name(total), true)
+	for i := int64(1); i < total; i++ {
+		wantEvent(t, events, watch.Added, name(i), 2+i)
+	}
+	wantEvent(t, events, watch.Bookmark, "", last)
+	wantEvent(t, events, watch.Deleted, name(total-1), last+1)
+	wantEvent(t, events, watch.Modified, name(total-2), last+2)
+	wantEvent(t, events, watch.Added, name(total), last+3)
+}
+
+// TestInitialEventsLost checks that a watch whose position is no longer in the history
+// before it has read anything does not send that there is nothing.
+func TestInitialEventsLost(t *testing.T) {
+	v := newViews(rbac.NewIndex(nil))
+	v.reset(5, 5, nothing, nothing)
+	r := &watcher{View: v.Everything(), queue: &queue{}, bookmarks: true, position: 4, events: make(chan watch.Event, 10), stopped: make(chan struct{})}
+	if r.sendInitial(t.Context(), true) {
+		t.Error("the watch continues")
+	}
+	if event := <-r.events; event.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(event.Object)) {
+		t.Errorf("got %+v, want Expired", event)
 	}
 }
