@@ -16,50 +16,62 @@ import (
 const (
 	// maxPending is the size in bytes of the events that a watch may be behind.
 	maxPending = 4 << 20
+	// maxSent is the size in bytes of the events that the library may have, together with
+	// the next response of etcd. It is less because decoded objects are larger.
+	maxSent = 1 << 20
 	// eventSize is about the size in memory of an event without its values.
 	eventSize = 500
 )
 
 // boundedWatcher ends the watches of clients that do not read. The library's watch cache
 // ends such a watch, too. But a watch that is not served from it is one of etcd, whose
-// client keeps what is not read, without a limit.
+// client keeps what is not read, without a limit, and behind it the library keeps 200 events
+// of any size.
 type boundedWatcher struct{ clientv3.Watcher }
 
-// Watch watches keys. A watch that is too far behind ends with the error ErrCompacted, of
-// which the library makes the code 410, and clients list again. The watches of watch caches
-// are not bounded.
+// Watch watches keys. A watch that is too far behind ends with the code 410, and clients list
+// again. The watches of watch caches are not bounded.
 func (w boundedWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	if !unreadable.IsWithoutCache(ctx) {
+	flow := unreadable.FlowOf(ctx)
+	if flow == nil {
 		return w.Watcher.Watch(ctx, key, opts...)
 	}
-	inner, cancel := context.WithCancel(ctx)
-	b := &boundedWatch{from: w.Watcher.Watch(inner, key, opts...), to: make(chan clientv3.WatchResponse)}
+	ctx, cancel := context.WithCancel(ctx)
+	b := &boundedWatch{from: w.Watcher.Watch(ctx, key, opts...), to: make(chan clientv3.WatchResponse), passed: flow.Passed}
 	go func() {
 		defer close(b.to)
 		defer cancel()
-		b.run(ctx, func() {
-			cancel()
+		if !b.run(ctx) {
+			flow.End("the watch is too far behind, because its client does not read fast enough")
 			klog.FromContext(ctx).V(1).Info("Ending a watch that its client does not read", "key", key)
-		})
+		}
 	}()
 	return b.to
 }
 
-// boundedWatch is a watch of etcd with the responses that were not read yet.
+// boundedWatch is a watch of etcd with the responses that were not read yet. It sends the
+// library responses up to maxSent, then a mark, and more only when the mark has passed.
 type boundedWatch struct {
 	from    clientv3.WatchChan
 	to      chan clientv3.WatchResponse
+	passed  <-chan struct{}
 	pending []clientv3.WatchResponse
 	size    int // of pending
+	sent    int // the size of what was sent since the last mark
+	marked  bool
 }
 
-// run passes responses on until the watch ends. If it is too far behind, run calls end, and
-// passes on an error in place of what is pending.
-func (b *boundedWatch) run(ctx context.Context, end func()) {
+// run passes responses on until the watch ends, and reports whether it was not too far
+// behind.
+func (b *boundedWatch) run(ctx context.Context) bool {
 	for b.from != nil || len(b.pending) > 0 {
 		var to chan<- clientv3.WatchResponse
 		var next clientv3.WatchResponse
-		if len(b.pending) > 0 {
+		switch {
+		case b.marked:
+		case b.sent >= maxSent:
+			to, next = b.to, unreadable.Mark()
+		case len(b.pending) > 0:
 			to, next = b.to, b.pending[0]
 		}
 		select {
@@ -69,18 +81,34 @@ func (b *boundedWatch) run(ctx context.Context, end func()) {
 				continue
 			}
 			b.pending, b.size = append(b.pending, response), b.size+sizeOf(&response)
-			// A single response may be larger.
-			if b.size > maxPending && len(b.pending) > 1 {
-				b.from, b.pending = nil, []clientv3.WatchResponse{{Canceled: true, CompactRevision: 1}}
-				end()
+			if b.size > maxPending && b.severalRevisions() {
+				return false
 			}
 		case to <- next:
+			if b.sent >= maxSent {
+				b.marked = true
+				continue
+			}
+			size := sizeOf(&next)
 			b.pending[0] = clientv3.WatchResponse{}
-			b.pending, b.size = b.pending[1:], b.size-sizeOf(&next)
+			b.pending, b.size, b.sent = b.pending[1:], b.size-size, b.sent+size
+		case <-b.passed:
+			b.marked, b.sent = false, 0
 		case <-ctx.Done():
-			return
+			return true
 		}
 	}
+	return true
+}
+
+// severalRevisions reports whether events of several revisions are pending. Those of one
+// revision have no limit, because a client could never get them.
+func (b *boundedWatch) severalRevisions() bool {
+	if len(b.pending) > 1 {
+		return true
+	}
+	events := b.pending[0].Events
+	return len(events) > 0 && events[0].Kv.ModRevision != events[len(events)-1].Kv.ModRevision
 }
 
 // sizeOf returns about how much memory a response takes.

@@ -5,11 +5,10 @@ package storage
 
 import (
 	"context"
-	"errors"
+	"sync/atomic"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/pkg/storage/unreadable"
@@ -27,43 +26,121 @@ func (w *sendingWatcher) Watch(ctx context.Context, _ string, _ ...clientv3.OpOp
 	return w.responses
 }
 
-// TestBoundedWatch sends responses that the client reads only afterwards.
-func TestBoundedWatch(t *testing.T) {
-	response := func(revision int64, size int) clientv3.WatchResponse {
-		kv := &mvccpb.KeyValue{ModRevision: revision, Value: make([]byte, size)}
-		return clientv3.WatchResponse{Events: []*clientv3.Event{{Kv: kv, PrevKv: &mvccpb.KeyValue{Value: make([]byte, size)}}}}
+// responseOf returns a response with one event at each revision.
+func responseOf(size int, revisions ...int64) clientv3.WatchResponse {
+	var response clientv3.WatchResponse
+	for _, revision := range revisions {
+		response.Events = append(response.Events, &clientv3.Event{
+			Kv:     &mvccpb.KeyValue{ModRevision: revision, Value: make([]byte, size)},
+			PrevKv: &mvccpb.KeyValue{Value: make([]byte, size)},
+		})
 	}
+	return response
+}
+
+// boundedTest starts a watch of a boundedWatcher. The test sends responses, and ended is true
+// when the watch has ended because it is too far behind.
+func boundedTest(t *testing.T) (inner *sendingWatcher, read clientv3.WatchChan, flow *unreadable.Flow, ended *atomic.Bool) {
+	ended = &atomic.Bool{}
+	flow = &unreadable.Flow{Passed: make(chan struct{}, 1), End: func(string) { ended.Store(true) }}
+	inner = &sendingWatcher{responses: make(chan clientv3.WatchResponse)}
+	read = boundedWatcher{inner}.Watch(unreadable.WithFlow(t.Context(), flow), "key")
+	return inner, read, flow, ended
+}
+
+// send sends a response, and reports whether the watch was not canceled.
+func (w *sendingWatcher) send(response clientv3.WatchResponse) bool {
+	select {
+	case w.responses <- response:
+		return true
+	case <-w.ctx.Done():
+		return false
+	}
+}
+
+// TestBoundedWatch sends responses that the library takes only afterwards.
+func TestBoundedWatch(t *testing.T) {
 	for name, test := range map[string]struct {
-		responses, size int
-		want            int // how many are read before the watch ends with an error
-		expired         bool
+		responses, revisions, size int
+		want                       int // events that are read
+		ended                      bool
 	}{
-		"few":           {10, 10, 10, false},
-		"many":          {maxPending / eventSize, 10, 0, true},
-		"one is larger": {1, maxPending, 1, false},
-		"two are":       {2, maxPending / 3, 0, true},
+		"few":                              {10, 1, 10, 10, false},
+		"many":                             {maxPending / eventSize, 1, 10, 0, true},
+		"one is larger":                    {1, 1, maxPending, 1, false},
+		"two are":                          {2, 1, maxPending / 3, 0, true},
+		"revisions in a response":          {1, 10, maxPending / 30, 10, false},
+		"revisions in a response are more": {1, 10, maxPending / 15, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := &sendingWatcher{responses: make(chan clientv3.WatchResponse)}
-			read := boundedWatcher{inner}.Watch(unreadable.WithoutCache(t.Context()), "key")
-			for i := range test.responses {
-				select {
-				case inner.responses <- response(int64(i+1), test.size):
-				case <-inner.ctx.Done():
+			inner, read, flow, ended := boundedTest(t)
+			last := int64(0)
+			for range test.responses {
+				var revisions []int64
+				for range test.revisions {
+					last++
+					revisions = append(revisions, last)
+				}
+				if !inner.send(responseOf(test.size, revisions...)) {
+					break
 				}
 			}
 			close(inner.responses)
-			got, expired := 0, false
-			for r := range read {
-				if expired = errors.Is(r.Err(), rpctypes.ErrCompacted); expired {
-					continue
+			got := 0
+			for response := range read {
+				if response.IsProgressNotify() {
+					flow.Passed <- struct{}{}
 				}
-				if got++; len(r.Events) != 1 || r.Events[0].Kv.ModRevision != int64(got) {
-					t.Errorf("response %d is %v", got, r)
+				for _, event := range response.Events {
+					if got++; event.Kv.ModRevision != int64(got) {
+						t.Errorf("event %d has revision %d", got, event.Kv.ModRevision)
+					}
 				}
 			}
-			if got != test.want || expired != test.expired {
-				t.Errorf("read %d responses, expired: %t; want %d, %t", got, expired, test.want, test.expired)
+			if got != test.want || ended.Load() != test.ended {
+				t.Errorf("read %d events, ended: %t; want %d, %t", got, ended.Load(), test.want, test.ended)
+			}
+		})
+	}
+}
+
+// TestBoundedLibrary has a library that takes all that it is sent, as its buffers do, and
+// whose client reads or does not.
+func TestBoundedLibrary(t *testing.T) {
+	const size, responses = 100_000, 200
+	for name, reads := range map[string]bool{"a client that reads": true, "a client that does not": false} {
+		t.Run(name, func(t *testing.T) {
+			inner, read, flow, ended := boundedTest(t)
+			sent, got, bytes := 0, 0, 0
+			for open := true; open; {
+				to := inner.responses
+				if sent == responses || reads && got < sent { // is never behind
+					to = nil
+				}
+				select {
+				case to <- responseOf(size, int64(sent+1)):
+					if sent++; sent == responses {
+						close(inner.responses)
+					}
+				case response, ok := <-read:
+					if open = ok; !ok {
+						break
+					}
+					if response.IsProgressNotify() {
+						if reads {
+							flow.Passed <- struct{}{}
+						}
+						break
+					}
+					got++
+					bytes += sizeOf(&response)
+				}
+			}
+			if most := 1<<20 + 2*(size+eventSize); !reads && bytes > most {
+				t.Errorf("the library got %d bytes, want at most %d", bytes, most)
+			}
+			if reads && got != responses || ended.Load() == reads {
+				t.Errorf("read %d events, ended: %t", got, ended.Load())
 			}
 		})
 	}

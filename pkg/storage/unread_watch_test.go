@@ -5,6 +5,7 @@ package storage_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -15,57 +16,113 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/test/poll"
 )
 
-// TestUnreadWatch reads a watch of quotas only after so many large events that most do not
-// fit in the buffers of the watch. Another watch, which is read, gets all.
+// TestUnreadWatch has watches of quotas that are read only after so many large events that
+// most do not fit. Before they are read, nothing of these is kept, and no goroutine of the
+// watches is left. Another watch, which is read, gets all.
 func TestUnreadWatch(t *testing.T) {
+	const size, watches, most = 200_000, 5, 4 << 20
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
 		ctx := in(t.Context(), "town")
 		created, err := s.ResourceQuotas.Create(ctx, &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "town", Name: "q", Annotations: map[string]string{"large": strings.Repeat("x", 100_000)},
+			Namespace: "town", Name: "q", Annotations: map[string]string{"large": strings.Repeat("x", size)},
 		}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		from := &metainternal.ListOptions{ResourceVersion: created.(*tenancy.ResourceQuota).ResourceVersion}
-		unread, err := s.ResourceQuotas.Watch(ctx, from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unread.Stop()
-		read, err := s.ResourceQuotas.Watch(ctx, from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer read.Stop()
-
-		const key = "/registry/tenancy.borough.io/resourcequotas/town/q"
-		value, last := string(s.raw(t, key)), ""
-		for range 400 {
-			response, err := s.client.Put(ctx, key, value)
+		open := func() watch.Interface {
+			w, err := s.ResourceQuotas.Watch(ctx, from)
 			if err != nil {
 				t.Fatal(err)
 			}
-			last = fmt.Sprint(response.Header.Revision)
-			if got := revision(t, <-read.ResultChan()); got != last {
-				t.Fatalf("the watch that is read has revision %s, want %s", got, last)
-			}
+			return w
 		}
-		for event := range unread.ResultChan() {
-			if event.Type == watch.Error {
-				if err := apierrors.FromObject(event.Object); !apierrors.IsResourceExpired(err) {
-					t.Errorf("the watch ended with %v, want Expired", err)
+		read := open()
+		defer read.Stop()
+		const key = "/registry/tenancy.borough.io/resourcequotas/town/q"
+		value, last := string(s.raw(t, key)), ""
+		write := func(times int) {
+			for range times {
+				response, err := s.client.Put(ctx, key, value)
+				if err != nil {
+					t.Fatal(err)
 				}
-				return
-			}
-			if revision(t, event) == last {
-				t.Fatal("the server has kept all events")
+				last = fmt.Sprint(response.Header.Revision)
+				if got := revision(t, <-read.ResultChan()); got != last {
+					t.Fatalf("the watch that is read has revision %s, want %s", got, last)
+				}
 			}
 		}
-		t.Error("the watch ended without an error")
+		write(1)
+		goroutines := watchGoroutines()
+
+		unread := make([]watch.Interface, watches)
+		for i := range unread {
+			unread[i] = open()
+		}
+		write(100)
+		poll.Eventually(t, func() string {
+			if now := watchGoroutines(); now > goroutines {
+				return fmt.Sprintf("%d goroutines of watches, want %d", now, goroutines)
+			}
+			return ""
+		})
+		// etcd keeps the writes in memory, too. So what the watches keep is what is free
+		// without them, and some that etcd frees at the same time.
+		with := heap()
+		for i, w := range unread {
+			checkExpired(t, w, last)
+			w.Stop()
+			unread[i] = nil
+		}
+		if kept := with - heap(); kept > watches*most {
+			t.Errorf("%d watches that were not read kept %d bytes", watches, kept)
+		}
 	})
+}
+
+// checkExpired checks that a watch ends with the error 410, before the last revision.
+func checkExpired(t *testing.T, w watch.Interface, last string) {
+	t.Helper()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			if err := apierrors.FromObject(event.Object); !apierrors.IsResourceExpired(err) {
+				t.Errorf("the watch ended with %v, want Expired", err)
+			}
+			return
+		}
+		if revision(t, event) == last {
+			t.Fatal("the server has kept all events")
+		}
+	}
+	t.Error("the watch ended without an error")
+}
+
+// heap returns the size of the objects that are in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what sync.Pools had
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// watchGoroutines returns how many goroutines the watches from storage have.
+func watchGoroutines() int {
+	stacks := make([]byte, 8<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	n := 0
+	for _, stack := range strings.Split(string(stacks), "\n\n") {
+		if strings.Contains(stack, "/etcd3.(*watchChan)") || strings.Contains(stack, "/pkg/storage.boundedWatcher") ||
+			strings.Contains(stack, "/pkg/storage.atomicWatcher") || strings.Contains(stack, "/unreadable.(*watcher)") {
+			n++
+		}
+	}
+	return n
 }
 
 func revision(t *testing.T, event watch.Event) string {

@@ -110,6 +110,6 @@ func (s *Store) expireWatches(ctx context.Context) {
 	defer s.mu.Unlock()
 	s.recovered = max(s.recovered, revision)
 	for w := range s.watches {
-		w.expire()
+		w.expire(recoveredReason)
 	}
 }

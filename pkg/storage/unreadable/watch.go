@@ -24,36 +24,36 @@ import (
 // the previous state in the event, so for them the library must decode that too, as
 // it does for every watch with a selector.
 func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	if !s.config.Cached {
-		ctx = WithoutCache(ctx)
-	}
-	if IsWithoutCache(ctx) {
-		opts.Predicate = s.readable(opts.Predicate)
-	}
 	from, err := s.startOf(opts)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := s.Interface.Watch(context.WithValue(ctx, readerKey{}, watching{}), key, opts)
-	if err != nil {
-		return nil, err
-	}
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, readerKey{}, watching{}))
 	w := &watcher{
-		Interface: inner,
 		logger:    klog.FromContext(ctx),
 		store:     s,
+		cancel:    cancel,
 		bookmarks: opts.ProgressNotify || opts.Predicate.AllowWatchBookmarks,
-		result:    make(chan watch.Event, resultBuffer),
+		result:    make(chan watch.Event, 1), // for the error of expire
 		expired:   make(chan struct{}),
-		stopped:   make(chan struct{}),
+	}
+	if !s.config.Cached || isWithoutCache(ctx) {
+		opts.Predicate = s.readable(opts.Predicate)
+		w.flow = &Flow{Passed: make(chan struct{}, 1), End: w.expire}
+		ctx = WithFlow(ctx, w.flow)
+	}
+	inner, err := s.Interface.Watch(ctx, key, opts)
+	if err != nil {
+		cancel()
+		return nil, err
 	}
 	s.mu.Lock()
 	s.watches[w] = struct{}{}
 	if from > 0 && from < s.recovered {
-		w.expire()
+		w.expire(recoveredReason)
 	}
 	s.mu.Unlock()
-	go w.run()
+	go w.run(ctx, inner.ResultChan())
 	return w, nil
 }
 
@@ -74,9 +74,8 @@ func WithoutCache(ctx context.Context) context.Context {
 
 type withoutCacheKey struct{}
 
-// IsWithoutCache reports whether a context is one of WithoutCache. Those of the watches of a
-// Store whose resource has no watch cache are.
-func IsWithoutCache(ctx context.Context) bool {
+// isWithoutCache reports whether a context is one of WithoutCache.
+func isWithoutCache(ctx context.Context) bool {
 	without, _ := ctx.Value(withoutCacheKey{}).(bool)
 	return without
 }
@@ -106,64 +105,81 @@ func (s *Store) readable(predicate storage.SelectionPredicate) storage.Selection
 	return predicate
 }
 
-// resultBuffer is the number of buffered events of a watch, as in the library.
-const resultBuffer = 100
+// recoveredReason is the reason for which expireWatches ends watches.
+const recoveredReason = "objects that could not be read from storage can be read again"
 
-// watcher is the library's watch without the objects that cannot be read.
+// watcher is the library's watch without the objects that cannot be read. It has no
+// reference to the library's watch, which keeps its buffers after its end.
 type watcher struct {
-	watch.Interface
 	logger    klog.Logger
 	store     *Store
-	bookmarks bool // were asked for
+	cancel    context.CancelFunc
+	flow      *Flow // or nil
+	bookmarks bool  // were asked for
 	result    chan watch.Event
 
-	expired, stopped     chan struct{}
-	expireOnce, stopOnce sync.Once
+	expired    chan struct{}
+	expireOnce sync.Once
+	reason     string // why it has expired
 }
 
 // ResultChan returns the events.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
 // Stop ends the watch.
-func (w *watcher) Stop() {
-	w.stopOnce.Do(func() { close(w.stopped) })
-	w.Interface.Stop()
-}
+func (w *watcher) Stop() { w.cancel() }
 
 // expire ends the watch with the error 410, after which the client lists again.
-func (w *watcher) expire() { w.expireOnce.Do(func() { close(w.expired) }) }
+func (w *watcher) expire(reason string) {
+	w.expireOnce.Do(func() {
+		w.reason = reason
+		close(w.expired)
+	})
+}
 
-func (w *watcher) run() {
-	defer func() {
-		w.Interface.Stop()
-		w.store.mu.Lock()
-		delete(w.store.watches, w)
-		w.store.mu.Unlock()
-		close(w.result)
-	}()
-	for {
+// run passes events on until the watch ends. It does not wait for a client that does not
+// read the last event.
+func (w *watcher) run(ctx context.Context, events <-chan watch.Event) {
+	defer close(w.result)
+	w.pass(ctx, events)
+	w.cancel()
+	w.store.mu.Lock()
+	delete(w.store.watches, w)
+	w.store.mu.Unlock()
+	select {
+	case <-w.expired:
 		select {
-		case event, ok := <-w.Interface.ResultChan():
-			if !ok {
-				return
-			}
-			if event, ok = w.translate(event); ok && !w.send(event) {
-				return
-			}
-		case <-w.expired:
-			status := apierrors.NewResourceExpired("objects that could not be read from storage can be read again").Status()
-			w.send(watch.Event{Type: watch.Error, Object: &status})
-			return
+		case <-w.result: // the client lists again
+		default:
 		}
+		status := apierrors.NewResourceExpired(w.reason).Status()
+		w.result <- watch.Event{Type: watch.Error, Object: &status}
+	default:
 	}
 }
 
-func (w *watcher) send(event watch.Event) bool {
-	select {
-	case w.result <- event:
-		return true
-	case <-w.stopped:
-		return false
+func (w *watcher) pass(ctx context.Context, events <-chan watch.Event) {
+	for {
+		select {
+		case event, ok := <-events:
+			if !ok {
+				return
+			}
+			if event, ok = w.translate(event); !ok {
+				continue
+			}
+			select {
+			case w.result <- event:
+			case <-w.expired:
+				return
+			case <-ctx.Done():
+				return
+			}
+		case <-w.expired:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -171,7 +187,7 @@ func (w *watcher) send(event watch.Event) bool {
 func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	if event.Type == watch.Bookmark {
 		// Etcd sends the progress that was requested for one watch to all watches of a stream.
-		return event, w.bookmarks
+		return event, !w.isMark(event.Object) && w.bookmarks
 	}
 	s, ctx := w.store, klog.NewContext(context.Background(), w.logger)
 	obj := event.Object
