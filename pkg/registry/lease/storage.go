@@ -12,10 +12,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/kubernetes/validation"
@@ -25,7 +23,7 @@ import (
 
 // NewREST returns the storage of Leases.
 func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
-	strategy := strategy{standard.NewStrategy(scheme)}
+	strategy := strategy{standard.NewNamespacedStrategy(scheme, validation.ValidateLease, validation.ValidateLeaseUpdate)}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &coordinationv1.Lease{} },
 		NewListFunc:               func() runtime.Object { return &coordinationv1.LeaseList{} },
@@ -51,15 +49,9 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 }
 
 // strategy has the rules by which Leases are written.
-type strategy struct{ standard.Strategy }
-
-var (
-	_ rest.RESTCreateStrategy = strategy{}
-	_ rest.RESTUpdateStrategy = strategy{}
-)
-
-func (strategy) NamespaceScoped() bool                    { return true }
-func (strategy) AllowCreateOnUpdate(context.Context) bool { return true }
+type strategy struct {
+	standard.KindStrategy[*coordinationv1.Lease]
+}
 
 // AllowUnconditionalUpdate is false: of two that write a Lease, one must lose.
 func (strategy) AllowUnconditionalUpdate(context.Context) bool { return false }
@@ -74,14 +66,4 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, _ runtime.Object) { dro
 func dropCoordination(obj runtime.Object) {
 	spec := &obj.(*coordinationv1.Lease).Spec
 	spec.Strategy, spec.PreferredHolder = nil, nil
-}
-
-// Validate checks a new Lease.
-func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return validation.ValidateLease(obj.(*coordinationv1.Lease))
-}
-
-// ValidateUpdate checks an update.
-func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return validation.ValidateLeaseUpdate(obj.(*coordinationv1.Lease), old.(*coordinationv1.Lease))
 }

@@ -22,6 +22,11 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
+type strategy interface {
+	rest.RESTCreateStrategy
+	rest.RESTUpdateStrategy
+}
+
 // Storage serves the four kinds.
 type Storage struct {
 	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings *REST
@@ -37,21 +42,21 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		storage            **REST
 		resource, singular string
 		object, list       func() runtime.Object
-		strategy           writeStrategy
+		strategy           strategy
 		tables             rest.TableConvertor
 		confirm            confirmFunc
 	}{
 		{
 			&s.Roles, "roles", "role",
 			func() runtime.Object { return &rbacv1.Role{} }, func() runtime.Object { return &rbacv1.RoleList{} },
-			strategy[*rbacv1.Role]{standard.NewStrategy(scheme), true, validation.ValidateRole, validation.ValidateRoleUpdate},
+			standard.NewNamespacedStrategy(scheme, validation.ValidateRole, validation.ValidateRoleUpdate),
 			rest.NewDefaultTableConvertor(rbacv1.Resource("roles")),
 			escalation.confirmRole,
 		},
 		{
 			&s.RoleBindings, "rolebindings", "rolebinding",
 			func() runtime.Object { return &rbacv1.RoleBinding{} }, func() runtime.Object { return &rbacv1.RoleBindingList{} },
-			strategy[*rbacv1.RoleBinding]{standard.NewStrategy(scheme), true, validation.ValidateRoleBinding, validation.ValidateRoleBindingUpdate},
+			standard.NewNamespacedStrategy(scheme, validation.ValidateRoleBinding, validation.ValidateRoleBindingUpdate),
 			newBindingTable("roleBinding", rbacv1beta1.RoleBinding{}.SwaggerDoc()["roleRef"],
 				func(b *rbacv1.RoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
 			escalation.confirmRoleBinding,
@@ -59,14 +64,14 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		{
 			&s.ClusterRoles, "clusterroles", "clusterrole",
 			func() runtime.Object { return &rbacv1.ClusterRole{} }, func() runtime.Object { return &rbacv1.ClusterRoleList{} },
-			strategy[*rbacv1.ClusterRole]{standard.NewStrategy(scheme), false, validation.ValidateClusterRole, validation.ValidateClusterRoleUpdate},
+			standard.NewClusterScopedStrategy(scheme, validation.ValidateClusterRole, validation.ValidateClusterRoleUpdate),
 			rest.NewDefaultTableConvertor(rbacv1.Resource("clusterroles")),
 			escalation.confirmClusterRole,
 		},
 		{
 			&s.ClusterRoleBindings, "clusterrolebindings", "clusterrolebinding",
 			func() runtime.Object { return &rbacv1.ClusterRoleBinding{} }, func() runtime.Object { return &rbacv1.ClusterRoleBindingList{} },
-			strategy[*rbacv1.ClusterRoleBinding]{standard.NewStrategy(scheme), false, validation.ValidateClusterRoleBinding, validation.ValidateClusterRoleBindingUpdate},
+			standard.NewClusterScopedStrategy(scheme, validation.ValidateClusterRoleBinding, validation.ValidateClusterRoleBindingUpdate),
 			newBindingTable("clusterRoleBinding", rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()["roleRef"],
 				func(b *rbacv1.ClusterRoleBinding) (rbacv1.RoleRef, []rbacv1.Subject) { return b.RoleRef, b.Subjects }),
 			escalation.confirmClusterRoleBinding,

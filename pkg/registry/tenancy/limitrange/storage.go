@@ -13,12 +13,13 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // NewREST returns what serves limitranges.
 func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
-	strategy := strategy{standard.NewStrategy(scheme)}
+	strategy := strategy{standard.NewNamespacedStrategy(scheme, validation.ValidateLimitRange, validation.ValidateLimitRangeUpdate)}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.LimitRange{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.LimitRangeList{} },

@@ -12,12 +12,13 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // NewREST returns what serves resourcequotas.
 func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*standard.REST, error) {
-	strategy := strategy{standard.NewStrategy(scheme)}
+	strategy := strategy{standard.NewNamespacedStrategy(scheme, validation.ValidateResourceQuota, validation.ValidateResourceQuotaUpdate)}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.ResourceQuota{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.ResourceQuotaList{} },

@@ -10,28 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // strategy holds the rules for ResourceQuotas. Only storage changes status.used.
-type strategy struct{ standard.Strategy }
+type strategy struct {
+	standard.KindStrategy[*tenancy.ResourceQuota]
+}
 
-var (
-	_ rest.RESTCreateStrategy  = strategy{}
-	_ rest.RESTUpdateStrategy  = strategy{}
-	_ rest.RESTDeleteStrategy  = strategy{}
-	_ rest.ResetFieldsStrategy = strategy{}
-)
-
-// NamespaceScoped is true.
-func (strategy) NamespaceScoped() bool { return true }
+var _ rest.ResetFieldsStrategy = strategy{}
 
 // AllowCreateOnUpdate is false.
 func (strategy) AllowCreateOnUpdate(context.Context) bool { return false }
@@ -69,16 +61,6 @@ func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 // sameScopes reports whether both quotas count the same objects.
 func sameScopes(a, b *corev1.ResourceQuotaSpec) bool {
 	return equality.Semantic.DeepEqual(a.Scopes, b.Scopes) && equality.Semantic.DeepEqual(a.ScopeSelector, b.ScopeSelector)
-}
-
-// Validate checks a new ResourceQuota.
-func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return validation.ValidateResourceQuota(obj.(*tenancy.ResourceQuota))
-}
-
-// ValidateUpdate checks an update.
-func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return validation.ValidateResourceQuotaUpdate(obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota))
 }
 
 // WarningsOnCreate warns of limits on requests that are greater than those on limits.
