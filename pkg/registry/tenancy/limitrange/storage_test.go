@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package limitrange
+package limitrange_test
 
 import (
 	"context"
@@ -23,21 +23,24 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/registry/contenttest"
 	"github.com/borough-io/borough/pkg/registry/standard"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { registrytest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
+// newREST returns the storage of a server that has the Namespaces of the tests, those of
+// the library included.
 func newREST(t *testing.T) *standard.REST {
 	t.Helper()
-	scheme := registrytest.NewScheme()
-	r, err := NewREST(scheme, registrytest.RESTOptions(t, scheme, tenancy.Resource("limitranges")))
-	if err != nil {
-		t.Fatal(err)
+	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	for _, name := range []string{metav1.NamespaceDefault, "test", "not-default2", "bar1", "bar2", "bar3", "bar4"} {
+		r.Namespace = name
+		r.CreateNamespace(t)
 	}
-	t.Cleanup(r.Destroy)
-	return r
+	return r.LimitRanges
 }
 
 func newLimitRange(name string) *tenancy.LimitRange {
@@ -77,7 +80,9 @@ func TestContract(t *testing.T) {
 	t.Run("get", func(t *testing.T) { contract(t).TestGet(valid()) })
 	t.Run("list", func(t *testing.T) { contract(t).TestList(valid()) })
 	t.Run("watch", func(t *testing.T) {
-		contract(t).TestWatch(valid(),
+		watched := valid()
+		watched.Namespace = "test" // where the test puts it
+		contract(t).TestWatch(watched,
 			nil, []labels.Set{{"foo": "bar"}},
 			[]fields.Set{{"metadata.name": "foo"}}, []fields.Set{{"metadata.name": "bar"}})
 	})
