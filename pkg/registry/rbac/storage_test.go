@@ -14,18 +14,21 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/borough-io/borough/pkg/apis/kubernetes"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { registrytest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestRemovalByAnOutdatedUpdate releases a Role that is being deleted. Before the update
 // can remove it, another client has removed it and created it again.
 func TestRemovalByAnOutdatedUpdate(t *testing.T) {
-	scheme := registrytest.NewScheme()
-	kubernetes.Install(scheme)
-	s, err := NewStorage(scheme, registrytest.RESTOptions(t, scheme, rbacv1.Resource("roles")), nil, nil)
+	member := storagetest.StartEmbedded(t)
+	namespace := contenttest.New(t, member).Namespace
+	config := storagetest.NewStandaloneConfig(member)
+	s, err := NewStorage(config.Scheme, storagetest.NewBackend(t, storage.NewOptions(), config), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +36,10 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 		t.Cleanup(r.Destroy)
 	}
 	roles := s.Roles
-	ctx := request.WithUser(request.WithNamespace(t.Context(), metav1.NamespaceDefault), &user.DefaultInfo{Groups: []string{user.SystemPrivilegedGroup}})
+	ctx := request.WithUser(request.WithNamespace(t.Context(), namespace), &user.DefaultInfo{Groups: []string{user.SystemPrivilegedGroup}})
 	create := func(finalizers ...string) {
 		t.Helper()
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "foo", Namespace: metav1.NamespaceDefault, Finalizers: finalizers}}
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "foo", Namespace: namespace, Finalizers: finalizers}}
 		if _, err := roles.Create(ctx, role, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +60,7 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 	if _, _, err := roles.Delete(ctx, "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	roles.Storage.Storage = registrytest.BeforeDelete(roles.Storage.Storage, func() {
+	roles.Storage.Storage = storagetest.BeforeDelete(roles.Storage.Storage, func() {
 		release()
 		create()
 	})

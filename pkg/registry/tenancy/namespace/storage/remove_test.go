@@ -14,14 +14,14 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
 // interruptedBy returns a store whose next delete is preceded by the steps of another client.
 func (s Storage) interruptedBy(t *testing.T, ctx context.Context, store *genericregistry.Store, others ...step) *genericregistry.Store {
 	t.Helper()
 	changed := *store
-	changed.Storage.Storage = registrytest.BeforeDelete(store.Storage.Storage, func() { s.do(t, ctx, others...) })
+	changed.Storage.Storage = storagetest.BeforeDelete(store.Storage.Storage, func() { s.do(t, ctx, others...) })
 	return &changed
 }
 

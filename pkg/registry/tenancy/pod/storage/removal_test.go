@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
 // TestRemovalByAnOutdatedUpdate lets another client remove a Pod and create it again, between
@@ -48,7 +48,7 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			store.Storage.Storage = registrytest.BeforeDelete(store.Storage.Storage, func() {
+			store.Storage.Storage = storagetest.BeforeDelete(store.Storage.Storage, func() {
 				release(other)
 				create(t, s, newPod(t, "foo"))
 			})
