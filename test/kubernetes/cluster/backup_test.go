@@ -40,7 +40,7 @@ func (s *site) restoreBackup(t *testing.T) {
 	if err := c.client.Pods(c.live).Delete(ctx, "a", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
-	s.runDocumented(t, dir, "operations.md", "restore-in-cluster", "restore-in-cluster-end")
+	s.runDocumented(t, dir, "operations.md", "stop-servers", "restore-in-cluster", "restore-in-cluster-end")
 	s.awaitRollout(t)
 	s.awaitAvailable(t)
 	awaitTrue(t, "the servers have the restored objects", func(ctx context.Context) (bool, error) {
