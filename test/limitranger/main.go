@@ -3,8 +3,8 @@
 
 // The program limitranger measures the cost of Borough's LimitRanger per Pod. It
 // sets up the plugin like the server, with a separate informer. The benchmarks
-// also run a program that does the same with Kubernetes' plugin. The two can't be
-// linked into one program, because they need different releases of the libraries.
+// also run a program that does the same with Kubernetes' plugin. It is a separate
+// program, so that the product's go.mod has no k8s.io/kubernetes.
 // The program reads what to measure as JSON from the standard input and writes
 // the result to the standard output.
 package main

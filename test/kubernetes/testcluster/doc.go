@@ -15,10 +15,10 @@
 //
 // hack/kubernetes.sh builds the programs once, at the versions that the module
 // in the directory kube pins. Set BOROUGH_KUBERNETES_BIN to a directory that
-// already has them. That module is separate because Kubernetes needs its
-// libraries at its own version, which differs from Borough's. This module uses
-// Borough's versions and is separate only to keep its dependencies out of the
-// product's go.mod.
+// already has them. That module is separate so that no other has k8s.io/kubernetes
+// and the replace directives that it needs, and so that another release of
+// Kubernetes can be tested. This module is separate to keep its dependencies out
+// of the product's go.mod.
 //
 // The cluster is set up as kubeadm does it: TLS with client certificates
 // everywhere, RBAC, a front proxy with its own CA, and controllers that use

@@ -31,7 +31,7 @@ type Network struct {
 
 // newNetwork starts the network on a Unix socket in the directory.
 func newNetwork(dir string) (*Network, error) {
-	// On TCP without TLS, kube-apiserver 1.36 panics with such a proxy.
+	// On TCP, kube-apiserver needs TLS: without a TLSConfig it panics.
 	listener, err := net.Listen("unix", filepath.Join(dir, "network"))
 	if err != nil {
 		return nil, fmt.Errorf("start the network: %w", err)

@@ -3,8 +3,8 @@
 
 // The program limitranger measures what Kubernetes' own LimitRanger costs for a
 // Pod, with a filled informer. It does the same as test/limitranger of the
-// product does with Borough's plugin. It is a separate program because the two
-// can't be linked: they need different releases of the libraries.
+// product does with Borough's plugin. It is a separate program, so that only this
+// module has k8s.io/kubernetes and the replace directives that it needs.
 package main
 
 import (
