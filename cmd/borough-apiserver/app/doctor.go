@@ -29,7 +29,7 @@ func newDoctorCommand() *cobra.Command {
 		Short: "Check a deployment in a cluster",
 		Long: `borough-apiserver doctor checks a deployment of Borough in a cluster. It reports
 each fault with its fix, and exits with code 1 if it found one. It changes
-nothing. It skips checks that the user of the kubeconfig lacks permissions for.`,
+nothing. It skips checks that the user of the kubeconfig lacks the rights for.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			write, ok := map[string]func(io.Writer, []doctor.Finding) error{"text": doctor.WriteText, "json": doctor.WriteJSON}[output]

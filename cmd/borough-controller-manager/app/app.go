@@ -41,9 +41,8 @@ finalizes the Namespace. If etcd runs in the cluster, it can also issue and rene
 etcd's certificates.
 
 If several replicas run, they elect one leader, which does the work, by a Lease in
-the cluster of the kubeconfig. The policy of a standalone borough-apiserver gives
-the controller no rights to write Leases: run a single replica there and pass
---leader-elect=false.`,
+the cluster of the kubeconfig. On a standalone borough-apiserver, the controller has
+no right to write Leases: run it there with --leader-elect=false.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Complete(); err != nil {

@@ -155,7 +155,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs := sets.FlagSet("borough")
 	fs.BoolVar(&o.Standalone, "standalone", o.Standalone, ""+
 		"Run without a cluster: create certificates, authenticate users by client certificates and by tokens, authorize them by RBAC, "+
-		"and write kubeconfigs for the admin and the controller into --data-dir.")
+		"and write kubeconfigs for the administrator and the controller into --data-dir.")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, ""+
 		"Directory for the files of the server: the embedded etcd, which runs unless --etcd-servers is set, "+
 		"and, with --standalone, the certificates (pki/), admin.kubeconfig and controller.kubeconfig.")
@@ -171,17 +171,11 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 
 	o.Server.AddUniversalFlags(sets.FlagSet("generic"))
 	o.Storage.AddFlags(sets.FlagSet("etcd"))
-	serving := sets.FlagSet("secure serving")
-	o.SecureServing.AddFlags(serving)
-	serving.Lookup("bind-address").Usage += " With --standalone, the default is 127.0.0.1."
+	o.SecureServing.AddFlags(sets.FlagSet("secure serving"))
 	cluster := sets.FlagSet("cluster")
 	o.CoreAPI.AddFlags(cluster)
 	o.Cluster.AddFlags(cluster)
-	authentication := sets.FlagSet("authentication")
-	o.Authentication.AddFlags(authentication)
-	authentication.Lookup("authentication-tolerate-lookup-failure").Usage = "" +
-		"If true, the server is ready although missing authentication configuration has not been looked up in the cluster yet. " +
-		"Until it is, requests that kube-apiserver forwards are treated as anonymous."
+	o.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.BuiltInAuthentication.AddFlags(sets.FlagSet("authentication with --standalone"))
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
 	admission := sets.FlagSet("admission")
@@ -192,6 +186,9 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	o.EgressSelector.AddFlags(sets.FlagSet("egress selector"))
 	o.Traces.AddFlags(sets.FlagSet("traces"))
 	logsapi.AddFlags(o.Logs, sets.FlagSet("logs"))
+	for _, set := range sets.FlagSets {
+		set.VisitAll(setUsage)
+	}
 	return sets
 }
 

@@ -1,0 +1,51 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package options
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// usages replace the usages of flags of the library that do not fit this server.
+var usages = map[string]string{
+	"authentication-kubeconfig": "kubeconfig of the cluster for TokenReviews, and for reading how to authenticate kube-apiserver. If empty, that of --kubeconfig.",
+	"authentication-tolerate-lookup-failure": "" +
+		"If true, the server is ready although missing authentication configuration has not been looked up in the cluster yet. " +
+		"Until it is, requests that kube-apiserver forwards are treated as anonymous.",
+	"authorization-always-allow-paths": "HTTP paths that all users may use, also those who are not authenticated.",
+	"authorization-kubeconfig":         "kubeconfig of the cluster for SubjectAccessReviews. If empty, that of --kubeconfig.",
+	"cert-dir":                         "Directory for the self-signed certificate of --tls-cert-file. If empty, the certificate is only in memory.",
+	"etcd-servers-overrides": "" +
+		"Other etcd servers for a resource, comma separated: group/resource#servers, where servers are URLs, semicolon separated. " +
+		"The server does not start with an override of a single resource that it stores, because all must be on the etcd of the Namespaces.",
+	"external-hostname": "Host name or IP address of the server in URLs that it returns. With --standalone, its certificate is also valid for it.",
+	"kubeconfig":        "kubeconfig of the cluster that the server runs behind. If empty, the server uses the service account of its Pod.",
+	"tls-cert-file": "" +
+		"File with the certificate for HTTPS, followed by those of intermediate CAs. " +
+		"Without it, the server uses the certificate in --serving-cert-secret or, if that is empty, creates a self-signed one for localhost when it starts. " +
+		"With --standalone, it creates one in pki/ of --data-dir instead.",
+}
+
+// standaloneUsages are appended to the usages of flags whose default or effect differs
+// with --standalone.
+var standaloneUsages = map[string]string{
+	"bind-address":                            "the default is 127.0.0.1.",
+	"client-ca-file":                          "these are in addition to the CA in --data-dir.",
+	"enable-garbage-collector":                "the default is false: there is no garbage collector.",
+	"enable-priority-and-fairness":            "the default is false, and true cannot be used.",
+	"shutdown-watch-termination-grace-period": fmt.Sprintf("the default is %s.", standaloneWatchGrace),
+}
+
+// setUsage changes the usage of a flag as above.
+func setUsage(flag *pflag.Flag) {
+	if usage, ok := usages[flag.Name]; ok {
+		flag.Usage = usage
+	}
+	if usage, ok := standaloneUsages[flag.Name]; ok {
+		flag.Usage = strings.TrimRight(flag.Usage, ".") + ". With --standalone, " + usage
+	}
+}
