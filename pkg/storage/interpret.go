@@ -40,11 +40,20 @@ func interpret(err error) error {
 		// The text is that of the library for lists.
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	case isTooLarge(err):
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object is too large for etcd: %v", err))
+		return tooLargeError{apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object is too large for etcd: %v", err))}
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return tenancyerrors.NewStorageFull(err)
 	}
 	return err
+}
+
+// tooLargeError is an API error that the library's handlers recognize. They then write the
+// object again, without its managed fields, which may be larger than the rest.
+type tooLargeError struct{ *apierrors.StatusError }
+
+// GRPCStatus returns what handlers look for: the error of a gRPC client.
+func (tooLargeError) GRPCStatus() *status.Status {
+	return status.New(codes.ResourceExhausted, "trying to send message larger than max")
 }
 
 // isTooLarge reports whether a write was rejected for its size: by etcd, whose limit

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/harness"
 )
 
@@ -249,5 +251,54 @@ func TestObjectTooLarge(t *testing.T) {
 		t.Run(test.method+" "+test.path, func(t *testing.T) {
 			wantStatus(t, http.Do(t, test.method, test.path, []byte(test.body), "Content-Type", test.contentType), 413, "the object is too large for etcd")
 		})
+	}
+}
+
+// TestManagedFieldsTooLarge writes Pods that are too large for etcd only with their managed
+// fields. As in Kubernetes, they are written without.
+func TestManagedFieldsTooLarge(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	http := borough.HTTP(t)
+	in := api + "/namespaces/" + ns
+	wantAnswer(t, http.Do(t, "POST", in+"/resourcequotas", []byte(`{"apiVersion":"tenancy.borough.io/v1","kind":"ResourceQuota","metadata":{"name":"q"},"spec":{"hard":{"pods":"10"}}}`), "Content-Type", asJSON), 201)
+	createThere(t, http, ns)
+	labels := map[string]string{}
+	for i := range 4000 {
+		labels[fmt.Sprintf("%sexample.com/%d", strings.Repeat(strings.Repeat("d", 62)+".", 3), i)] = ""
+	}
+	metadata := `"metadata":{"labels":` + string(toJSON(t, labels)) + `,`
+	labelled := func(name string) string {
+		return strings.Replace(podJSON, `"metadata":{"name":"p"`, metadata+`"name":"`+name+`"`, 1)
+	}
+	for _, test := range []struct {
+		method, path, contentType, body string
+		code                            int
+	}{
+		{"POST", "/pods", asJSON, labelled("p"), 201},
+		{"PUT", "/pods/there", asJSON, labelled("there"), 200},
+		{"PATCH", "/pods/there", "application/merge-patch+json", `{` + metadata + `"annotations":{"a":"b"}}}`, 200},
+	} {
+		t.Run(test.method, func(t *testing.T) {
+			answer := wantAnswer(t, http.Do(t, test.method, in+test.path, []byte(test.body), "Content-Type", test.contentType), test.code)
+			var pod v1.Pod
+			if err := json.Unmarshal(answer.Body, &pod); err != nil {
+				t.Fatal(err)
+			}
+			if len(pod.Labels) != len(labels) || len(pod.ManagedFields) != 0 {
+				t.Errorf("the Pod has %d labels, want %d, and %d managed fields, want none", len(pod.Labels), len(labels), len(pod.ManagedFields))
+			}
+		})
+	}
+	// An apply would no longer know what it manages.
+	answer := http.Do(t, "PATCH", in+"/pods/applied?fieldManager=f", []byte(labelled("applied")), "Content-Type", "application/apply-patch+yaml")
+	wantStatus(t, answer, 413, "the object is too large for etcd")
+
+	quota, err := borough.Client(t).TenancyV1().ResourceQuotas(ns).Get(t.Context(), "q", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := quota.Status.Used["pods"]; used.Value() != 2 {
+		t.Errorf("%v Pods are charged, want 2", used.Value())
 	}
 }
