@@ -16,11 +16,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
-var scheme = registrytest.NewScheme()
+var scheme = storagetest.NewConfig(nil).Scheme
 
 func requirements(cpuRequest, cpuLimit string) corev1.ResourceRequirements {
 	list := func(cpu string) corev1.ResourceList {
