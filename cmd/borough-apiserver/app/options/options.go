@@ -178,9 +178,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	o.Authentication.AddFlags(sets.FlagSet("authentication"))
 	o.BuiltInAuthentication.AddFlags(sets.FlagSet("authentication with --standalone"))
 	o.Authorization.AddFlags(sets.FlagSet("authorization"))
-	admission := sets.FlagSet("admission")
-	o.Admission.AddFlags(admission)
-	admission.Lookup("admission-control-config-file").Usage += " The server refuses sections of plugins other than the webhooks and policies of a cluster."
+	o.Admission.AddFlags(sets.FlagSet("admission"))
 	o.Audit.AddFlags(sets.FlagSet("auditing"))
 	o.Features.AddFlags(sets.FlagSet("features"))
 	o.EgressSelector.AddFlags(sets.FlagSet("egress selector"))

@@ -12,7 +12,8 @@ import (
 
 // usages replace the usages of flags of the library that do not fit this server.
 var usages = map[string]string{
-	"authentication-kubeconfig": "kubeconfig of the cluster for TokenReviews, and for reading how to authenticate kube-apiserver. If empty, that of --kubeconfig.",
+	"admission-control-config-file": "File with admission control configuration. The server refuses sections of plugins other than the webhooks and policies of a cluster.",
+	"authentication-kubeconfig":     "kubeconfig of the cluster for TokenReviews, and for reading how to authenticate kube-apiserver. If empty, that of --kubeconfig.",
 	"authentication-tolerate-lookup-failure": "" +
 		"If true, the server is ready although missing authentication configuration has not been looked up in the cluster yet. " +
 		"Until it is, requests that kube-apiserver forwards are treated as anonymous.",
