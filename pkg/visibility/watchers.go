@@ -149,8 +149,8 @@ func (w *watchers) notify(index *rbac.Index, c *change) {
 }
 
 // touched returns the subjects of watches whose rights may have changed, and possibly others.
-// It looks at the subjects of the binding or at those of the watches, whichever are fewer: a
-// small change of a Role touches all bindings to it, each of which can have 10,000 subjects.
+// It goes through the subjects of the binding or, if these are fewer, of the watches: a small
+// change of a Role touches all bindings to it, each of which can have 10,000 subjects.
 func (w *watchers) touched(index *rbac.Index, touch *rbac.Touch) (subjects []rbac.Subject) {
 	if touch.Subjects() <= len(w.bySubject) {
 		return index.Touched(touch)
