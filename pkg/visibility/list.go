@@ -38,6 +38,35 @@ func (w *View) List(ctx context.Context, options *metainternalversion.ListOption
 	return list, nil
 }
 
+// Stored returns the options with which the store of the Namespaces lists what is before
+// the history of the views, or nil if it must not: the user has to see all of them now,
+// and to have seen all in the list that continues. What else the user saw is not known
+// any more.
+func (w *View) Stored(options *metainternalversion.ListOptions) *metainternalversion.ListOptions {
+	if options.Continue == "" {
+		if w.all {
+			return options
+		}
+		return nil
+	}
+	first, err := decodeContinue(options.Continue)
+	if err != nil || !w.seesAll() || !w.all && !first.all {
+		return nil
+	}
+	stored := *options
+	if stored.Continue, err = storage.EncodeContinue(keyPrefix+first.name, keyPrefix, first.revision); err != nil {
+		return nil
+	}
+	return &stored
+}
+
+// seesAll reports whether the user sees all Namespaces at the position that is reached.
+func (w *View) seesAll() bool {
+	w.views.mu.RLock()
+	defer w.views.mu.RUnlock()
+	return w.rights(w.views.reached).All
+}
+
 // list calls add with the Namespaces of a list and, if the view shows it, the user's
 // access. What it has added is of no use if it returns an error.
 func (w *View) list(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate, add func(*tenancy.Namespace, rbac.Access)) (list metav1.ListMeta, err error) {
@@ -57,7 +86,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	passed, added := int64(0), int64(0)
 	for name, version := range w.from(first.name, position, size) {
 		if options.Limit > 0 && added == options.Limit {
-			next := place{name, first.revision, unknown}
+			next := place{name, first.revision, unknown, w.rights(position).All}
 			if predicate.Empty() {
 				if first.rest == unknown {
 					first.rest = w.count(first.name, position)
@@ -109,7 +138,7 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 			return first, err
 		}
 		if first.revision < 0 {
-			return place{first.name, 0, unknown}, v.current(ctx)
+			return place{first.name, 0, unknown, false}, v.current(ctx)
 		}
 		return first, v.awaitRevision(ctx, first.revision)
 	}

@@ -80,6 +80,8 @@ func TestTokens(t *testing.T) {
 		"/view/b":                      {"b"},
 		"/view/2/b":                    {"b"},
 		"/view/-1/b":                   {"b"},
+		"/view/all-2/b":                {"b"},
+		"/view/all--1/b":               {"b"},
 		"/view/99999999999999999999/b": {"b"},
 		"/view/x/c":                    {"c"},
 		"/view/9/d":                    {},
@@ -120,6 +122,59 @@ func TestListsPages(t *testing.T) {
 	} {
 		if got := visibility.ListsPages(&tc.options, tc.predicate); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// TestStored checks which lists from before the history are left to the store, and that
+// their tokens are those of the library.
+func TestStored(t *testing.T) {
+	f := newFixture(t)
+	begin := f.put(t, newNamespace("a"), newNamespace("b"), newRole("get", []string{"get"}), newRole("every", []string{"list"}),
+		bind("", "e", "every", "u"), bind("a", "x", "get", "v"), bind("b", "x", "get", "v"))
+	f.run(t)
+	firstPage := func(view *visibility.View) string {
+		_, page := list(t, view, metainternalversion.ListOptions{Limit: 1})
+		return page.Continue
+	}
+	library, err := storage.EncodeContinue("/a\x00", "/", begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, some := firstPage(f.of("u")), firstPage(f.of("v"))
+	revoked := f.put(t, bind("", "e", "every", "w"))
+	list(t, f.of("w"), atRevision(revoked))
+	for name, tc := range map[string]struct {
+		view *visibility.View
+		from string // token
+		want string // where the store continues
+	}{
+		"a list of everything":                            {f.views.Everything(), "", "/"},
+		"pages of everything":                             {f.views.Everything(), firstPage(f.views.Everything()), "/b"},
+		"pages of a part, continued by everything":        {f.views.Everything(), some, "/b"},
+		"a list of a user who sees all":                   {f.of("w"), "", ""},
+		"pages of all, of a user who sees all":            {f.of("w"), all, "/b"},
+		"pages of the library, of a user who sees all":    {f.of("w"), library, "/a\x00"},
+		"pages of a part, of a user who sees all":         {f.of("w"), some, ""},
+		"pages of all, of a user who does not any more":   {f.of("u"), all, ""},
+		"pages of a part":                                 {f.of("v"), some, ""},
+		"pages of the library, of a user who sees a part": {f.of("v"), library, ""},
+		"not a token": {f.views.Everything(), "x", ""},
+	} {
+		stored := tc.view.Stored(&metainternalversion.ListOptions{Limit: 1, Continue: tc.from})
+		got, revision := "", begin
+		if stored != nil {
+			if got = "/"; stored.Continue != "" {
+				if got, revision, err = storage.DecodeContinue(stored.Continue, "/"); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if stored.Limit != 1 {
+				t.Errorf("%s: the limit is %d", name, stored.Limit)
+			}
+		}
+		if got != tc.want || tc.from == library && revision != begin {
+			t.Errorf("%s: the store lists from %q at %d, want %q at %d", name, got, revision, tc.want, begin)
 		}
 	}
 }

@@ -35,9 +35,15 @@ type place struct {
 	revision int64
 	// rest is the number of Namespaces from there on, or unknown.
 	rest int64
+	// all is whether the list has all Namespaces.
+	all bool
 }
 
-const unknown = -1
+const (
+	unknown = -1
+	// allPrefix is before the number of Namespaces in a list of all of them.
+	allPrefix = "all-"
+)
 
 func decodeContinue(token string) (place, error) {
 	key, revision, err := storage.DecodeContinue(token, keyPrefix)
@@ -46,21 +52,27 @@ func decodeContinue(token string) (place, error) {
 	}
 	rest, ok := strings.CutPrefix(key, viewPrefix)
 	if !ok {
-		return place{strings.TrimPrefix(key, keyPrefix), revision, unknown}, nil
+		// The library lists all.
+		return place{strings.TrimPrefix(key, keyPrefix), revision, unknown, true}, nil
 	}
 	count, name, ok := strings.Cut(rest, "/")
 	if !ok {
-		return place{rest, revision, unknown}, nil
+		return place{rest, revision, unknown, false}, nil
 	}
+	count, all := strings.CutPrefix(count, allPrefix)
 	n, err := strconv.ParseUint(count, 10, 32)
 	if err != nil {
-		return place{name, revision, unknown}, nil
+		return place{name, revision, unknown, all}, nil
 	}
-	return place{name, revision, int64(n)}, nil
+	return place{name, revision, int64(n), all}, nil
 }
 
 func (p place) encode() (string, error) {
-	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", viewPrefix, p.rest, p.name), keyPrefix, p.revision)
+	prefix := viewPrefix
+	if p.all {
+		prefix += allPrefix
+	}
+	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", prefix, p.rest, p.name), keyPrefix, p.revision)
 }
 
 // newListExpired returns the error for a list at a revision before the history. For one
@@ -73,7 +85,7 @@ func newListExpired(token, from string) error {
 		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
 		"Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
 		"between the time the first chunk was returned and now may show up in the list.")
-	if next, encodeErr := (place{from, -1, unknown}).encode(); encodeErr == nil {
+	if next, encodeErr := (place{from, -1, unknown, false}).encode(); encodeErr == nil {
 		err.ErrStatus.ListMeta.Continue = next
 	}
 	return err

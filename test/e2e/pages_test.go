@@ -19,8 +19,9 @@ import (
 )
 
 // TestPages lists Namespaces in pages as the admin and as a user with the right to all,
-// while others are created: each list is of the revision of its first page. After a
-// restart, that is before the history, and the list continues with the token of the error.
+// while others are created: each list is of the revision of its first page. A list of all
+// continues also after a restart, when that is before the history. That of a user who sees
+// a part continues with the token of the error.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	b := &harness.Borough{Dir: t.TempDir()}
@@ -36,16 +37,18 @@ func TestPages(t *testing.T) {
 	}
 	b.Kubectl(t, "create", "clusterrolebinding", "viewer", "--clusterrole=view", "--user=viewer")
 	admin := coreClient(t, b, runtime.ContentTypeProtobuf)
-	viewer := b.Config(t, "admin")
-	viewer.Impersonate.UserName = "viewer"
-	asViewer, err := kubernetes.NewForConfig(viewer)
-	if err != nil {
-		t.Fatal(err)
+	as := func(user string) kubernetes.Interface {
+		client, err := kubernetes.NewForConfig(impersonate(b.Config(t, "admin"), user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client
 	}
+	viewer := as("viewer")
 	page := func(client kubernetes.Interface, token string) (*corev1.NamespaceList, error) {
 		return client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{Limit: 3, Continue: token})
 	}
-	for user, client := range map[string]kubernetes.Interface{"admin": admin, "viewer": asViewer} {
+	for user, client := range map[string]kubernetes.Interface{"admin": admin, "viewer": viewer} {
 		list, err := page(client, "")
 		if err != nil {
 			t.Fatal(err)
@@ -71,29 +74,57 @@ func TestPages(t *testing.T) {
 		slices.Sort(want)
 	}
 
-	list, err := page(admin, "")
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	b.Kubectl(t, "create", "clusterrole", "some", "--verb=get", "--resource=namespaces",
+		"--resource-name=pages-1", "--resource-name=pages-2", "--resource-name=pages-3", "--resource-name=pages-4")
+	b.Kubectl(t, "create", "clusterrolebinding", "some", "--clusterrole=some", "--user=alice")
+	alice := as("alice")
+	clients := map[string]kubernetes.Interface{"admin": admin, "viewer": viewer, "alice": alice}
+	first := map[string]*corev1.NamespaceList{}
+	for user, client := range clients {
+		if first[user], err = page(client, ""); err != nil {
+			t.Fatal(err)
+		}
 	}
-	first := namesOf(list)
-	b.Kubectl(t, "create", "namespace", "later")
+	b.Kubectl(t, "create", "namespace", "pages-5-later")
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = page(admin, list.Continue)
+	for _, user := range []string{"admin", "viewer"} {
+		list, names := first[user], namesOf(first[user])
+		for list.Continue != "" {
+			if list, err = page(clients[user], list.Continue); err != nil {
+				t.Fatalf("%s, after a restart: %v", user, err)
+			}
+			wantEqual(t, "resourceVersion", list.ResourceVersion, first[user].ResourceVersion)
+			names = append(names, namesOf(list)...)
+		}
+		if got := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "pages-") }); !slices.Equal(got, want) {
+			t.Errorf("%s, after a restart: got %v, want %v", user, got, want)
+		}
+	}
+	// At a revision before the start, what a user saw is not known any more.
+	exact := metav1.ListOptions{Limit: 3, ResourceVersion: first["admin"].ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	if list, err := admin.CoreV1().Namespaces().List(t.Context(), exact); err != nil || !slices.Equal(namesOf(list), namesOf(first["admin"])) {
+		t.Errorf("admin, at the revision before the restart: %v, %v", list, err)
+	}
+	if _, err := viewer.CoreV1().Namespaces().List(t.Context(), exact); !apierrors.IsResourceExpired(err) {
+		t.Errorf("viewer, at the revision before the restart: %v", err)
+	}
+	_, err = page(alice, first["alice"].Continue)
 	status, ok := err.(apierrors.APIStatus)
 	if !apierrors.IsResourceExpired(err) || !ok {
-		t.Fatalf("after a restart: %v", err)
+		t.Fatalf("alice, after a restart: %v", err)
 	}
-	rest, err := page(admin, status.Status().Continue)
+	rest, err := page(alice, status.Status().Continue)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if slices.Contains(first, rest.Items[0].Name) || rest.Items[0].Name < first[len(first)-1] {
-		t.Errorf("%v continues with %s", first, rest.Items[0].Name)
+	if names := append(namesOf(first["alice"]), namesOf(rest)...); !slices.Equal(names, []string{"pages-1", "pages-2", "pages-3", "pages-4"}) {
+		t.Errorf("alice continues: %v", names)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,7 +165,14 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 		if request != nil {
 			view = request.View
 		}
-		return view.List(ctx, options, predicate)
+		namespaces, err := view.List(ctx, options, predicate)
+		if apierrors.IsResourceExpired(err) {
+			// The watch cache of the library leaves such lists to etcd, too.
+			if stored := view.Stored(options); stored != nil {
+				return r.store.List(ctx, stored)
+			}
+		}
+		return namespaces, err
 	})
 }
 
