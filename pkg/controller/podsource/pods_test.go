@@ -1,0 +1,88 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/borough-io/borough/pkg/source"
+)
+
+// newSession returns a session that does nothing by itself, in a Namespace with the Pod
+// a-node-1 of the source.
+func newSession(t *testing.T) (*fixture, *session) {
+	t.Helper()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	_, stop := f.start(f.config())
+	f.expect("a-node-1=image:1")
+	stop()
+	s, err := f.new(f.config()).newSession("", func(error) {})
+	f.must(err)
+	t.Cleanup(s.queue.ShutDown)
+	return f, s
+}
+
+// read lets the session read the source.
+func (f *fixture) read(s *session) {
+	content, err := s.config.Reader.Read(f.Context())
+	s.handle(f.Context(), content, err)
+}
+
+// TestStaleCache changes the source while the cache still has the Pod of the source. It was
+// deleted, and another user has created a Pod with its name, which stays as it is.
+func TestStaleCache(t *testing.T) {
+	t.Parallel()
+	f, s := newSession(t)
+	mine, err := s.podClient.Get(t.Context(), "a-node-1", metav1.GetOptions{})
+	f.must(err)
+	f.must(s.pods.GetStore().Add(mine))
+
+	client := f.admin.TenancyV1().Pods(f.namespace)
+	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+	f.write("a.yaml", newPod("a", image("image:2")))
+	f.read(s)
+	if err := s.sync(t.Context(), "a-node-1"); !apierrors.IsConflict(err) {
+		t.Errorf("without the Pod, sync returns %v, want a conflict", err)
+	}
+	theirs, err := client.Create(t.Context(), newPod("a-node-1"), metav1.CreateOptions{})
+	f.must(err)
+	f.must(s.sync(t.Context(), "a-node-1"))
+	if pod := f.pods()["a-node-1"]; pod.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the Pod of the other user was %v, and is %v", theirs, pod)
+	}
+
+	f.must(s.pods.GetStore().Delete(mine))
+	if err := s.sync(t.Context(), "a-node-1"); !isNotOwned(err) {
+		t.Errorf("after the event, sync returns %v", err)
+	}
+}
+
+// TestCreateTogether creates a Pod that another source has created at the same time. That one
+// stays as it is.
+func TestCreateTogether(t *testing.T) {
+	t.Parallel()
+	f, s := newSession(t)
+	f.write("b.yaml", newPod("b", image("image:2")))
+	f.read(s)
+	pod, _ := s.desired.get("b-node-1", nil)
+
+	other := newPod("b-node-1")
+	other.Labels = map[string]string{source.Label: "another"}
+	theirs, err := f.admin.TenancyV1().Pods(f.namespace).Create(t.Context(), other, metav1.CreateOptions{})
+	f.must(err)
+	if err := s.write(t.Context(), pod, nil); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if pod := f.pods()["b-node-1"]; pod.ResourceVersion != theirs.ResourceVersion {
+		t.Errorf("the Pod of the other source was %v, and is %v", theirs, pod)
+	}
+	if err := s.sync(t.Context(), "b-node-1"); !isNotOwned(err) {
+		t.Errorf("the next attempt returns %v", err)
+	}
+}
