@@ -47,40 +47,51 @@ func TestNotifyOnce(t *testing.T) {
 	}
 }
 
+// roleWith returns the change of the Role r to one with a verb for Namespaces.
+func roleWith(verb string) rbac.Change {
+	return rbac.Change{Resource: rbacv1.Resource("roles"), Namespace: "a", Name: "r", Object: &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "r"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespaces"}, Verbs: []string{verb}}},
+	}}
+}
+
+// bindingOf returns a RoleBinding of the Role r to users bound0, bound1 and so on.
+func bindingOf(name string, users int) rbac.Change {
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"}}
+	for i := range users {
+		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: fmt.Sprint("bound", i)})
+	}
+	return rbac.Change{Resource: rbacv1.Resource("rolebindings"), Namespace: "a", Name: name, Object: binding}
+}
+
+// addWatch adds the queue of a watch of a user.
+func (w *watchers) addWatch(user string) *queue {
+	q := &queue{subjects: []rbac.Subject{{Name: user}}, wake: make(chan struct{}, 1)}
+	w.add(q)
+	return q
+}
+
 // TestTouched checks that the watches are found whose users a change of a Role concerns, if
 // more subjects have bindings than watches, and if fewer have.
 func TestTouched(t *testing.T) {
 	const subjects = 50
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"}}
-	for i := range subjects {
-		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: fmt.Sprint("bound", i)})
-	}
-	role := func(verbs ...string) rbac.Change {
-		return rbac.Change{Resource: rbacv1.Resource("roles"), Namespace: "a", Name: "r", Object: &rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "r"},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespaces"}, Verbs: verbs}},
-		}}
-	}
 	for _, others := range []int{1, 2 * subjects} {
 		index := rbac.NewIndex(nil)
-		index.Reset(1, slices.Values([]rbac.Change{role("list"), {Resource: rbacv1.Resource("rolebindings"), Namespace: "a", Name: "b", Object: binding}}))
+		index.Reset(1, slices.Values([]rbac.Change{roleWith("list"), bindingOf("b", subjects)}))
 		w := newWatchers()
-		watch := func(user string) *queue {
-			q := &queue{subjects: []rbac.Subject{{Name: user}}, wake: make(chan struct{}, 1)}
-			w.add(q)
-			return q
-		}
-		bound := watch("bound7")
+		bound := w.addWatch("bound7")
+		var unbound []*queue
 		for i := range others {
-			defer func(q *queue) {
-				if len(q.items) > 0 {
-					t.Errorf("%d others: the watch of %v has %v", others, q.subjects, q.items)
-				}
-			}(watch(fmt.Sprint("other", i)))
+			unbound = append(unbound, w.addWatch(fmt.Sprint("other", i)))
 		}
-		w.notify(index, &change{position: 2, touched: index.Apply(2, []rbac.Change{role("get")})})
+		w.notify(index, &change{position: 2, touched: index.Apply(2, []rbac.Change{roleWith("get")})})
 		if want := []item{{2, "a"}}; !slices.Equal(bound.items, want) {
 			t.Errorf("%d others: got %v, want %v", others, bound.items, want)
+		}
+		for _, q := range unbound {
+			if len(q.items) > 0 {
+				t.Errorf("%d others: the watch of %v has %v", others, q.subjects, q.items)
+			}
 		}
 	}
 }
@@ -89,30 +100,19 @@ func TestTouched(t *testing.T) {
 // while ten users watch.
 func BenchmarkNotifyRole(b *testing.B) {
 	index := rbac.NewIndex(nil)
-	role := func(verb string) rbac.Change {
-		return rbac.Change{Resource: rbacv1.Resource("roles"), Namespace: "a", Name: "r", Object: &rbacv1.Role{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "r"},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"tenancy.borough.io"}, Resources: []string{"namespaces"}, Verbs: []string{verb}}},
-		}}
-	}
-	policy := []rbac.Change{role("list")}
+	policy := []rbac.Change{roleWith("list")}
 	for i := range 200 {
-		meta := metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint(i)}
-		binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "r"}}
-		for i := range 10_000 {
-			binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.UserKind, Name: fmt.Sprint("u", i)})
-		}
-		policy = append(policy, rbac.Change{Resource: rbacv1.Resource("rolebindings"), Namespace: "a", Name: meta.Name, Object: binding})
+		policy = append(policy, bindingOf(fmt.Sprint(i), 10_000))
 	}
 	index.Reset(1, slices.Values(policy))
 	w := newWatchers()
 	for i := range 10 {
-		w.add(&queue{subjects: []rbac.Subject{{Name: fmt.Sprint("watching", i)}}, wake: make(chan struct{}, 1)})
+		w.addWatch(fmt.Sprint("watching", i))
 	}
 	position := int64(1)
 	for b.Loop() {
 		position++
-		w.notify(index, &change{position: position, touched: index.Apply(position, []rbac.Change{role([]string{"list", "get"}[position%2])})})
+		w.notify(index, &change{position: position, touched: index.Apply(position, []rbac.Change{roleWith([]string{"list", "get"}[position%2])})})
 	}
 }
 
