@@ -53,10 +53,20 @@ func (s *site) tenancy(t *testing.T) tenancyv1.TenancyV1Interface {
 // purge creates a Namespace with content, deletes it, and returns its name.
 func (s *site) purge(t *testing.T, content ...any) string {
 	t.Helper()
+	name, err := s.tryPurge(t, content...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// tryPurge is purge for when kube-apiserver may answer 503.
+func (s *site) tryPurge(t *testing.T, content ...any) (string, error) {
+	t.Helper()
 	ctx, client := t.Context(), s.tenancy(t)
 	ns, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "purge-"}}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	for _, object := range content {
 		switch o := object.(type) {
@@ -68,14 +78,14 @@ func (s *site) purge(t *testing.T, content ...any) string {
 			_, err = client.ResourceQuotas(ns.Name).Create(ctx, o, metav1.CreateOptions{})
 		}
 		if err != nil {
-			t.Fatal(err)
+			return "", err
 		}
 	}
 	if err := client.Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	s.purged = append(s.purged, ns.Name)
-	return ns.Name
+	return ns.Name, nil
 }
 
 // purgeFull purges a Namespace with content that can be deleted.

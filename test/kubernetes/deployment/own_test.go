@@ -75,7 +75,6 @@ func TestOwnCertificates(t *testing.T) {
 	}
 	s.apply(t, ownOverlay(t, second.CertPEM))
 	s.cluster.Network.Disconnect() // new connections verify the certificate again
-	s.awaitAnswer(t)
 	s.awaitPurge(t)
 	s.awaitAPI(t)
 }
