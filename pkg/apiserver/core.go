@@ -39,13 +39,11 @@ func coreResources(own map[string]rest.Storage) map[string]rest.Storage {
 		switch storage := own[name].(type) {
 		case *namespace.REST:
 			resources[name] = coreNamespaces{storage}
-		case *pod.REST:
-			resources[name] = corePods{storage}
 		case *pod.BindingREST:
 			resources[name] = storage
 			resources["bindings"] = coreBindings{storage}
 		case *standard.REST:
-			resources[name] = coreContent{storage, coreShortNames[name]}
+			resources[name] = coreContent{storage, coreShortNames[name], coreCategories[name]}
 		default:
 			resources[name] = storage
 		}
@@ -53,18 +51,15 @@ func coreResources(own map[string]rest.Storage) map[string]rest.Storage {
 	return resources
 }
 
-var coreShortNames = map[string][]string{"limitranges": {"limits"}, "resourcequotas": {"quota"}}
+var (
+	coreShortNames = map[string][]string{"pods": {"po"}, "limitranges": {"limits"}, "resourcequotas": {"quota"}}
+	coreCategories = map[string][]string{"pods": {"all"}}
+)
 
 type coreNamespaces struct{ *namespace.REST }
 
 func (coreNamespaces) ShortNames() []string { return []string{"ns"} }
 func (coreNamespaces) Destroy()             {}
-
-type corePods struct{ *pod.REST }
-
-func (corePods) ShortNames() []string { return []string{"po"} }
-func (corePods) Categories() []string { return []string{"all"} }
-func (corePods) Destroy()             {}
 
 // coreBindings are an older form of pods/binding, which our group does not have: a Binding
 // names its Pod. As in Kubernetes, its UID is ignored.
@@ -87,10 +82,11 @@ func (b coreBindings) Create(ctx context.Context, obj runtime.Object, validate r
 
 type coreContent struct {
 	*standard.REST
-	shortNames []string
+	shortNames, categories []string
 }
 
 func (c coreContent) ShortNames() []string { return c.shortNames }
+func (c coreContent) Categories() []string { return c.categories }
 func (coreContent) Destroy()               {}
 
 // oneGroup is admission that sees a request for a shared resource as one for our group,

@@ -40,7 +40,7 @@ type Registry struct {
 	Scheme      *runtime.Scheme
 	Namespaces  *namespace.REST
 	Finalizer   *namespace.FinalizeREST
-	Pods        *pod.REST
+	Pods        *standard.REST
 	LimitRanges *standard.REST
 	Quotas      *standard.REST
 	Context     context.Context

@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletion deletes objects as the library's store does, also while etcd is
-// full, and removes by an update only the object that was updated.
+// Package deletion deletes objects as the library's store does, but keeps an object to
+// which another client adds a finalizer in between, and also works while etcd is full.
 //
 // The store deletes a Pod in two writes: the first sets its deletionTimestamp, the
 // second removes it. A full etcd rejects the first, so that no client could make
@@ -25,29 +25,37 @@ import (
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 )
 
-// Delete deletes an object as the store's Delete does. While etcd is full, it
-// removes an object that waits for nothing in one write: a watch then sees the
-// object deleted without seeing it marked. For an object that waits for a finalizer
-// or a grace period, it returns the error that etcd is full.
+// Delete deletes an object as the store's Delete does, with two differences.
+//
+// The store decides from the object that it has read whether to wait for finalizers, and
+// then removes the object as it is by then. Delete decides again if another client has
+// added a finalizer.
+//
+// While etcd is full, it removes an object that waits for nothing in one write: a watch
+// then sees the object deleted without seeing it marked. For an object that waits for a
+// finalizer or a grace period, it returns the error that etcd is full.
 func Delete(ctx context.Context, store *genericregistry.Store, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if options == nil {
+		options = metav1.NewDeleteOptions(0) // the store's default
+	}
 	ctx = withGracePeriod(ctx, options)
-	again := options.DeepCopy() // the strategy changes them
-	obj, removed, err := store.Delete(ctx, name, validate, options)
-	if !tenancyerrors.IsStorageFull(err) {
+	for {
+		deleting, decided := *store, &decision{Interface: store.Storage.Storage}
+		deleting.Storage.Storage = decided
+		obj, removed, err := deleting.Delete(ctx, name, validate, options.DeepCopy()) // the strategy changes them
+		switch {
+		case decided.outdated:
+			continue
+		case tenancyerrors.IsStorageFull(err):
+			return removeUnmarked(ctx, store, name, validate, options.DeepCopy(), err)
+		}
 		return obj, removed, err
 	}
-	if again == nil {
-		again = metav1.NewDeleteOptions(0) // the store's default
-	}
-	return removeUnmarked(ctx, store, name, validate, again, err)
 }
 
 type gracePeriodKey struct{}
 
 func withGracePeriod(ctx context.Context, options *metav1.DeleteOptions) context.Context {
-	if options == nil {
-		return ctx
-	}
 	requested := options.GracePeriodSeconds
 	if requested != nil && *requested < 0 {
 		requested = ptr.To[int64](1) // as the library does

@@ -169,6 +169,50 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
+// TestFinalizerAdded deletes a LimitRange to which another client adds a finalizer just
+// before it would be removed: it waits for that.
+func TestFinalizerAdded(t *testing.T) {
+	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r.CreateLimitRange(t, "l")
+	setFinalizers := func(finalizers ...string) {
+		t.Helper()
+		info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+			limits := old.DeepCopyObject().(*tenancy.LimitRange)
+			limits.Finalizers = finalizers
+			return limits, nil
+		})
+		if _, _, err := r.LimitRanges.Update(r.Context, "l", info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.LimitRanges.Storage.Storage = storagetest.BeforeDelete(r.LimitRanges.Storage.Storage, func() { setFinalizers("example.com/hold") })
+	obj, removed, err := r.LimitRanges.Delete(r.Context, "l", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
+	if err != nil || removed {
+		t.Fatalf("removed %v, %v", removed, err)
+	}
+	if limits := obj.(*tenancy.LimitRange); limits.DeletionTimestamp == nil || len(limits.Finalizers) != 1 {
+		t.Errorf("it is %+v, want it marked", limits)
+	}
+	setFinalizers()
+	if _, err := r.LimitRanges.Get(r.Context, "l", &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("read it: %v", err)
+	}
+}
+
+// TestFinalizerIgnored deletes a LimitRange with a finalizer that the options remove. The
+// store removes it together with the object.
+func TestFinalizerIgnored(t *testing.T) {
+	r := contenttest.New(t, storagetest.StartEmbedded(t), collectGarbage)
+	limits := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "l", Finalizers: []string{metav1.FinalizerOrphanDependents}}}
+	if _, err := r.LimitRanges.Create(r.Context, limits, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	background := &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	if _, removed, err := r.LimitRanges.Delete(r.Context, "l", rest.ValidateAllObjectFunc, background); err != nil || !removed {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+}
+
 // outdatedStore is a store whose cache is behind: it tries an update on an outdated
 // object first.
 type outdatedStore struct {

@@ -52,6 +52,11 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 	return deletion.Update(ctx, r.Store, name, objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo)), createValidation, updateValidation, forceAllowCreate, options)
 }
 
+// Delete deletes an object.
+func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	return deletion.Delete(ctx, r.Store, name, deleteValidation, options)
+}
+
 // DeleteCollection deletes the objects that the list options select.
 func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
 	return r.collection.DeleteCollection(ctx, deleteValidation, options, listOptions)

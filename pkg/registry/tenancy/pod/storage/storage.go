@@ -5,24 +5,20 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/deletion"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
 
 // Storage serves pods and its subresources.
 type Storage struct {
-	Pod                 *REST
+	Pod                 *standard.REST
 	Status              *StatusREST
 	Binding             *BindingREST
 	Resize              *ResizeREST
@@ -70,23 +66,10 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 	ephemeralContainers.UpdateStrategy = pod.NewEphemeralContainersStrategy(scheme)
 
 	return Storage{
-		Pod:                 &REST{standard.NewREST(store)},
+		Pod:                 standard.NewREST(store),
 		Status:              &StatusREST{subresource{&status}},
 		Binding:             &BindingREST{store},
 		Resize:              &ResizeREST{subresource{&resize}},
 		EphemeralContainers: &EphemeralContainersREST{subresource{&ephemeralContainers}},
 	}, nil
-}
-
-// REST serves pods.
-type REST struct{ *standard.REST }
-
-var (
-	_ rest.StandardStorage     = &REST{}
-	_ rest.ResetFieldsStrategy = &REST{}
-)
-
-// Delete deletes a Pod.
-func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	return deletion.Delete(ctx, r.Store, name, deleteValidation, options)
 }
