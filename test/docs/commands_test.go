@@ -55,11 +55,11 @@ func TestSecondBackup(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	write(t, "first", data, "etcd", "db")
-	if !runCommands(t, dir, "operations.md", "standalone-backup", data) {
+	if !runCommands(t, dir, "backup.md", "standalone-backup", data) {
 		t.Fatal("the first backup failed")
 	}
 	wantContent(t, "first", dir, "borough-backup", "etcd", "db")
-	if runCommands(t, dir, "operations.md", "standalone-backup", data) {
+	if runCommands(t, dir, "backup.md", "standalone-backup", data) {
 		t.Error("a second backup with the same name succeeded")
 	}
 }
@@ -71,7 +71,7 @@ func TestRestoreKeepsTheData(t *testing.T) {
 	dir := t.TempDir()
 	write(t, "live", dir, "data", "etcd", "db")
 	write(t, "backup", dir, "borough-backup", "etcd", "member", "snap", "db")
-	if runCommands(t, dir, "operations.md", "standalone-restore", filepath.Join(dir, "data")+"/") {
+	if runCommands(t, dir, "backup.md", "standalone-restore", filepath.Join(dir, "data")+"/") {
 		t.Error("the restore succeeded")
 	}
 	wantContent(t, "live", dir, "data", "etcd", "db")
@@ -82,7 +82,7 @@ func TestRestoreKeepsTheData(t *testing.T) {
 // the restore must stay until then.
 func TestRepeatedRestore(t *testing.T) {
 	t.Parallel()
-	commands, err := harness.Documented("operations.md", "restore-in-cluster")
+	commands, err := harness.Documented("backup.md", "restore-in-cluster")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,13 +18,21 @@ var claim = regexp.MustCompile(`\[((?:Test|Fuzz)\w+)\]\(([^)]*)\)`)
 
 // TestClaims checks that the tests that documents name exist.
 func TestClaims(t *testing.T) {
-	for _, document := range []string{"authentication.md", "security.md", "concepts/quotas.md", "concepts/users-and-rights.md", "operations.md", "versions.md"} {
+	docs := os.DirFS(filepath.Join("..", "..", "docs"))
+	err := fs.WalkDir(docs, ".", func(document string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(document) != ".md" {
+			return err
+		}
 		for _, found := range claim.FindAllStringSubmatch(read(t, document), -1) {
 			name, file := found[1], found[2]
 			if !strings.Contains(read(t, filepath.Join(filepath.Dir(document), file)), "\nfunc "+name+"(") {
 				t.Errorf("%s: %s is not in %s", document, name, file)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -31,7 +31,7 @@ var (
 const tableType = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 // TestMemoryOfLists lists Pods concurrently, in each form, and logs the memory that
-// the server needs. It measures what docs/operations.md says.
+// the server needs. It measures what docs/capacity.md says.
 func TestMemoryOfLists(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)

@@ -55,7 +55,7 @@ func TestDefaultsStandalone(t *testing.T) {
 	}
 }
 
-// TestDefaultLimits checks the defaults that docs/operations.md documents.
+// TestDefaultLimits checks the defaults that docs/capacity.md documents.
 func TestDefaultLimits(t *testing.T) {
 	for _, args := range [][]string{{"--standalone"}, {"--kubeconfig=k", "--etcd-servers=https://127.0.0.1:2379"}} {
 		o, err := run(t, args...)

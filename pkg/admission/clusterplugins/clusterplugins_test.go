@@ -27,7 +27,7 @@ func (r *recorder) Admit(_ context.Context, a admission.Attributes, _ admission.
 }
 
 // TestNamespaceObjects checks what plugins see of requests for Namespaces, as
-// docs/operations.md says.
+// docs/in-a-cluster.md says.
 func TestNamespaceObjects(t *testing.T) {
 	for _, tc := range []struct {
 		operation           admission.Operation

@@ -20,7 +20,7 @@ import (
 )
 
 // recovery is the end of each message about damage.
-const recovery = "restore this directory from a backup, as docs/operations.md describes, or remove it, which loses everything that was stored"
+const recovery = "restore this directory from a backup, as docs/backup.md describes, or remove it, which loses everything that was stored"
 
 func damaged(path string, cause error) error {
 	return fmt.Errorf("%s is damaged: %w; %s", path, cause, recovery)

@@ -25,13 +25,13 @@ func (s *site) maintain(t *testing.T) {
 }
 
 // restoreBackup backs up etcd, changes objects, and restores the backup, by the
-// commands of docs/operations.md.
+// commands of docs/backup.md.
 func (s *site) restoreBackup(t *testing.T) {
 	ctx := t.Context()
 	c := s.createContent(t)
 	dir := t.TempDir()
 	// The port may be forwarded later than a user would type the next command.
-	s.runDocumented(t, dir, "operations.md", "connect", "until etcdctl endpoint health; do sleep 1; done", "backup")
+	s.runDocumented(t, dir, "backup.md", "connect", "until etcdctl endpoint health; do sleep 1; done", "backup")
 
 	last, err := c.client.Pods(c.live).Create(ctx, newPod("later"), metav1.CreateOptions{})
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *site) restoreBackup(t *testing.T) {
 	if err := c.client.Pods(c.live).Delete(ctx, "a", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
-	s.runDocumented(t, dir, "operations.md", "stop-servers", "restore-in-cluster", "restore-in-cluster-end")
+	s.runDocumented(t, dir, "backup.md", "stop-servers", "restore-in-cluster", "restore-in-cluster-end")
 	s.awaitRollout(t)
 	s.awaitAvailable(t)
 	awaitTrue(t, "the servers have the restored objects", func(ctx context.Context) (bool, error) {
