@@ -97,8 +97,8 @@ func (c *Controller) getOrCreateNamespace(ctx context.Context) (*v1.Namespace, e
 		return nil, err
 	}
 	if requester := namespace.Annotations[v1.RequesterAnnotation]; requester != "" && namespace.DeletionTimestamp == nil {
-		if err := c.bindRole(ctx, requester); err != nil {
-			return nil, fmt.Errorf("bind the role %s: %w", role, err)
+		if err := c.acceptRequested(ctx, requester); err != nil {
+			return nil, err
 		}
 	}
 	return namespace, nil
@@ -123,28 +123,34 @@ func (c *Controller) createNamespace(ctx context.Context) (*v1.Namespace, error)
 	return client.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
 }
 
-// bindRole gives the user of the controller the rights that an admin does not have, if it has
-// requested the Namespace and so is its admin. In a Namespace that another user has requested,
-// it has the rights that were given to it. If such a Namespace has the name of the source, it
+// acceptRequested prepares a Namespace that a user has requested. If that is the user of the
+// controller, it binds the role. In a Namespace of another user, the controller has the rights
+// that were given to it. If such a Namespace has the name of the source, acceptRequested
 // returns an error: everyone can compute that name, and its admin would see the Pods.
-func (c *Controller) bindRole(ctx context.Context, requester string) error {
+func (c *Controller) acceptRequested(ctx context.Context, requester string) error {
 	self, err := c.kubernetes.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	switch {
-	case err != nil:
-		return err
-	case self.Status.UserInfo.Username == requester:
-	case c.config.Namespace == "":
-		return fmt.Errorf("the Namespace %s was requested by %q, and this is %q: delete it, or use it with --namespace", c.namespace, requester, self.Status.UserInfo.Username)
-	default:
-		return nil
+	if err != nil {
+		return fmt.Errorf("get the user of the source: %w", err)
 	}
-	_, err = c.kubernetes.RbacV1().RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{
+	switch user := self.Status.UserInfo.Username; {
+	case user == requester:
+		return c.bindRole(ctx, user)
+	case c.config.Namespace == "":
+		return fmt.Errorf("the Namespace %s was requested by %q, and this is %q: delete it, or use it with --namespace", c.namespace, requester, user)
+	}
+	return nil
+}
+
+// bindRole gives the user of the controller, which is an admin of the Namespace, the rights
+// that an admin does not have.
+func (c *Controller) bindRole(ctx context.Context, user string) error {
+	_, err := c.kubernetes.RbacV1().RoleBindings(c.namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: requester}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}, metav1.CreateOptions{FieldManager: c.fieldManager})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("bind the role %s: %w", role, err)
 	}
-	return err
+	return nil
 }
