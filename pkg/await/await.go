@@ -1,7 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package await waits for what a process needs and does not have when it starts.
+// Package await waits: for what a process needs and does not have when it starts, and for
+// a revision of etcd.
 package await
 
 import (

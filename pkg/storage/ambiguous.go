@@ -11,12 +11,18 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/storage/fence"
 )
 
 // retryTimeout is how long a write that etcd did not answer is retried. It is
@@ -48,6 +54,50 @@ type outcomeResolver interface {
 	ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error)
 	// ResolveUpdate has the contract of fence.ResolveUpdate.
 	ResolveUpdate(ctx context.Context, key string, value []byte, since, until int64) (written int64, err error)
+}
+
+// fenceResolver implements outcomeResolver for one store.
+type fenceResolver struct {
+	fence     *fence.Fence
+	client    *clientv3.Client
+	compactor etcd3.Compactor // or nil
+}
+
+// Revision implements outcomeResolver. The revision is not older than the last
+// compaction, so etcd still has the history after it.
+func (c fenceResolver) Revision() int64 {
+	if c.compactor == nil {
+		return c.fence.Revision()
+	}
+	return max(c.fence.Revision(), c.compactor.CompactRevision())
+}
+
+// ResolveCreate implements outcomeResolver.
+func (c fenceResolver) ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error) {
+	if err := checkProgressRequests(); err != nil {
+		return 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	defer cancel()
+	return c.fence.ResolveCreate(ctx, c.client, key, value, since)
+}
+
+// ResolveUpdate implements outcomeResolver.
+func (c fenceResolver) ResolveUpdate(ctx context.Context, key string, value []byte, since, until int64) (written int64, err error) {
+	if err := checkProgressRequests(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	defer cancel()
+	return fence.ResolveUpdate(ctx, c.client, key, value, since, until)
+}
+
+// checkProgressRequests returns an error if the history of a key cannot be read.
+func checkProgressRequests() error {
+	if !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress) {
+		return errors.New("this version of etcd does not support progress requests for watches")
+	}
+	return nil
 }
 
 // OptimisticPut puts a value, with retries.

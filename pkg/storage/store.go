@@ -5,7 +5,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"sync"
@@ -16,14 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/etcd3"
-	"k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/podspec"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
@@ -35,50 +32,6 @@ func transformerOf(config *storagebackend.ConfigForResource) value.Transformer {
 		return identity.NewEncryptCheckTransformer()
 	}
 	return config.Transformer
-}
-
-// fenceResolver implements outcomeResolver for one store.
-type fenceResolver struct {
-	fence     *fence.Fence
-	client    *clientv3.Client
-	compactor etcd3.Compactor // or nil
-}
-
-// Revision implements outcomeResolver. The revision is not older than the last
-// compaction, so etcd still has the history after it.
-func (c fenceResolver) Revision() int64 {
-	if c.compactor == nil {
-		return c.fence.Revision()
-	}
-	return max(c.fence.Revision(), c.compactor.CompactRevision())
-}
-
-// ResolveCreate implements outcomeResolver.
-func (c fenceResolver) ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error) {
-	if err := checkProgressRequests(); err != nil {
-		return 0, 0, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
-	defer cancel()
-	return c.fence.ResolveCreate(ctx, c.client, key, value, since)
-}
-
-// ResolveUpdate implements outcomeResolver.
-func (c fenceResolver) ResolveUpdate(ctx context.Context, key string, value []byte, since, until int64) (written int64, err error) {
-	if err := checkProgressRequests(); err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
-	defer cancel()
-	return fence.ResolveUpdate(ctx, c.client, key, value, since, until)
-}
-
-// checkProgressRequests returns an error if the history of a key cannot be read.
-func checkProgressRequests() error {
-	if !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress) {
-		return errors.New("this version of etcd does not support progress requests for watches")
-	}
-	return nil
 }
 
 // nextRevision returns a function that writes a key to etcd, and returns the revision.
