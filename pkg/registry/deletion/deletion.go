@@ -1,8 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletion deletes objects as the library's store does, but keeps an object to
-// which another client adds a finalizer in between, and also works while etcd is full.
+// Package deletion deletes and updates objects as the library's store does, but removes
+// none that another client changes in between so that it has to stay, and deletes also
+// while etcd is full.
 //
 // The store deletes a Pod in two writes: the first sets its deletionTimestamp, the
 // second removes it. A full etcd rejects the first, so that no client could make

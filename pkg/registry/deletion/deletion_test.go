@@ -169,23 +169,28 @@ func TestOutdated(t *testing.T) {
 	}
 }
 
-// TestFinalizerAdded deletes a LimitRange to which another client adds a finalizer just
-// before it would be removed: it waits for that.
-func TestFinalizerAdded(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
-	r.CreateLimitRange(t, "l")
-	setFinalizers := func(finalizers ...string) {
+// setFinalizers returns a function that updates the finalizers of a LimitRange.
+func setFinalizers(t *testing.T, r *contenttest.Registry, name string) func(finalizers ...string) {
+	return func(finalizers ...string) {
 		t.Helper()
 		info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 			limits := old.DeepCopyObject().(*tenancy.LimitRange)
 			limits.Finalizers = finalizers
 			return limits, nil
 		})
-		if _, _, err := r.LimitRanges.Update(r.Context, "l", info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+		if _, _, err := r.LimitRanges.Update(r.Context, name, info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.LimitRanges.Storage.Storage = storagetest.BeforeDelete(r.LimitRanges.Storage.Storage, func() { setFinalizers("example.com/hold") })
+}
+
+// TestFinalizerAdded deletes a LimitRange to which another client adds a finalizer just
+// before it would be removed: it waits for that.
+func TestFinalizerAdded(t *testing.T) {
+	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r.CreateLimitRange(t, "l")
+	update := setFinalizers(t, r, "l")
+	r.LimitRanges.Storage.Storage = storagetest.BeforeDelete(r.LimitRanges.Storage.Storage, func() { update("example.com/hold") })
 	obj, removed, err := r.LimitRanges.Delete(r.Context, "l", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
 	if err != nil || removed {
 		t.Fatalf("removed %v, %v", removed, err)
@@ -193,9 +198,29 @@ func TestFinalizerAdded(t *testing.T) {
 	if limits := obj.(*tenancy.LimitRange); limits.DeletionTimestamp == nil || len(limits.Finalizers) != 1 {
 		t.Errorf("it is %+v, want it marked", limits)
 	}
-	setFinalizers()
+	update()
 	if _, err := r.LimitRanges.Get(r.Context, "l", &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("read it: %v", err)
+	}
+}
+
+// TestRemovalByAnOutdatedUpdate releases a LimitRange that is being deleted. Before the
+// update can remove it, another client has removed it and created it again.
+func TestRemovalByAnOutdatedUpdate(t *testing.T) {
+	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r.CreateLimitRange(t, "l")
+	update := setFinalizers(t, r, "l")
+	update("example.com/hold")
+	if _, _, err := r.LimitRanges.Delete(r.Context, "l", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.LimitRanges.Storage.Storage = storagetest.BeforeDelete(r.LimitRanges.Storage.Storage, func() {
+		update()
+		r.CreateLimitRange(t, "l")
+	})
+	update()
+	if _, err := r.LimitRanges.Get(r.Context, "l", &metav1.GetOptions{}); err != nil {
+		t.Errorf("the new LimitRange: %v", err)
 	}
 }
 

@@ -7,7 +7,6 @@ package event
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,15 +29,13 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, ttl t
 		TTLFunc:                   func(runtime.Object, uint64, bool) (uint64, error) { return uint64(ttl / time.Second), nil },
 		DefaultQualifiedResource:  corev1.Resource("events"),
 		SingularQualifiedResource: corev1.Resource("event"),
-		CreateStrategy:            strategy,
-		UpdateStrategy:            strategy,
-		DeleteStrategy:            strategy,
 		TableConvertor:            newTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: getAttrs}); err != nil {
-		return nil, fmt.Errorf("complete the event store: %w", err)
+	served, err := standard.NewREST(store, strategy, &generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: getAttrs})
+	if err != nil {
+		return nil, err
 	}
-	return &REST{standard.NewREST(store), newLimiter()}, nil
+	return &REST{served, newLimiter()}, nil
 }
 
 // REST serves events.

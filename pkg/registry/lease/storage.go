@@ -7,7 +7,6 @@ package lease
 
 import (
 	"context"
-	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,11 +27,7 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 		NewFunc:                   func() runtime.Object { return &coordinationv1.Lease{} },
 		NewListFunc:               func() runtime.Object { return &coordinationv1.LeaseList{} },
 		DefaultQualifiedResource:  coordinationv1.Resource("leases"),
-		SingularQualifiedResource: coordinationv1.Resource("lease"),
-		CreateStrategy:            strategy,
-		UpdateStrategy:            strategy,
-		DeleteStrategy:            strategy,
-		TableConvertor: table.NewConvertor(
+		SingularQualifiedResource: coordinationv1.Resource("lease"), TableConvertor: table.NewConvertor(
 			[]metav1.TableColumnDefinition{
 				table.NameColumn(),
 				{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]},
@@ -42,10 +37,7 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 				return []any{lease.Name, ptr.Deref(lease.Spec.HolderIdentity, ""), table.Age(lease.CreationTimestamp)}, nil
 			}),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
-		return nil, fmt.Errorf("complete the lease store: %w", err)
-	}
-	return standard.NewREST(store), nil
+	return standard.NewREST(store, strategy, &generic.StoreOptions{RESTOptions: optsGetter})
 }
 
 // strategy has the rules by which Leases are written.

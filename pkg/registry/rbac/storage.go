@@ -7,7 +7,6 @@ package rbac
 
 import (
 	"context"
-	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // Kubernetes has its descriptions in tables
@@ -22,11 +21,6 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
-type strategy interface {
-	rest.RESTCreateStrategy
-	rest.RESTUpdateStrategy
-}
-
 // Storage serves the four kinds.
 type Storage struct {
 	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings *REST
@@ -35,14 +29,14 @@ type Storage struct {
 }
 
 // NewStorage returns the storage. It asks the authorizer who may escalate and bind.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer, rights Rights) (_ Storage, err error) {
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer, rights Rights) (Storage, error) {
 	escalation := escalation{authz, rights}
 	s := Storage{escalation: escalation}
 	for _, kind := range []struct {
 		storage            **REST
 		resource, singular string
 		object, list       func() runtime.Object
-		strategy           strategy
+		strategy           standard.RESTStrategy
 		tables             rest.TableConvertor
 		confirm            confirmFunc
 	}{
@@ -82,15 +76,13 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 			NewListFunc:               kind.list,
 			DefaultQualifiedResource:  rbacv1.Resource(kind.resource),
 			SingularQualifiedResource: rbacv1.Resource(kind.singular),
-			CreateStrategy:            kind.strategy,
-			UpdateStrategy:            kind.strategy,
-			DeleteStrategy:            kind.strategy,
 			TableConvertor:            kind.tables,
 		}
-		if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
-			return Storage{}, fmt.Errorf("complete the store of %s: %w", kind.resource, err)
+		served, err := standard.NewREST(store, kind.strategy, &generic.StoreOptions{RESTOptions: optsGetter})
+		if err != nil {
+			return Storage{}, err
 		}
-		*kind.storage = &REST{standard.NewREST(store), kind.confirm}
+		*kind.storage = &REST{served, kind.confirm}
 	}
 	return s, nil
 }

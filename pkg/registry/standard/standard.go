@@ -6,10 +6,12 @@ package standard
 
 import (
 	"context"
+	"fmt"
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -31,9 +33,20 @@ var (
 	_ rest.ResetFieldsStrategy = &REST{}
 )
 
-// NewREST returns what serves a kind from a store.
-func NewREST(store *genericregistry.Store) *REST {
-	return &REST{Store: store, collection: deletecollection.Deleter{Store: store}}
+// RESTStrategy has the rules by which objects of a kind are written.
+type RESTStrategy interface {
+	rest.RESTCreateStrategy
+	rest.RESTUpdateStrategy
+	rest.RESTDeleteStrategy
+}
+
+// NewREST completes a store, and returns what serves a kind from it.
+func NewREST(store *genericregistry.Store, strategy RESTStrategy, options *generic.StoreOptions) (*REST, error) {
+	store.CreateStrategy, store.UpdateStrategy, store.DeleteStrategy = strategy, strategy, strategy
+	if err := store.CompleteWithOptions(options); err != nil {
+		return nil, fmt.Errorf("complete the store of %s: %w", store.DefaultQualifiedResource, err)
+	}
+	return &REST{Store: store, collection: deletecollection.Deleter{Store: store}}, nil
 }
 
 // List reads the objects that the options select.
@@ -49,7 +62,18 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 
 // Update changes an object, or creates it if the strategy of the store allows that.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return deletion.Update(ctx, r.Store, name, objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo)), createValidation, updateValidation, forceAllowCreate, options)
+	return Update(ctx, r.Store, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// Update changes an object in a store, which may be that of a subresource.
+func Update(ctx context.Context, store *genericregistry.Store, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return deletion.Update(ctx, store, name, UpdatedObjectInfo(objInfo), createValidation, updateValidation, forceAllowCreate, options)
+}
+
+// UpdatedObjectInfo returns info for an update through our group or the core group, with
+// BadRequest in place of errors that have no status code.
+func UpdatedObjectInfo(info rest.UpdatedObjectInfo) rest.UpdatedObjectInfo {
+	return objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(info))
 }
 
 // Delete deletes an object.

@@ -5,8 +5,6 @@
 package limitrange
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -26,15 +24,8 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 		DefaultQualifiedResource:  tenancy.Resource("limitranges"),
 		SingularQualifiedResource: tenancy.Resource("limitrange"),
 
-		CreateStrategy: strategy,
-		UpdateStrategy: strategy,
-		DeleteStrategy: strategy,
-
 		// As core/v1 does, with the columns Name and Created At.
 		TableConvertor: rest.NewDefaultTableConvertor(tenancy.Resource("limitranges")),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
-		return nil, fmt.Errorf("complete the limit range store: %w", err)
-	}
-	return standard.NewREST(store), nil
+	return standard.NewREST(store, strategy, &generic.StoreOptions{RESTOptions: optsGetter})
 }

@@ -7,7 +7,6 @@ package namespacetemplate
 
 import (
 	"context"
-	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,16 +56,13 @@ func NewREST(config Config) (*REST, error) {
 		DefaultQualifiedResource:  resource,
 		SingularQualifiedResource: tenancy.Resource("namespacetemplate"),
 
-		CreateStrategy: strategy,
-		UpdateStrategy: strategy,
-		DeleteStrategy: strategy,
-
 		TableConvertor: newTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: config.RESTOptions}); err != nil {
-		return nil, fmt.Errorf("complete the namespace template store: %w", err)
+	served, err := standard.NewREST(store, strategy, &generic.StoreOptions{RESTOptions: config.RESTOptions})
+	if err != nil {
+		return nil, err
 	}
-	return &REST{REST: standard.NewREST(store), prefix: prefix, rights: config.Rights, unreadable: config.Unreadable}, nil
+	return &REST{REST: served, prefix: prefix, rights: config.Rights, unreadable: config.Unreadable}, nil
 }
 
 // REST serves namespacetemplates.

@@ -5,8 +5,6 @@
 package resourcequota
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -25,17 +23,10 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 		DefaultQualifiedResource:  tenancy.Resource("resourcequotas"),
 		SingularQualifiedResource: tenancy.Resource("resourcequota"),
 
-		CreateStrategy: strategy,
-		UpdateStrategy: strategy,
-		DeleteStrategy: strategy,
-
 		ResetFieldsStrategy: strategy,
 		ReturnDeletedObject: true, // as in core/v1
 
 		TableConvertor: newTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter}); err != nil {
-		return nil, fmt.Errorf("complete the resource quota store: %w", err)
-	}
-	return standard.NewREST(store), nil
+	return standard.NewREST(store, strategy, &generic.StoreOptions{RESTOptions: optsGetter})
 }

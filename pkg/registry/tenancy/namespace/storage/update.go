@@ -12,11 +12,10 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/deletion"
-	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // shouldDeleteDuringUpdate returns whether an update leaves a Terminating
@@ -30,7 +29,7 @@ func shouldDeleteDuringUpdate(ctx context.Context, key string, obj, existing run
 // to hold a terminating Namespace removes it, or, while there is content in it,
 // is written like anything else: the Namespace then goes with its content.
 func updateOrRemove(ctx context.Context, store *genericregistry.Store, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	objInfo = objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo))
+	objInfo = standard.UpdatedObjectInfo(objInfo)
 	obj, created, err := deletion.Update(ctx, store, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 	if !apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause) {
 		return obj, created, err

@@ -5,8 +5,6 @@
 package storage
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
@@ -35,23 +33,19 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 		DefaultQualifiedResource:  tenancy.Resource("pods"),
 		SingularQualifiedResource: tenancy.Resource("pod"),
 
-		CreateStrategy:      strategy,
-		UpdateStrategy:      strategy,
-		DeleteStrategy:      strategy,
 		ResetFieldsStrategy: strategy,
-
 		ReturnDeletedObject: true,
 
 		TableConvertor: pod.NewTableConvertor(),
 	}
-	options := &generic.StoreOptions{
+	pods, err := standard.NewREST(store, strategy, &generic.StoreOptions{
 		RESTOptions: optsGetter,
 		AttrFunc:    pod.GetAttrs,
 		TriggerFunc: pod.Triggers(),
 		Indexers:    pod.Indexers(),
-	}
-	if err := store.CompleteWithOptions(options); err != nil {
-		return Storage{}, fmt.Errorf("complete the pod store: %w", err)
+	})
+	if err != nil {
+		return Storage{}, err
 	}
 
 	status := *store
@@ -66,7 +60,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (S
 	ephemeralContainers.UpdateStrategy = pod.NewEphemeralContainersStrategy(scheme)
 
 	return Storage{
-		Pod:                 standard.NewREST(store),
+		Pod:                 pods,
 		Status:              &StatusREST{subresource{&status}},
 		Binding:             &BindingREST{store},
 		Resize:              &ResizeREST{subresource{&resize}},

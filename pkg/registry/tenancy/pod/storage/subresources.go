@@ -12,9 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/borough-io/borough/pkg/apis/coregroup"
-	"github.com/borough-io/borough/pkg/registry/deletion"
-	"github.com/borough-io/borough/pkg/registry/objectinfo"
+	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
 // StatusREST serves pods/status.
@@ -53,7 +51,7 @@ func (r *subresource) Get(ctx context.Context, name string, options *metav1.GetO
 // Update changes the part of a Pod that the subresource is for. It never
 // creates.
 func (r *subresource) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return deletion.Update(ctx, r.store, name, objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(objInfo)), createValidation, updateValidation, false, options)
+	return standard.Update(ctx, r.store, name, objInfo, createValidation, updateValidation, false, options)
 }
 
 // ConvertToTable prints Pods.
