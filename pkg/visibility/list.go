@@ -170,7 +170,8 @@ func (w *View) locate(first *place) (position int64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if first.revision != 0 {
-		return v.positionOf(first.revision)
+		_, position = v.positionsOf(first.revision)
+		return position
 	}
 	first.revision = v.revisionAt(v.reached)
 	if first.name == "" && w.rights(v.reached).All {

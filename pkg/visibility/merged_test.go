@@ -257,3 +257,32 @@ func TestMergedAnotherServer(t *testing.T) {
 		t.Errorf("got %v", event)
 	}
 }
+
+// TestMergedPages lists projects in pages, after the policy has changed and no Namespace
+// since: all pages are by the policy as it is.
+func TestMergedPages(t *testing.T) {
+	f, merged := newMergedFixture(t)
+	var want []string
+	for i := range 6 {
+		ns := newNamespace(fmt.Sprint("n", i))
+		f.put(t, ns)
+		want = append(want, ns.Name)
+	}
+	f.run(t)
+	merged.SetPolicy(policyChange(newRole("view", []string{"get"}), false))
+	for _, name := range want {
+		merged.SetPolicy(policyChange(bind(name, "x", "view", "u"), false))
+	}
+	var got []string
+	for page := (metav1.ListMeta{}); len(got) == 0 || page.Continue != ""; {
+		list, err := f.projects(t, "u").List(t.Context(), &metainternalversion.ListOptions{Limit: 2, Continue: page.Continue}, everything())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, project := range list.Items {
+			got = append(got, project.Name)
+		}
+		page = list.ListMeta
+	}
+	wantNames(t, got, want...)
+}

@@ -12,9 +12,10 @@ import "sort"
 // policy, which have none, into the order in which they are received. Positions are
 // those of one process; what clients get and send are revisions.
 //
-// A revision is mapped to the position of the last change of a Namespace until then. So
-// what comes after it, and is changes of the policy that a client may have seen already,
-// comes once more.
+// A revision has several positions if the policy has changed while it was the one that was
+// reached. A watch begins at the first, at which a Namespace has changed: so it sends
+// changes of the policy that its client may have seen already once more. A list, which
+// repeats nothing, is at the last.
 type order struct {
 	// last is the last position. It need not have a mark.
 	last  int64
@@ -76,14 +77,18 @@ func (o *order) revision(position int64) int64 {
 	return o.marks[i-1].reached
 }
 
-// position returns the position of a revision, or -1 if it is not known any more.
-func (o *order) position(revision int64) int64 {
+// positions returns the first and the last position of a revision, each -1 if it is not
+// known any more.
+func (o *order) positions(revision int64) (first, last int64) {
 	i := sort.Search(len(o.marks), func(i int) bool { return o.marks[i].changed > revision })
-	if i == 0 || o.marks[i-1].changed == o.lost {
-		return -1
+	if i == 0 {
+		return -1, -1
 	}
-	changed := o.marks[i-1].changed
-	return o.marks[sort.Search(i, func(i int) bool { return o.marks[i].changed >= changed })].position
+	changed, last := o.marks[i-1].changed, o.marks[i-1].position
+	if changed == o.lost {
+		return -1, last
+	}
+	return o.marks[sort.Search(i, func(i int) bool { return o.marks[i].changed >= changed })].position, last
 }
 
 // revisionAt returns the revision of etcd at a position. The lock is held.
@@ -94,11 +99,11 @@ func (v *Views) revisionAt(position int64) int64 {
 	return v.order.revision(position)
 }
 
-// positionOf returns the position of a revision of etcd that was reached, or -1 if it is
-// not in the history. The lock is held.
-func (v *Views) positionOf(revision int64) int64 {
+// positionsOf returns the first and the last position of a revision of etcd that was
+// reached, each -1 if it is not in the history. The lock is held.
+func (v *Views) positionsOf(revision int64) (first, last int64) {
 	if v.order == nil {
-		return revision
+		return revision, revision
 	}
-	return v.order.position(revision)
+	return v.order.positions(revision)
 }

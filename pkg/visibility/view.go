@@ -82,13 +82,15 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 // continues from a revision is by right only if the user had the right at that revision.
 // And what a view has begun to list it continues.
 func (q *Request) ByRight(ctx context.Context) (bool, error) {
-	if q.options.Watch && q.attributes.GetName() == "" || isOfView(q.options.Continue) {
+	// Not by the options: a path such as /watch/namespaces leaves them as they are.
+	watches := q.attributes.GetVerb() == "watch"
+	if watches && q.attributes.GetName() == "" || isOfView(q.options.Continue) {
 		return false, nil
 	}
 	if allowed, err := q.views.index.Allows(ctx, q.attributes); !allowed {
 		return false, err
 	}
-	if !q.options.Watch || sendsInitialEvents(q.options) {
+	if !watches || sendsInitialEvents(q.options) {
 		return true, nil
 	}
 	from, err := q.views.parseRevision(q.options.ResourceVersion)

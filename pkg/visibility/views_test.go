@@ -254,13 +254,17 @@ func TestFor(t *testing.T) {
 			if tc.user != nil {
 				ctx = request.WithUser(ctx, tc.user)
 			}
-			r, err := f.views.For(ctx, &tc.options)
-			byRight := r == nil
-			if err == nil && r != nil {
-				byRight, err = r.ByRight(ctx)
-			}
-			if err != nil || byRight == tc.view {
-				t.Errorf("by right: %t, %v; want a view: %t", byRight, err, tc.view)
+			for _, watch := range []bool{tc.options.Watch, false} { // with the path /watch/namespaces it is not set
+				options := tc.options
+				options.Watch = watch
+				r, err := f.views.For(ctx, &options)
+				byRight := r == nil
+				if err == nil && r != nil {
+					byRight, err = r.ByRight(ctx)
+				}
+				if err != nil || byRight == tc.view {
+					t.Errorf("by right: %t, %v; want a view: %t", byRight, err, tc.view)
+				}
 			}
 		})
 	}

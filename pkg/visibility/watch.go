@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/storage"
+	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 	"k8s.io/utils/clock"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -71,7 +72,7 @@ func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptio
 	v.mu.RLock()
 	position := v.reached
 	if from != 0 {
-		position = v.positionOf(from)
+		position, _ = v.positionsOf(from)
 	}
 	err = v.inHistory(position, options.ResourceVersion)
 	v.mu.RUnlock()
@@ -168,6 +169,7 @@ func (r *watcher) run(ctx context.Context, initial, closing bool) {
 	if initial && !r.sendInitial(ctx, closing) {
 		return
 	}
+	utilflowcontrol.WatchInitialized(ctx) // frees the seat of the request
 	timer := clock.RealClock{}.NewTimer(untilBookmark(ctx))
 	defer timer.Stop()
 	for {
