@@ -82,7 +82,7 @@ func newFeed(client *clientv3.Client) (*changes.Feed, chan string) {
 	return newFeedOf(client, &transformer{})
 }
 
-func newFeedOf(client *clientv3.Client, t *transformer) (*changes.Feed, chan string) {
+func newFeedOf(client *clientv3.Client, t value.Transformer) (*changes.Feed, chan string) {
 	lines := make(chan string, 100)
 	feed := changes.NewFeed(recorder{lines})
 	source := changes.Source{
@@ -246,4 +246,40 @@ func TestRestoredKey(t *testing.T) {
 	want(t, lines, "reset %d: c /z@%d=bad a n/w@%d=bad a n/y@%d=good", second+1, second, first, second)
 	third := put(t, client, "/r/a/n/y", "")
 	want(t, lines, "apply %d: a n/y@%d=nil", third, third)
+}
+
+// TestKeyServiceHangs checks that changes are sent while the feed tries to decrypt a value
+// again and the key service does not answer.
+func TestKeyServiceHangs(t *testing.T) {
+	t.Parallel() // it waits for an interval
+	client := storagetest.StartEmbedded(t).Client()
+	first := put(t, client, "/r/a/n/x", "bad")
+	keys := &hangingTransformer{hangs: make(chan struct{})}
+	feed, lines := newFeedOf(client, keys)
+	run(t, feed)
+	want(t, lines, "reset %d:", first)
+	select {
+	case <-keys.hangs:
+	case <-t.Context().Done():
+		t.Fatal("it was not tried again")
+	}
+	second := put(t, client, "/r/a/n/y", "good")
+	want(t, lines, "apply %d: a n/y@%d=good", second, second)
+}
+
+// hangingTransformer fails to decrypt "bad", and when that is tried again, its key service
+// does not answer.
+type hangingTransformer struct {
+	transformer
+	tried atomic.Bool
+	hangs chan struct{}
+}
+
+func (t *hangingTransformer) TransformFromStorage(ctx context.Context, data []byte, v value.Context) ([]byte, bool, error) {
+	if string(data) == "bad" && t.tried.Swap(true) {
+		close(t.hangs)
+		<-ctx.Done()
+		return nil, false, ctx.Err()
+	}
+	return t.transformer.TransformFromStorage(ctx, data, v)
 }

@@ -223,6 +223,7 @@ func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 	defer idle.Stop()
 	examine := time.NewTicker(unreadable.ExamineInterval)
 	defer examine.Stop()
+	var examined <-chan examination // nil while none runs
 	first, end := f.source.keys()
 	responses := client.Watch(streamContext(ctx), first, clientv3.WithRange(end), clientv3.WithRev(f.reached.Get()+1), clientv3.WithProgressNotify())
 	for {
@@ -240,42 +241,18 @@ func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 		case <-idle.C:
 			f.requestProgress(ctx)
 		case <-examine.C:
-			if f.examine(ctx, client) {
+			if examined == nil && len(f.unread) > 0 {
+				examined = f.examine(ctx, client)
+			}
+		case result := <-examined:
+			examined = nil
+			result.forget(f.unread)
+			if result.readable {
 				f.readable = true
 				return errReadable
 			}
 		}
 	}
-}
-
-// examine reads some of the values that could not be decrypted, and reports whether one
-// can be decrypted now.
-func (f *Feed) examine(ctx context.Context, client *clientv3.Client) bool {
-	examined := 0
-	for key, revision := range f.unread {
-		if examined++; examined > unreadable.MaxExamined {
-			break
-		}
-		response, err := client.Get(ctx, key)
-		if err != nil {
-			return false
-		}
-		if len(response.Kvs) == 0 {
-			// Also if it was deleted before a list, which does not have it.
-			delete(f.unread, key)
-			continue
-		}
-		kv := response.Kvs[0]
-		if kv.ModRevision != revision {
-			continue // the watch will send it
-		}
-		if resource, _, _, ok := f.source.split(key); ok {
-			if _, err := resource.Decrypt(ctx, kv); err == nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // send sends the changes of a response to the sink.
