@@ -163,9 +163,17 @@ func (c *Charge) takeTurn(ctx context.Context) error {
 	return nil
 }
 
+// beAlone takes the turn if the write does not have it, and waits until no other is in
+// flight: only the write that has the turn is woken.
 func (c *Charge) beAlone(ctx context.Context) error {
 	if c.alone {
 		return nil
+	}
+	if !c.turn {
+		if err := c.namespace.take(ctx); err != nil {
+			return err
+		}
+		c.turn = true
 	}
 	if err := c.namespace.drain(ctx); err != nil {
 		return err
