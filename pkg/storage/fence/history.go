@@ -5,7 +5,9 @@ package fence
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -36,6 +38,8 @@ func ResolveUpdate(ctx context.Context, client *clientv3.Client, key string, val
 	return written, err
 }
 
+var errWatchClosed = errors.New("the watch was closed")
+
 // readHistory calls visit with each event of a key after the revision since and up to
 // until, in order, until visit returns true.
 func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, since, until int64, visit func(*clientv3.Event) (stop bool)) (err error) {
@@ -53,7 +57,7 @@ func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, sinc
 		select {
 		case response, ok := <-events:
 			if !ok {
-				return context.Cause(ctx)
+				return cmp.Or(context.Cause(ctx), errWatchClosed)
 			}
 			if err := response.Err(); err != nil {
 				return err
