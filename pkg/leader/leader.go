@@ -42,16 +42,16 @@ type Config struct {
 
 // Run waits for the lock, calls work, and returns after work has returned. It releases the
 // lock only then, so that the next leader does not start before. The context of work ends
-// when the lock is lost or ctx ends. Run returns nil if ctx has ended, and otherwise
-// ErrLost, also if work returned by itself.
+// when the lock is lost, with the cause ErrLost, or ctx ends. Run returns nil if ctx has
+// ended, and otherwise ErrLost, also if work returned by itself.
 func Run(ctx context.Context, config Config, work func(context.Context)) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("get the identity for the leader election: %w", err)
 	}
 	identity := host + "_" + string(uuid.NewUUID())
-	leading, stop := context.WithCancel(ctx)
-	defer stop()
+	leading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	elected, returned := make(chan struct{}), make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: config.ResourceName,
@@ -62,7 +62,7 @@ func Run(ctx context.Context, config Config, work func(context.Context)) error {
 				LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 			},
 			renewDeadline: config.RenewDeadline.Duration,
-			stop:          stop,
+			stop:          func() { stop(ErrLost) },
 			returned:      returned,
 		},
 		LeaseDuration:   config.LeaseDuration.Duration,

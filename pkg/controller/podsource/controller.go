@@ -106,9 +106,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		led := false
+		stopped := false // while this process had the Lease
 		err = c.runSession(ctx, namespace, 0, func(ctx context.Context, s *session) error {
-			led = true
+			defer func() { stopped = context.Cause(ctx) == context.Canceled }()
 			return c.config.Reader.Run(ctx, func(content source.Content, err error) {
 				s.handle(ctx, content, err)
 				c.ready.Store(true)
@@ -116,7 +116,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		})
 		switch {
 		// Without the Lease, the Namespace is that of another process.
-		case context.Cause(ctx) == context.Canceled && led && c.config.Prune && namespace.Labels[source.Label] == c.source.ID():
+		case stopped && c.config.Prune && namespace.Labels[source.Label] == c.source.ID():
 			return c.prune(context.WithoutCancel(ctx), namespace)
 		case ctx.Err() != nil:
 			return nil

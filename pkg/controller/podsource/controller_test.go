@@ -4,6 +4,7 @@
 package podsource
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -14,8 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
@@ -299,6 +298,47 @@ func TestPrune(t *testing.T) {
 	})
 }
 
+// TestPruneWithoutLease stops a controller that has just lost the Lease: the Namespace is that
+// of the other process.
+func TestPruneWithoutLease(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	config := f.config()
+	config.Prune, config.LeaderElection = true, leaderElection
+	reader := &slowReader{Reader: config.Reader, ended: make(chan struct{}), proceed: make(chan struct{})}
+	config.Reader = reader
+	c := f.new(config)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Run(ctx) }()
+	f.expect("a-node-1=image:1")
+
+	f.takeLease()
+	<-reader.ended
+	cancel()
+	close(reader.proceed)
+	f.must(<-stopped)
+	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
+	if err != nil || namespace.DeletionTimestamp != nil {
+		t.Errorf("the Namespace is being deleted: %v, %v", namespace, err)
+	}
+}
+
+// slowReader is a Reader that returns some time after its context has ended, once.
+type slowReader struct {
+	source.Reader
+	ended, proceed chan struct{}
+}
+
+func (r *slowReader) Run(ctx context.Context, handle func(source.Content, error)) error {
+	err := r.Reader.Run(ctx, handle)
+	close(r.ended)
+	<-r.proceed
+	return err
+}
+
 // TestLeaseIsLost gives the Lease to another process that does not renew it. The controller
 // stops writing, and continues when the Lease has expired.
 func TestLeaseIsLost(t *testing.T) {
@@ -310,22 +350,9 @@ func TestLeaseIsLost(t *testing.T) {
 	f.start(config)
 	f.expect("a-node-1=image:1")
 
-	leases := f.kubernetes.CoordinationV1().Leases(f.namespace)
-	name := "borough-source-" + f.identity.ID()
-	f.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		lease, err := leases.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		lease.Spec.HolderIdentity = ptr.To("other")
-		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
-		_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
-		return err
-	}))
+	f.takeLease()
 	poll.Eventually(t, func() string {
-		lease, err := leases.Get(t.Context(), name, metav1.GetOptions{})
-		f.must(err)
-		if *lease.Spec.HolderIdentity == "other" {
+		if *f.lease().Spec.HolderIdentity == "other" {
 			return "the Lease is held by the other process"
 		}
 		return ""

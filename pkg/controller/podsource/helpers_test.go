@@ -14,13 +14,16 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/retry"
 	componentconfig "k8s.io/component-base/config"
 	"k8s.io/component-base/metrics"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/borough-io/borough/boroughtest"
@@ -131,6 +134,26 @@ func (f *fixture) start(config Config) (c *Controller, stop func()) {
 	}
 	f.Cleanup(stop)
 	return c, stop
+}
+
+// lease returns the Lease of the source.
+func (f *fixture) lease() *coordinationv1.Lease {
+	f.Helper()
+	lease, err := f.kubernetes.CoordinationV1().Leases(f.namespace).Get(f.Context(), "borough-source-"+f.identity.ID(), metav1.GetOptions{})
+	f.must(err)
+	return lease
+}
+
+// takeLease gives the Lease to another process, which does not renew it.
+func (f *fixture) takeLease() {
+	f.Helper()
+	f.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		lease := f.lease()
+		lease.Spec.HolderIdentity = ptr.To("other")
+		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		_, err := f.kubernetes.CoordinationV1().Leases(f.namespace).Update(f.Context(), lease, metav1.UpdateOptions{})
+		return err
+	}))
 }
 
 // write writes a file with Pods, as editors do.

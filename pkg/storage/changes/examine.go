@@ -19,7 +19,7 @@ type examination struct {
 	readable bool
 }
 
-// examine reads some of the values that could not be decrypted, while the watch goes on: a
+// examine reads some of the values that could not be decrypted, while the watch continues: a
 // key service that does not answer holds up each of them for some seconds.
 func (f *Feed) examine(ctx context.Context, client *clientv3.Client) <-chan examination {
 	keys := map[string]int64{}
