@@ -10,7 +10,4 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-hack/build.sh
-BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
-export BOROUGH_KUBERNETES_BIN BOROUGH_BIN=$PWD/bin
-exec go -C test/kubernetes test -count=1 -timeout 60m ./differential -cases=1500 -keep=testdata/found.yaml -seed="$(od -An -N6 -tu8 /dev/urandom | tr -d " ")" -v "$@"
+exec hack/test-kubernetes.sh -timeout 60m ./differential -cases=1500 -keep=testdata/found.yaml -seed="$(od -An -N6 -tu8 /dev/urandom | tr -d " ")" -v "$@"

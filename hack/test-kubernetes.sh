@@ -5,7 +5,7 @@
 # Runs the tests that need a real Kubernetes control plane, which is built first
 # if it has not been. hack/attack.sh runs the test that sends hostile requests
 # through it, and hack/verify-manifests.sh those of the manifests. RACE=1 turns the
-# race detector on; arguments are passed to go test.
+# race detector on. Arguments are those of go test in place of all packages.
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,6 +15,10 @@ hack/build.sh "${race[@]}" -o "$BOROUGH_BIN/"
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
 export BOROUGH_KUBERNETES_BIN BOROUGH_BIN
 cd test/kubernetes
+if ((!$#)); then
+    mapfile -t packages < <(go list ./... | grep -vE '/(attack|manifests)$')
+    # -p 3: of three packages, one mostly waits.
+    set -- -p 3 -timeout 20m "${packages[@]}"
+fi
 # -count=1: the test cache does not know what the binaries are built from.
-# -p 3: of three packages, one mostly waits.
-go list ./... | grep -vE '/(attack|manifests)$' | xargs go test -vet=off -count=1 -p 3 -timeout 20m "${race[@]}" "$@"
+exec go test -vet=off -count=1 "${race[@]}" "$@"

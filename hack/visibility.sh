@@ -9,9 +9,4 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-race=() BOROUGH_BIN=$PWD/bin
-[[ ${RACE:-0} == 0 ]] || race=(-race) BOROUGH_BIN=$PWD/.cache/race
-hack/build.sh "${race[@]}" -o "$BOROUGH_BIN/"
-BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
-export BOROUGH_KUBERNETES_BIN BOROUGH_BIN
-exec go -C test/kubernetes test -count 1 -timeout 3h -v "${race[@]}" ./visibility -run TestExactness -args -rounds 1000 "$@"
+exec hack/test-kubernetes.sh -timeout 3h -v ./visibility -run TestExactness -args -rounds 1000 "$@"
