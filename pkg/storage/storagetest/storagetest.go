@@ -139,13 +139,16 @@ func NewServerConfig(t testing.TB, options *storage.Options, config storage.Conf
 // NewBackend returns a backend without a server.
 func NewBackend(t testing.TB, options *storage.Options, config storage.Config) *storage.Backend {
 	t.Helper()
-	_, backend := NewServerConfig(t, withoutHealth(options), config)
+	_, backend := NewServerConfig(t, withoutPolling(options), config)
 	return backend
 }
 
-// withoutHealth returns the options without health checks, which a server would stop.
-func withoutHealth(options *storage.Options) *storage.Options {
+// withoutPolling returns the options without health checks, which a server would stop, and
+// without the metric that counts objects, which reads the storage of a store while a test
+// replaces it.
+func withoutPolling(options *storage.Options) *storage.Options {
 	etcd := *options.Etcd
 	etcd.SkipHealthEndpoints = true
+	etcd.StorageConfig.CountMetricPollPeriod = 0
 	return &storage.Options{Etcd: &etcd}
 }

@@ -36,7 +36,7 @@ type Stores struct {
 // NewStores opens the stores of one server. They are destroyed with the test.
 func NewStores(t testing.TB, options *storage.Options, config storage.Config) Stores {
 	t.Helper()
-	c, backend := NewServerConfig(t, withoutHealth(options), config)
+	c, backend := NewServerConfig(t, withoutPolling(options), config)
 	return Stores{
 		Config:     c,
 		Backend:    backend,
