@@ -22,21 +22,25 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { registrytest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
+// newStorage returns the storage of a server. It has its own etcd, because the tests of the
+// library watch from revision 1.
 func newStorage(t *testing.T) Storage {
 	t.Helper()
-	scheme := registrytest.NewScheme()
-	options := registrytest.RESTOptions(t, scheme, tenancy.Resource("namespaces"))
-	options.EnableGarbageCollection = true
-	storage, err := NewStorage(scheme, options, nil, nil)
+	config := storagetest.NewConfig(storagetest.StartEmbedded(t, func(c *embedded.Config) { c.Ephemeral = true }))
+	storage, err := NewStorage(config.Scheme, storagetest.NewBackend(t, storage.NewOptions(), config), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(storage.Namespace.Destroy)
+	storagetest.WaitReady(t, storage.Namespace.store)
 	return storage
 }
 

@@ -4,22 +4,15 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/apiserver/pkg/registry/generic"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	storagemetrics "k8s.io/apiserver/pkg/storage/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -27,33 +20,12 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// cached puts the watch cache before etcd, as the server does.
-func cached(options *generic.RESTOptions) { options.Decorator = genericregistry.StorageWithCacher() }
-
-// whenReady repeats a request that the watch cache rejects until it is filled.
-func whenReady[T any](t *testing.T, try func(ctx context.Context) (T, error)) T {
-	t.Helper()
-	var got T
-	err := wait.PollUntilContextCancel(newContext(t), time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		var err error
-		got, err = try(ctx)
-		if apierrors.IsTooManyRequests(err) {
-			return false, nil
-		}
-		return true, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
 func ofNode(node string) *metainternalversion.ListOptions {
 	return &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node)}
 }
 
 func TestListByNode(t *testing.T) {
-	s := newStorage(t, cached)
+	s := newStorage(t)
 	var last *tenancy.Pod
 	for i := range 12 {
 		last = create(t, s, newPod(t, fmt.Sprintf("p%02d", i), onNode(fmt.Sprintf("n%d", i%4))))
@@ -63,9 +35,12 @@ func TestListByNode(t *testing.T) {
 	options.ResourceVersion = last.ResourceVersion
 	storagemetrics.Register()
 	before := fetchedByNode(t)
-	list := whenReady(t, func(ctx context.Context) (runtime.Object, error) { return s.Pod.List(ctx, options) }).(*tenancy.PodList)
+	list, err := s.Pod.List(newContext(t), options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var names []string
-	for _, p := range list.Items {
+	for _, p := range list.(*tenancy.PodList).Items {
 		names = append(names, p.Name)
 	}
 	if want := []string{"p01", "p05", "p09"}; !slices.Equal(names, want) {
@@ -101,14 +76,15 @@ func fetchedByNode(t *testing.T) float64 {
 }
 
 func TestWatchByNode(t *testing.T) {
-	s := newStorage(t, cached)
+	s := newStorage(t)
 	create(t, s, newPod(t, "other", onNode("m")))
 	start := create(t, s, newPod(t, "foo"))
-	w := whenReady(t, func(ctx context.Context) (watch.Interface, error) {
-		options := ofNode("n")
-		options.ResourceVersion = start.ResourceVersion
-		return s.Pod.Watch(ctx, options)
-	})
+	options := ofNode("n")
+	options.ResourceVersion = start.ResourceVersion
+	w, err := s.Pod.Watch(newContext(t), options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer w.Stop()
 
 	if _, err := bind(t, s, binding("other", "n")); err == nil {

@@ -15,33 +15,45 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistrytest "k8s.io/apiserver/pkg/registry/generic/testing"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/corepod/defaults"
-	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/leaktest"
 )
 
-func TestMain(m *testing.M) { registrytest.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
-var scheme = registrytest.NewScheme()
+var scheme = storagetest.NewConfig(nil).Scheme
 
 const namespace = "test"
 
-func newStorage(t *testing.T, configure ...func(*generic.RESTOptions)) Storage {
+// newStorage returns the storage of a server that has the Namespaces of the tests, those of
+// the library included. It has its own etcd, and its watch cache is ready before anything is
+// created, because the tests of the library watch from revision 1.
+func newStorage(t *testing.T) Storage {
 	t.Helper()
-	options := registrytest.RESTOptions(t, scheme, tenancy.Resource("pods"))
-	for _, c := range configure {
-		c(&options)
-	}
-	storage, err := NewStorage(scheme, options)
+	etcd := storagetest.StartEmbedded(t, func(c *embedded.Config) { c.Ephemeral = true })
+	stores := storagetest.NewStores(t, storage.NewOptions(), storagetest.NewConfig(etcd))
+	storage, err := NewStorage(scheme, stores.Backend)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(storage.Pod.Destroy)
+	storagetest.WaitReady(t, storage.Pod.Store)
+
+	ctx := genericapirequest.WithNamespace(t.Context(), metav1.NamespaceNone)
+	for _, name := range []string{namespace, metav1.NamespaceDefault, "not-default2", "bar1", "bar2", "bar3", "bar4"} {
+		ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := stores.Namespaces.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return storage
 }
 
