@@ -79,7 +79,7 @@ func (c *Charger) Check(ctx context.Context, kv clientv3.KV, namespace string, c
 	ns := c.namespace(namespace)
 	quotas, err := c.read(ctx, kv, ns)
 	if err == nil && !quotas.counted() {
-		err = c.inTurn(ctx, ns, func(ctx context.Context) error {
+		err = inTurn(ctx, ns, func(ctx context.Context) error {
 			quotas, err = c.countAll(ctx, kv, ns)
 			return err
 		})

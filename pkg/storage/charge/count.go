@@ -28,7 +28,7 @@ const countPage = 500
 // leaves such. A failure only delays the next write that a quota counts, so it is logged.
 func (c *Charger) Count(ctx context.Context, kv clientv3.KV, namespace string) {
 	ns := c.namespace(namespace)
-	err := c.inTurn(ctx, ns, func(ctx context.Context) error {
+	err := inTurn(ctx, ns, func(ctx context.Context) error {
 		_, err := c.countAll(ctx, kv, ns)
 		return err
 	})

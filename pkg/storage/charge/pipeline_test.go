@@ -21,6 +21,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -128,6 +129,48 @@ func TestPipeline(t *testing.T) {
 			}
 			f.wantUsed(warmUp + test.pods)
 			newHistory(t, f.servers[0]).replay(t, f.client)
+		})
+	}
+}
+
+// TestSlowAdmission creates a Pod while admission of an update or a delete of the quota takes
+// its time, and has to be repeated because the quota has been charged.
+func TestSlowAdmission(t *testing.T) {
+	for name, write := range map[string]func(f *pipelineFixture, admit func() error) error{
+		"update": func(f *pipelineFixture, admit func() error) error {
+			info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+				changed := old.DeepCopyObject().(*tenancy.ResourceQuota)
+				changed.Labels = map[string]string{"changed": "true"}
+				return changed, admit()
+			})
+			_, _, err := f.servers[0].ResourceQuotas.Update(f.ctx, "q", info, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+			return err
+		},
+		"delete": func(f *pipelineFixture, admit func() error) error {
+			_, _, err := f.servers[0].ResourceQuotas.Delete(f.ctx, "q", func(context.Context, runtime.Object) error { return admit() }, &metav1.DeleteOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newPipelineFixture(t)
+			f.createQuota("q")
+			f.create(0, "before")
+			calls := 0
+			admit := func() error {
+				if calls++; calls > 1 {
+					return nil
+				}
+				ctx, cancel := context.WithTimeout(f.ctx, 20*time.Second)
+				defer cancel()
+				return create(ctx, f.servers[0].Pods, newPod("between"))
+			}
+			if err := write(f, admit); err != nil {
+				t.Fatal(err)
+			}
+			if name == "update" {
+				f.wantUsed(2)
+			}
+			f.create(0, "after")
 		})
 	}
 }

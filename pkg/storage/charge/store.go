@@ -93,50 +93,45 @@ func (s store) Delete(ctx context.Context, key string, out runtime.Object, preco
 	return s.Interface.Delete(context.WithValue(ctx, changeKey{}, change), key, out, preconditions, validate, cachedExistingObject, opts)
 }
 
-// quotaStore is the store of the quotas. An update or a delete takes the turn, or the
-// charges of a busy Namespace would make it conflict for a long time.
+// quotaStore is the store of the quotas. The transaction of an update or a delete takes the
+// turn, or the charges of a busy Namespace would make it conflict for a long time. What comes
+// before it, which includes admission and its webhooks, does so only when it is repeated
+// because of a conflict.
 type quotaStore struct {
 	storage.Interface
 	charger *Charger
 }
 
-type turnKey struct{}
-
-// hasTurn reports whether the write with the context is part of a turn of the Namespace.
-func hasTurn(ctx context.Context, ns *namespace) bool { return ctx.Value(turnKey{}) == ns }
-
-// inTurn calls a function in a turn of the Namespace, alone.
-func (c *Charger) inTurn(ctx context.Context, ns *namespace, write func(ctx context.Context) error) error {
-	if hasTurn(ctx, ns) {
-		return write(ctx)
-	}
-	if err := ns.take(ctx); err != nil {
-		return err
-	}
-	defer ns.pass()
-	if err := ns.drain(ctx); err != nil {
-		return err
-	}
-	return write(context.WithValue(ctx, turnKey{}, ns))
-}
-
-// inTurn calls a function in a turn of the Namespace of a key.
-func (s quotaStore) inTurn(ctx context.Context, key string, write func(ctx context.Context) error) error {
-	return s.charger.inTurn(ctx, s.charger.namespace(path.Base(path.Dir(key))), write)
-}
-
 // GuaranteedUpdate updates a quota.
 func (s quotaStore) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cachedExistingObject runtime.Object) error {
-	return s.inTurn(ctx, key, func(ctx context.Context) error {
-		return s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, tryUpdate, cachedExistingObject)
-	})
+	ctx, turn := s.withTurn(ctx, key)
+	defer turn.pass()
+	try := func(input runtime.Object, meta storage.ResponseMeta) (runtime.Object, *uint64, error) {
+		obj, ttl, err := tryUpdate(input, meta)
+		if err == nil {
+			err = turn.take(ctx)
+		}
+		return obj, ttl, err
+	}
+	return s.Interface.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, try, cachedExistingObject)
 }
 
 // Delete deletes a quota.
 func (s quotaStore) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
 	validateDeletion storage.ValidateObjectFunc, cachedExistingObject runtime.Object, opts storage.DeleteOptions) error {
-	return s.inTurn(ctx, key, func(ctx context.Context) error {
-		return s.Interface.Delete(ctx, key, out, preconditions, validateDeletion, cachedExistingObject, opts)
-	})
+	ctx, turn := s.withTurn(ctx, key)
+	defer turn.pass()
+	validate := func(ctx context.Context, obj runtime.Object) error {
+		if err := validateDeletion(ctx, obj); err != nil {
+			return err
+		}
+		return turn.take(ctx)
+	}
+	return s.Interface.Delete(ctx, key, out, preconditions, validate, cachedExistingObject, opts)
+}
+
+// withTurn returns a turn of the Namespace of a key, and the context for the writes in it.
+func (s quotaStore) withTurn(ctx context.Context, key string) (context.Context, *turn) {
+	return withTurn(ctx, s.charger.namespace(path.Base(path.Dir(key))))
 }
