@@ -30,7 +30,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
@@ -60,7 +60,7 @@ func (s *sized) Write(data []byte) (int, error) {
 }
 
 // lists returns the library's handler for lists of the resource.
-func lists(r *contenttest.Registry, storage rest.Lister, kind, resource string) http.Handler {
+func lists(r *registrytest.Registry, storage rest.Lister, kind, resource string) http.Handler {
 	return handlers.ListResource(storage, nil, &handlers.RequestScope{
 		Namer:            handlers.ContextBasedNaming{Namer: noNames{}},
 		Serializer:       serializer.NewCodecFactory(r.Scheme),
@@ -100,7 +100,7 @@ func get(t *testing.T, handler http.Handler, namespace, resource, query, accept,
 
 // TestStreamedTables compares the responses with those of the library.
 func TestStreamedTables(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	const pods = 20
 	for i := range pods {
 		r.CreatePod(t, fmt.Sprintf("p%03d", i), func(p *tenancy.Pod) {

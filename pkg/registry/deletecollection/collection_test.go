@@ -21,8 +21,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/leaktest"
@@ -32,15 +32,15 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // TestAsKubernetes compares with what the library's DeleteCollection does.
 func TestAsKubernetes(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	r.CreatePods(t, 2)
-	r.CreatePod(t, "running", contenttest.OnNode)
+	r.CreatePod(t, "running", registrytest.OnNode)
 	events := r.WatchPods(t)
 	got, err := r.Pods.DeleteCollection(r.Context, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"p00", "p01", "running"}, contenttest.Names(got.(*tenancy.PodList))); diff != "" {
+	if diff := cmp.Diff([]string{"p00", "p01", "running"}, registrytest.Names(got.(*tenancy.PodList))); diff != "" {
 		t.Errorf("the reply (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"running"}, r.PodNames(t)); diff != "" {
@@ -96,7 +96,7 @@ func TestOptions(t *testing.T) {
 			wantErr: func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }, left: all},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := contenttest.New(t, member, func(o *storage.Options) { o.Etcd.EnableGarbageCollection = true })
+			r := registrytest.New(t, member, func(o *storage.Options) { o.Etcd.EnableGarbageCollection = true })
 			r.CreatePods(t, len(all))
 			options := test.options
 			if options.PropagationPolicy == nil {
@@ -107,7 +107,7 @@ func TestOptions(t *testing.T) {
 				t.Errorf("got the error %v", err)
 			}
 			if err == nil {
-				if diff := cmp.Diff(test.reply, contenttest.Names(got.(*tenancy.PodList))); diff != "" {
+				if diff := cmp.Diff(test.reply, registrytest.Names(got.(*tenancy.PodList))); diff != "" {
 					t.Errorf("the reply (-want +got):\n%s", diff)
 				}
 				if more := got.(*tenancy.PodList).Continue != ""; more != (test.list.Limit > 0) {
@@ -128,7 +128,7 @@ func background() *metav1.DeleteOptions {
 
 // TestPages deletes a collection of several pages.
 func TestPages(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	deleter := deletecollection.Deleter{Store: r.Pods.Store, PageSize: 2}
 	r.CreatePods(t, 5)
 	got, err := deleter.DeleteCollection(r.Context, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, nil)
@@ -137,7 +137,7 @@ func TestPages(t *testing.T) {
 	}
 	list := got.(*tenancy.PodList)
 	if len(list.Items) != 5 || list.Continue != "" || list.RemainingItemCount != nil {
-		t.Errorf("got %v with %+v", contenttest.Names(list), list.ListMeta)
+		t.Errorf("got %v with %+v", registrytest.Names(list), list.ListMeta)
 	}
 	if left := r.PodNames(t); len(left) > 0 {
 		t.Errorf("%v are left", left)
@@ -146,7 +146,7 @@ func TestPages(t *testing.T) {
 
 // TestReplaced replaces a Pod between the list and its delete; the new Pod stays.
 func TestReplaced(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	r.CreatePods(t, 8)
 	var replacement *tenancy.Pod
 	var once sync.Once
@@ -174,7 +174,7 @@ func TestReplaced(t *testing.T) {
 
 // TestGone deletes all Pods between the list and the deletes: that is no error.
 func TestGone(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	r.CreatePods(t, 8)
 	var once sync.Once
 	validate := func(context.Context, runtime.Object) error {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
@@ -25,7 +25,7 @@ import (
 func TestErrors(t *testing.T) {
 	member := storagetest.StartEmbedded(t)
 	t.Run("rejected", func(t *testing.T) {
-		r := contenttest.New(t, member)
+		r := registrytest.New(t, member)
 		r.CreatePods(t, 20)
 		protected := []string{"p00", "p01", "p02", "p03", "p04", "p15"} // more than there are workers
 		validate := func(_ context.Context, obj runtime.Object) error {
@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 		"overloaded": apierrors.NewTooManyRequests("away", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := contenttest.New(t, member)
+			r := registrytest.New(t, member)
 			r.CreatePods(t, 20)
 			var calls atomic.Int64
 			validate := func(context.Context, runtime.Object) error {
@@ -68,7 +68,7 @@ func TestErrors(t *testing.T) {
 		})
 	}
 	t.Run("panic", func(t *testing.T) {
-		r := contenttest.New(t, member)
+		r := registrytest.New(t, member)
 		r.CreatePods(t, 5)
 		defer func() {
 			if reason := fmt.Sprint(recover()); !strings.HasPrefix(reason, "the matter\n") || !strings.Contains(reason, "errors_test.go") {
@@ -79,7 +79,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("got the error %v, want the panic", err)
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		r := contenttest.New(t, member)
+		r := registrytest.New(t, member)
 		r.CreatePods(t, 20)
 		ctx, cancel := context.WithCancel(r.Context)
 		validate := func(context.Context, runtime.Object) error {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -42,7 +42,7 @@ func none(err error) bool { return err == nil }
 // TestPods deletes Pods while etcd is full.
 func TestPods(t *testing.T) {
 	member := smallMember(t)
-	r := contenttest.New(t, member, collectGarbage)
+	r := registrytest.New(t, member, collectGarbage)
 	marked := func(p *tenancy.Pod) *tenancy.Pod {
 		obj, _, err := r.Pods.Delete(r.Context, p.Name, rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(30))
 		if err != nil {
@@ -62,7 +62,7 @@ func TestPods(t *testing.T) {
 		stays    bool
 	}
 	plain := func(name string) *tenancy.Pod { return r.CreatePod(t, name) }
-	onNode := func(name string) *tenancy.Pod { return r.CreatePod(t, name, contenttest.OnNode) }
+	onNode := func(name string) *tenancy.Pod { return r.CreatePod(t, name, registrytest.OnNode) }
 	tests := []test{
 		{name: "no options", create: plain, wantErr: none},
 		{name: "default options", create: plain, options: &metav1.DeleteOptions{}, wantErr: none},
@@ -73,7 +73,7 @@ func TestPods(t *testing.T) {
 		{name: "orphan dependents", create: plain, options: &metav1.DeleteOptions{OrphanDependents: new(true)}, wantErr: tenancyerrors.IsStorageFull, stays: true},
 		//lint:ignore SA1019 deprecated, but clients send it
 		{name: "without orphans", create: plain, options: &metav1.DeleteOptions{OrphanDependents: new(false)}, wantErr: none},
-		{name: "finalizer", create: func(name string) *tenancy.Pod { return r.CreatePod(t, name, contenttest.WithFinalizer) },
+		{name: "finalizer", create: func(name string) *tenancy.Pod { return r.CreatePod(t, name, registrytest.WithFinalizer) },
 			options: &metav1.DeleteOptions{}, wantErr: tenancyerrors.IsStorageFull, stays: true},
 		{name: "on a node", create: onNode, options: &metav1.DeleteOptions{}, wantErr: tenancyerrors.IsStorageFull, stays: true},
 		{name: "on a node at once", create: onNode, options: metav1.NewDeleteOptions(0), wantErr: none},
@@ -132,7 +132,7 @@ func revision(t *testing.T, pod *tenancy.Pod) int64 {
 
 // TestChanged assigns a Pod to a node between the two tries to delete it.
 func TestChanged(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	r.CreatePod(t, "p")
 	store := &fullStore{Interface: r.Pods.Storage.Storage, full: true}
 	r.Pods.Storage.Storage = store
@@ -140,7 +140,7 @@ func TestChanged(t *testing.T) {
 	validate := func(context.Context, runtime.Object) error {
 		if calls++; calls == 2 {
 			store.full = false
-			r.Update(t, "p", contenttest.OnNode)
+			r.Update(t, "p", registrytest.OnNode)
 		}
 		return nil
 	}
@@ -156,9 +156,9 @@ func TestChanged(t *testing.T) {
 // TestOutdated deletes a Pod that was just assigned to a node, while the cache still has
 // it without a node: the Pod gets its grace period.
 func TestOutdated(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	outdated := r.CreatePod(t, "p")
-	r.Update(t, "p", contenttest.OnNode)
+	r.Update(t, "p", registrytest.OnNode)
 	r.Pods.Storage.Storage = &outdatedStore{r.Pods.Storage.Storage, outdated}
 	_, removed, err := r.Pods.Delete(r.Context, "p", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
 	if err != nil || removed {
@@ -170,7 +170,7 @@ func TestOutdated(t *testing.T) {
 }
 
 // setFinalizers returns a function that updates the finalizers of a LimitRange.
-func setFinalizers(t *testing.T, r *contenttest.Registry, name string) func(finalizers ...string) {
+func setFinalizers(t *testing.T, r *registrytest.Registry, name string) func(finalizers ...string) {
 	return func(finalizers ...string) {
 		t.Helper()
 		info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
@@ -187,7 +187,7 @@ func setFinalizers(t *testing.T, r *contenttest.Registry, name string) func(fina
 // TestFinalizerAdded deletes a LimitRange to which another client adds a finalizer just
 // before it would be removed: it waits for that.
 func TestFinalizerAdded(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	r.CreateLimitRange(t, "l")
 	update := setFinalizers(t, r, "l")
 	r.LimitRanges.Storage.Storage = storagetest.BeforeDelete(r.LimitRanges.Storage.Storage, func() { update("example.com/hold") })
@@ -207,7 +207,7 @@ func TestFinalizerAdded(t *testing.T) {
 // TestRemovalByAnOutdatedUpdate releases a LimitRange that is being deleted. Before the
 // update can remove it, another client has removed it and created it again.
 func TestRemovalByAnOutdatedUpdate(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	r.CreateLimitRange(t, "l")
 	update := setFinalizers(t, r, "l")
 	update("example.com/hold")
@@ -227,7 +227,7 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 // TestFinalizerIgnored deletes a LimitRange with a finalizer that the options remove. The
 // store removes it together with the object.
 func TestFinalizerIgnored(t *testing.T) {
-	r := contenttest.New(t, storagetest.StartEmbedded(t), collectGarbage)
+	r := registrytest.New(t, storagetest.StartEmbedded(t), collectGarbage)
 	limits := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "l", Finalizers: []string{metav1.FinalizerOrphanDependents}}}
 	if _, err := r.LimitRanges.Create(r.Context, limits, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -275,10 +275,10 @@ func (s *fullStore) GuaranteedUpdate(ctx context.Context, key string, out runtim
 // there are workers.
 func TestCollection(t *testing.T) {
 	member := smallMember(t)
-	r := contenttest.New(t, member)
+	r := registrytest.New(t, member)
 	var held []string
 	for i := range 5 {
-		held = append(held, r.CreatePod(t, fmt.Sprintf("held-%d", i), contenttest.OnNode).Name)
+		held = append(held, r.CreatePod(t, fmt.Sprintf("held-%d", i), registrytest.OnNode).Name)
 	}
 	r.CreatePods(t, 10)
 	r.CreateLimitRange(t, "l")
@@ -311,40 +311,40 @@ func TestCollection(t *testing.T) {
 // TestNamespaces deletes Namespaces while etcd is full.
 func TestNamespaces(t *testing.T) {
 	member := smallMember(t)
-	unheld := func(r *contenttest.Registry) {
+	unheld := func(r *registrytest.Registry) {
 		r.UpdateNamespace(t, func(ns *tenancy.Namespace) { ns.Spec.Finalizers = nil })
 	}
 	type test struct {
 		name     string
-		prepare  func(r *contenttest.Registry)
+		prepare  func(r *registrytest.Registry)
 		options  metav1.DeleteOptions
 		validate error
 		wantErr  func(error) bool
 		stays    bool
-		*contenttest.Registry
+		*registrytest.Registry
 	}
 	tests := []*test{
-		{name: "with the controller's finalizer", prepare: func(*contenttest.Registry) {}, wantErr: tenancyerrors.IsStorageFull, stays: true},
+		{name: "with the controller's finalizer", prepare: func(*registrytest.Registry) {}, wantErr: tenancyerrors.IsStorageFull, stays: true},
 		{name: "without", prepare: unheld, wantErr: none},
 		{name: "foreground", prepare: unheld, options: metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)},
 			wantErr: tenancyerrors.IsStorageFull, stays: true},
-		{name: "with content", prepare: func(r *contenttest.Registry) { unheld(r); r.CreatePods(t, 1) }, wantErr: tenancyerrors.IsStorageFull, stays: true},
+		{name: "with content", prepare: func(r *registrytest.Registry) { unheld(r); r.CreatePods(t, 1) }, wantErr: tenancyerrors.IsStorageFull, stays: true},
 		{name: "dry run", prepare: unheld, options: metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, wantErr: none, stays: true},
 		{name: "other UID", prepare: unheld, options: metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}, wantErr: apierrors.IsConflict, stays: true},
 		{name: "rejected", prepare: unheld, validate: errors.New("no"), wantErr: func(err error) bool { return err != nil }, stays: true},
 	}
 	for _, test := range tests {
-		test.Registry = contenttest.New(t, member, collectGarbage)
+		test.Registry = registrytest.New(t, member, collectGarbage)
 		test.prepare(test.Registry)
 	}
-	terminating := contenttest.New(t, member)
+	terminating := registrytest.New(t, member)
 	terminating.CreatePod(t, "p")
 	terminating.Terminate(t)
 	storagetest.Fill(t, member.Client())
 
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			ctx, uid := contenttest.RequestIn(t, ""), test.UID(t)
+			ctx, uid := registrytest.RequestIn(t, ""), test.UID(t)
 			obj, removed, err := test.Namespaces.Delete(ctx, test.Namespace, func(context.Context, runtime.Object) error { return test.validate }, &test.options)
 			if !test.wantErr(err) {
 				t.Fatalf("got the error %v", err)
@@ -362,12 +362,12 @@ func TestNamespaces(t *testing.T) {
 		})
 	}
 	t.Run("termination", func(t *testing.T) {
-		terminating.Context = contenttest.RequestIn(t, terminating.Namespace)
+		terminating.Context = registrytest.RequestIn(t, terminating.Namespace)
 		if _, err := terminating.Pods.DeleteCollection(terminating.Context, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		terminating.RemoveNamespace(t)
-		if _, err := terminating.Namespaces.Get(contenttest.RequestIn(t, ""), terminating.Namespace, &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		if _, err := terminating.Namespaces.Get(registrytest.RequestIn(t, ""), terminating.Namespace, &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("read it: %v", err)
 		}
 	})

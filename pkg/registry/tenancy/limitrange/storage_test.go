@@ -23,7 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/leaktest"
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // the library included.
 func newREST(t *testing.T) *standard.REST {
 	t.Helper()
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	for _, name := range []string{metav1.NamespaceDefault, "test", "not-default2", "bar1", "bar2", "bar3", "bar4"} {
 		r.Namespace = name
 		r.CreateNamespace(t)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
@@ -141,7 +141,7 @@ func TestCached(t *testing.T) {
 		{
 			name: "a Pod in the cache has changed",
 			steps: []func(*testing.T, *purger){pod("a"), hold(pods, limitRanges), func(t *testing.T, p *purger) {
-				p.Update(t, "a", contenttest.WithFinalizer)
+				p.Update(t, "a", registrytest.WithFinalizer)
 				p.Update(t, "a", func(p *tenancy.Pod) { p.Finalizers = nil })
 			}, terminate},
 			asked: []string{"DELETE pods NS/a", "UPDATE namespaces/finalize NS"},
@@ -199,14 +199,14 @@ func TestCachedSkips(t *testing.T) {
 		{
 			name:   "a Pod is held",
 			before: func(t *testing.T, p *purger) { p.CreatePod(t, "a"); p.CreateLimitRange(t, "l") },
-			after:  func(t *testing.T, p *purger) { p.Update(t, "a", contenttest.WithFinalizer) },
+			after:  func(t *testing.T, p *purger) { p.Update(t, "a", registrytest.WithFinalizer) },
 			want:   []string{"pods: removed 0, held 1"},
 		},
 		{
 			name:   "a Pod that is held is new",
 			before: func(t *testing.T, p *purger) { p.CreatePod(t, "a") },
 			after: func(t *testing.T, p *purger) {
-				p.CreatePod(t, "b", contenttest.WithFinalizer)
+				p.CreatePod(t, "b", registrytest.WithFinalizer)
 				p.CreateLimitRange(t, "l")
 			},
 			want: []string{"pods: removed 1, held 1"},

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
@@ -45,13 +45,13 @@ func TestFinalize(t *testing.T) {
 			},
 			{
 				name:    "content is held",
-				prepare: func(t *testing.T, p *purger) { p.CreatePod(t, "a", contenttest.WithFinalizer) },
+				prepare: func(t *testing.T, p *purger) { p.CreatePod(t, "a", registrytest.WithFinalizer) },
 				exists:  true,
 				asked:   []string{"DELETE pods NS/a"},
 			},
 			{
 				name:      "forced",
-				prepare:   func(t *testing.T, p *purger) { p.CreatePod(t, "a", contenttest.WithFinalizer) },
+				prepare:   func(t *testing.T, p *purger) { p.CreatePod(t, "a", registrytest.WithFinalizer) },
 				spec:      forced,
 				finalized: true,
 				asked:     []string{"DELETE pods NS/a", "UPDATE namespaces/finalize NS"},
@@ -119,7 +119,7 @@ func TestFinalize(t *testing.T) {
 				if err == nil && obj.(*tenancy.NamespacePurge).Status.Finalized != tc.finalized {
 					t.Errorf("finalized is %t", !tc.finalized)
 				}
-				if _, err := p.Namespaces.Get(contenttest.RequestIn(t, ""), p.Namespace, &metav1.GetOptions{}); apierrors.IsNotFound(err) == tc.exists {
+				if _, err := p.Namespaces.Get(registrytest.RequestIn(t, ""), p.Namespace, &metav1.GetOptions{}); apierrors.IsNotFound(err) == tc.exists {
 					t.Errorf("the Namespace: got %v, want exists %t", err, tc.exists)
 				}
 				var asked []string

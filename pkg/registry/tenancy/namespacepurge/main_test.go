@@ -22,8 +22,8 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // purger is a Registry with namespacepurges. It records the warnings and what
 // admission and the authorizer are asked.
 type purger struct {
-	*contenttest.Registry
+	*registrytest.Registry
 	purges *namespacepurge.REST
 	ctx    context.Context
 
@@ -65,7 +65,7 @@ const (
 // those of the admin.
 func newPurger(t *testing.T, member *embedded.Server, change ...func(*storage.Options)) *purger {
 	t.Helper()
-	p := &purger{Registry: contenttest.New(t, member, change...)}
+	p := &purger{Registry: registrytest.New(t, member, change...)}
 	p.purges = namespacepurge.NewREST(namespacepurge.Config{
 		Scheme: p.Scheme, Namespaces: p.Namespaces, Finalizer: p.Finalizer, Authorizer: authorizer.AuthorizerFunc(p.authorize), Admission: p,
 		Content: []namespacepurge.Content{

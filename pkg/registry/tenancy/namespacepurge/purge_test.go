@@ -23,8 +23,8 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -57,9 +57,9 @@ func TestOrdinary(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPurger(t, member, change)
 			p.CreatePods(t, 5)
-			p.CreatePod(t, "running", contenttest.OnNode)
-			p.CreatePod(t, "held", contenttest.WithFinalizer)
-			p.CreatePod(t, "held-and-running", contenttest.OnNode, contenttest.WithFinalizer)
+			p.CreatePod(t, "running", registrytest.OnNode)
+			p.CreatePod(t, "held", registrytest.WithFinalizer)
+			p.CreatePod(t, "held-and-running", registrytest.OnNode, registrytest.WithFinalizer)
 			p.CreateLimitRange(t, "a")
 			events := p.WatchPods(t)
 			uid := p.Terminate(t)
@@ -156,12 +156,12 @@ func TestForced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPurger(t, member, change)
 			p.CreatePods(t, 2)
-			p.CreatePod(t, "held", contenttest.WithFinalizer)
-			p.CreatePod(t, "running", contenttest.OnNode)
-			p.CreatePod(t, "ended", contenttest.OnNode)
+			p.CreatePod(t, "held", registrytest.WithFinalizer)
+			p.CreatePod(t, "running", registrytest.OnNode)
+			p.CreatePod(t, "ended", registrytest.OnNode)
 			p.Update(t, "ended", func(p *tenancy.Pod) { p.Status.Phase = "Succeeded" })
-			p.CreatePod(t, "held-and-running", contenttest.OnNode, contenttest.WithFinalizer)
-			p.CreatePod(t, "marked", contenttest.OnNode)
+			p.CreatePod(t, "held-and-running", registrytest.OnNode, registrytest.WithFinalizer)
+			p.CreatePod(t, "marked", registrytest.OnNode)
 			if _, _, err := p.Pods.Delete(p.Context, "marked", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -206,8 +206,8 @@ func TestOvertaken(t *testing.T) {
 		stays   bool // in an ordinary purge
 		removed int64
 	}{
-		"assigned to a node": {func(t *testing.T, p *purger) { p.Update(t, "p01", contenttest.OnNode) }, true, 3},
-		"finalizer added":    {func(t *testing.T, p *purger) { p.Update(t, "p01", contenttest.WithFinalizer) }, true, 3},
+		"assigned to a node": {func(t *testing.T, p *purger) { p.Update(t, "p01", registrytest.OnNode) }, true, 3},
+		"finalizer added":    {func(t *testing.T, p *purger) { p.Update(t, "p01", registrytest.WithFinalizer) }, true, 3},
 		"label added": {func(t *testing.T, p *purger) {
 			p.Update(t, "p01", func(p *tenancy.Pod) { p.Labels["new"] = "label" })
 		}, false, 3},
@@ -275,7 +275,7 @@ func TestIncarnation(t *testing.T) {
 		var replacement *tenancy.Pod
 		p.endDuringPurge(t, func() {
 			p.CreateNamespace(t)
-			replacement = p.CreatePod(t, "p00", contenttest.WithFinalizer)
+			replacement = p.CreatePod(t, "p00", registrytest.WithFinalizer)
 		})
 		// The purge continues with the LimitRanges, and finds another Namespace.
 		if _, err := p.purge(spec(uid)); !apierrors.IsConflict(err) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
@@ -129,7 +129,7 @@ func TestResponse(t *testing.T) {
 // neither, and that an ordinary purge needs no more.
 func TestForceIsARight(t *testing.T) {
 	p := newPurger(t, storagetest.StartEmbedded(t))
-	p.CreatePod(t, "held", contenttest.WithFinalizer)
+	p.CreatePod(t, "held", registrytest.WithFinalizer)
 	uid := p.Terminate(t)
 	p.as(ordinaryUser)
 	for _, dryRun := range [][]string{nil, {metav1.DryRunAll}} {
@@ -190,7 +190,7 @@ func TestInvalid(t *testing.T) {
 		if _, err := p.purges.Create(p.ctx, good, reject, &metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("admission of the purge: got %v", err)
 		}
-		p.ctx = withUser(contenttest.RequestIn(t, "nowhere"), admin)
+		p.ctx = withUser(registrytest.RequestIn(t, "nowhere"), admin)
 		defer p.as(admin)
 		if _, err := p.purge(spec(uid)); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces.tenancy.borough.io "nowhere" not found`) {
 			t.Errorf("a Namespace that does not exist: got %v", err)
@@ -202,7 +202,7 @@ func TestInvalid(t *testing.T) {
 func TestStatusIsBounded(t *testing.T) {
 	p := newPurger(t, storagetest.StartEmbedded(t))
 	for i := range 103 {
-		p.CreatePod(t, fmt.Sprintf("p%03d", i), contenttest.WithFinalizer)
+		p.CreatePod(t, fmt.Sprintf("p%03d", i), registrytest.WithFinalizer)
 	}
 	uid := p.Terminate(t)
 	for _, spec := range []tenancy.NamespacePurgeSpec{ordinary(uid), forced(uid)} {

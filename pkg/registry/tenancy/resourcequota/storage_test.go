@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/leaktest"
 	"github.com/borough-io/borough/test/poll"
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // does not copy the others.
 func TestDenial(t *testing.T) {
 	const more, denials, maxBytes = 300, 20, 400
-	r := contenttest.New(t, storagetest.StartEmbedded(t))
-	r.CreatePod(t, "held", contenttest.OnNode)
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
+	r.CreatePod(t, "held", registrytest.OnNode)
 	r.CreateQuota(t, "q", corev1.ResourceList{"count/pods": resource.MustParse("1")})
 	denial := func() string {
 		t.Helper()

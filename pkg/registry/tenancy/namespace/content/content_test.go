@@ -26,8 +26,8 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/openapi"
-	"github.com/borough-io/borough/pkg/registry/contenttest"
 	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/storage"
@@ -56,7 +56,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	member := storagetest.StartEmbedded(t)
-	stores := contenttest.New(t, member)
+	stores := registrytest.New(t, member)
 	models := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(stores.Scheme))
 	types, err := poster.NewTypes(models, &v1.LimitRange{}, &v1.ResourceQuota{})
 	if err != nil {

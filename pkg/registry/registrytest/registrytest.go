@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contenttest is the registries of a server on an etcd, with a Namespace
-// and content in it, for the tests of packages that delete content.
-package contenttest
+// Package registrytest is the registries of a server on an etcd, with a Namespace and
+// content in it.
+package registrytest
 
 import (
 	"context"
