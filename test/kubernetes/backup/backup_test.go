@@ -94,7 +94,7 @@ func TestBackup(t *testing.T) {
 	}
 	dir := t.TempDir()
 	awaitWrites()
-	err := runDocumented(dir, "backup",
+	err := runDocumented(dir, "backup.md", "backup",
 		"ETCDCTL_ENDPOINTS="+etcd.Members[0].Endpoint,
 		"ETCDCTL_CACERT="+etcd.CAFile(), "ETCDCTL_CERT="+etcd.CertFile(), "ETCDCTL_KEY="+etcd.KeyFile())
 	if err != nil {
@@ -116,7 +116,7 @@ func TestBackup(t *testing.T) {
 	etcd.Kill()
 
 	etcd = startEtcd(t, cluster, "after", func(member testcluster.EtcdRestore) error {
-		return runDocumented(dir, "restore", "NAME="+member.Name, "PEER_URL="+member.PeerURL, "CLUSTER="+member.Cluster, "DATA_DIR="+member.DataDir)
+		return runDocumented(dir, "backup.md", "restore", "NAME="+member.Name, "PEER_URL="+member.PeerURL, "CLUSTER="+member.Cluster, "DATA_DIR="+member.DataDir)
 	})
 	restored := keys(t, etcd)
 	for key, was := range stored {
@@ -241,7 +241,7 @@ func TestStandaloneBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, dataDir := t.TempDir(), "DATA_DIR="+borough.Dir
-	if err := runDocumented(dir, "standalone-backup", dataDir); err != nil {
+	if err := runDocumented(dir, "backup.md", "standalone-backup", dataDir); err != nil {
 		t.Fatal(err)
 	}
 	if err := borough.StartServer(t.Context()); err != nil {
@@ -253,7 +253,7 @@ func TestStandaloneBackup(t *testing.T) {
 	if err := borough.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if err := runDocumented(dir, "standalone-restore", dataDir); err != nil {
+	if err := runDocumented(dir, "backup.md", "standalone-restore", dataDir); err != nil {
 		t.Fatal(err)
 	}
 	if err := borough.StartServer(t.Context()); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-// runDocumented runs the commands of docs/backup.md that a comment names,
-// in a directory and with variables.
-func runDocumented(dir, name string, variables ...string) error {
-	commands, err := harness.Documented("backup.md", name)
+// runDocumented runs the commands that a comment names in a file of docs, in a
+// directory and with variables.
+func runDocumented(dir, file, name string, variables ...string) error {
+	commands, err := harness.Documented(file, name)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func runDocumented(dir, name string, variables ...string) error {
 		return err
 	}
 	if err := harness.RunScript(dir, commands, append(variables, "PATH="+filepath.Dir(etcdctl)+":"+os.Getenv("PATH"))...); err != nil {
-		return fmt.Errorf("the commands named %s in docs/backup.md: %w", name, err)
+		return fmt.Errorf("the commands named %s in docs/%s: %w", name, file, err)
 	}
 	return nil
 }

@@ -83,11 +83,11 @@ func TestFull(t *testing.T) {
 		"ETCDCTL_ENDPOINTS=" + etcd.Members[0].Endpoint,
 		"ETCDCTL_CACERT=" + etcd.CAFile(), "ETCDCTL_CERT=" + etcd.CertFile(), "ETCDCTL_KEY=" + etcd.KeyFile(),
 	}
-	if err := runDocumented(dir, "full-delete", variables...); err != nil {
+	if err := runDocumented(dir, "operations.md", "full-delete", variables...); err != nil {
 		t.Fatal(err)
 	}
 	wantFull("create a Pod after the deletes", create(pods))
-	if err := runDocumented(dir, "full", variables...); err != nil {
+	if err := runDocumented(dir, "operations.md", "full", variables...); err != nil {
 		t.Fatal(err)
 	}
 	for i := range pods / 2 {
