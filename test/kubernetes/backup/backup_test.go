@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -37,7 +35,7 @@ func TestBackup(t *testing.T) {
 		Etcd:                testcluster.EtcdOptions{Unsafe: true},
 		NoControllerManager: true, // the test does not need it
 	})
-	etcd := startEtcd(t, cluster, "before", nil)
+	etcd := testcluster.StartEtcdForTest(t, filepath.Join(cluster.Dir, "before"), testcluster.EtcdOptions{Members: 3, Unsafe: true})
 	before := cluster.NewBorough(t, testcluster.BoroughOptions{Etcd: etcd})
 	client := cluster.BoroughClient(t).TenancyV1()
 
@@ -115,9 +113,10 @@ func TestBackup(t *testing.T) {
 	}
 	etcd.Kill()
 
-	etcd = startEtcd(t, cluster, "after", func(member testcluster.EtcdRestore) error {
+	restore := func(member testcluster.EtcdRestore) error {
 		return runDocumented(dir, "backup.md", "restore", "NAME="+member.Name, "PEER_URL="+member.PeerURL, "CLUSTER="+member.Cluster, "DATA_DIR="+member.DataDir)
-	})
+	}
+	etcd = testcluster.StartEtcdForTest(t, filepath.Join(cluster.Dir, "after"), testcluster.EtcdOptions{Members: 3, Unsafe: true, Restore: restore})
 	restored := keys(t, etcd)
 	for key, was := range stored {
 		if diff := cmp.Diff(was.String(), restored[key].String()); diff != "" {
@@ -168,28 +167,12 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// startEtcd starts an etcd of three members that runs until the test ends.
-func startEtcd(t *testing.T, cluster *testcluster.Cluster, name string, restore func(testcluster.EtcdRestore) error) *testcluster.Etcd {
-	t.Helper()
-	etcd, err := testcluster.StartEtcd(t.Context(), filepath.Join(cluster.Dir, name),
-		testcluster.EtcdOptions{Members: 3, Unsafe: true, Restore: restore})
-	if err != nil {
-		t.Fatalf("start etcd: %v", err)
-	}
-	t.Cleanup(etcd.Kill)
-	return etcd
-}
-
 // keys returns all keys in etcd.
 func keys(t *testing.T, etcd *testcluster.Etcd) map[string]*mvccpb.KeyValue {
 	t.Helper()
-	config, err := transport.TLSInfo{CertFile: etcd.CertFile(), KeyFile: etcd.KeyFile(), TrustedCAFile: etcd.CAFile()}.ClientConfig()
+	client, err := etcd.NewClient()
 	if err != nil {
-		t.Fatalf("read the TLS files for etcd: %v", err)
-	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(etcd.Endpoints(), ","), TLS: config})
-	if err != nil {
-		t.Fatalf("make a client of etcd: %v", err)
+		t.Fatal(err)
 	}
 	defer client.Close()
 	response, err := client.Get(t.Context(), "/registry/", clientv3.WithPrefix())

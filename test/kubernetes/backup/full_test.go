@@ -22,11 +22,7 @@ import (
 // TestFull fills an etcd of three members with Pods, and makes room.
 func TestFull(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(dir, "etcd"), testcluster.EtcdOptions{Members: 3, Unsafe: true, QuotaBytes: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Kill)
+	etcd := testcluster.StartEtcdForTest(t, filepath.Join(dir, "etcd"), testcluster.EtcdOptions{Members: 3, Unsafe: true, QuotaBytes: 16 << 20})
 	borough := harness.New(t)
 	if err := borough.StartServer(ctx, etcd.ClientFlags()...); err != nil {
 		t.Fatal(err)
@@ -56,6 +52,7 @@ func TestFull(t *testing.T) {
 		return err
 	}
 	pods := 0
+	var err error
 	for ; err == nil && pods < 200; pods++ {
 		err = create(pods)
 	}

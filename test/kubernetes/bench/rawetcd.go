@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/klog/v2"
 
@@ -63,14 +62,9 @@ func rawOverGRPC(ctx context.Context, dir string, size size) (float64, error) {
 		return 0, err
 	}
 	defer etcd.Kill()
-	info := transport.TLSInfo{TrustedCAFile: etcd.CAFile(), CertFile: etcd.CertFile(), KeyFile: etcd.KeyFile()}
-	tls, err := info.ClientConfig()
+	client, err := etcd.NewClient()
 	if err != nil {
-		return 0, fmt.Errorf("make a client of etcd: %w", err)
-	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(etcd.Endpoints(), ","), TLS: tls})
-	if err != nil {
-		return 0, fmt.Errorf("make a client of etcd: %w", err)
+		return 0, err
 	}
 	defer client.Close()
 	return rawRate(ctx, client, size.keys)

@@ -41,11 +41,7 @@ patches:
 // docs/deploy.md.
 func TestOwnCertificates(t *testing.T) {
 	s := newSite(t)
-	etcd, err := testcluster.StartEtcd(t.Context(), filepath.Join(s.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Kill)
+	etcd := testcluster.StartEtcdForTest(t, filepath.Join(s.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true})
 	for i := range 3 {
 		s.addresses = append(s.addresses, fmt.Sprintf("https://etcd-%d.example.com:2379", i), etcd.Endpoints())
 	}

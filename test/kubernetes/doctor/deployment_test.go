@@ -46,13 +46,10 @@ type deployment struct {
 func deploy(t *testing.T, cluster *testcluster.Cluster, flags ...string) *deployment {
 	t.Helper()
 	d := &deployment{cluster: cluster}
-	var err error
-	if d.etcd, err = testcluster.StartEtcd(t.Context(), filepath.Join(d.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true}); err != nil {
-		t.Fatalf("start the etcd of Borough: %v", err)
-	}
-	t.Cleanup(d.etcd.Kill)
+	d.etcd = testcluster.StartEtcdForTest(t, filepath.Join(d.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true})
 	d.borough = d.cluster.NewBorough(t, testcluster.BoroughOptions{Etcd: d.etcd, ServerFlags: flags})
 	d.kubectl = d.cluster.Kubectl(t)
+	var err error
 	if d.kubeconfig, err = d.cluster.WriteKubeconfig("doctor", d.cluster.AdminConfig()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,12 +52,7 @@ resources:
 
 func newEtcdClient(t *testing.T, etcd *testcluster.Etcd) *clientv3.Client {
 	t.Helper()
-	files := transport.TLSInfo{CertFile: etcd.CertFile(), KeyFile: etcd.KeyFile(), TrustedCAFile: etcd.CAFile()}
-	config, err := files.ClientConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.Members[0].Endpoint}, TLS: config})
+	client, err := etcd.NewClient()
 	if err != nil {
 		t.Fatal(err)
 	}

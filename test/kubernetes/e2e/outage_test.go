@@ -23,13 +23,8 @@ func newCluster(t *testing.T, serverFlags ...string) (*testcluster.Cluster, *tes
 	t.Helper()
 	ctx := t.Context()
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
-	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(etcd.Kill)
 	borough := cluster.NewBorough(t, testcluster.BoroughOptions{
-		Etcd:        etcd,
+		Etcd:        testcluster.StartEtcdForTest(t, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true}),
 		ServerFlags: serverFlags,
 		// The smallest unit of a Lease is a second.
 		ControllerFlags: []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s"},

@@ -5,17 +5,12 @@ package ha
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"go.etcd.io/etcd/client/pkg/v3/transport"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 	"github.com/borough-io/borough/test/poll"
@@ -39,7 +34,6 @@ type site struct {
 	cluster *testcluster.Cluster
 	borough *testcluster.Borough
 	etcd    *testcluster.Etcd
-	tls     *tls.Config // for etcd
 	leases  *leases
 }
 
@@ -50,24 +44,8 @@ func newSite(t *testing.T) *site {
 		Etcd:                testcluster.EtcdOptions{Unsafe: true},
 		NoControllerManager: true, // the tests do not need it
 	})}
-	var err error
 	// Processes are killed, but the page cache survives.
-	s.etcd, err = testcluster.StartEtcd(ctx, filepath.Join(s.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Members: 3, Unsafe: true})
-	if err != nil {
-		t.Fatalf("start etcd: %v", err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			for _, member := range s.etcd.Members {
-				t.Log(member.Process.Tail(20))
-			}
-		}
-		s.etcd.Kill()
-	})
-	s.tls, err = transport.TLSInfo{CertFile: s.etcd.CertFile(), KeyFile: s.etcd.KeyFile(), TrustedCAFile: s.etcd.CAFile()}.ClientConfig()
-	if err != nil {
-		t.Fatalf("read the TLS files for etcd: %v", err)
-	}
+	s.etcd = testcluster.StartEtcdForTest(t, filepath.Join(s.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Members: 3, Unsafe: true})
 	s.borough = s.cluster.NewBorough(t, testcluster.BoroughOptions{
 		Etcd:            s.etcd,
 		ServerFlags:     gracefully,
@@ -85,9 +63,9 @@ func newSite(t *testing.T) *site {
 
 // leader returns the leader of etcd, once there is one, and a follower.
 func (s *site) leader(ctx context.Context) (leader, follower *testcluster.EtcdMember, err error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(s.etcd.Endpoints(), ","), TLS: s.tls})
+	client, err := s.etcd.NewClient()
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a client of etcd: %w", err)
+		return nil, nil, err
 	}
 	defer client.Close()
 	err = await(ctx, func(ctx context.Context) error {

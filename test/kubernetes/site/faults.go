@@ -65,7 +65,7 @@ var Faults = []Fault{
 		if err != nil {
 			return err
 		}
-		client, err := s.newClient(s.Etcd.Members[leader].Endpoint)
+		client, err := s.Etcd.NewClient(s.Etcd.Members[leader].Endpoint)
 		if err != nil {
 			return err
 		}

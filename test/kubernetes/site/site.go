@@ -7,7 +7,6 @@ package site
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -17,9 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/harness/etcdproxy"
@@ -33,8 +30,6 @@ type Site struct {
 	Etcd    *testcluster.Etcd
 	Client  *clientv3.Client // of etcd
 	Servers [2]Server
-
-	tls *tls.Config // for etcd
 
 	// losing makes the proxies lose every loseEvery-th response to a transaction;
 	// transactions counts them.
@@ -60,25 +55,9 @@ type Server struct {
 // New returns a site that has started. It stops with the test.
 func New(t *testing.T) *Site {
 	t.Helper()
-	etcd, err := testcluster.StartEtcd(t.Context(), t.TempDir(), testcluster.EtcdOptions{Members: 3})
-	if err != nil {
-		t.Fatalf("start etcd: %v", err)
-	}
-	s := &Site{Etcd: etcd}
-	t.Cleanup(func() {
-		if t.Failed() {
-			for _, member := range etcd.Members {
-				t.Log(member.Process.Tail(20))
-			}
-		}
-		etcd.Kill()
-	})
-	s.tls, err = transport.TLSInfo{CertFile: etcd.CertFile(), KeyFile: etcd.KeyFile(), TrustedCAFile: etcd.CAFile()}.ClientConfig()
-	if err != nil {
-		t.Fatalf("read the TLS files for etcd: %v", err)
-	}
-	s.Client, err = s.newClient(strings.Split(etcd.Endpoints(), ",")...)
-	if err != nil {
+	s := &Site{Etcd: testcluster.StartEtcdForTest(t, t.TempDir(), testcluster.EtcdOptions{Members: 3})}
+	var err error
+	if s.Client, err = s.Etcd.NewClient(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Client.Close() }) // fails only if it is already closed
@@ -102,8 +81,12 @@ func New(t *testing.T) *Site {
 // newProxies returns a proxy for each member.
 func (s *Site) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
 	t.Helper()
+	config, err := s.Etcd.TLSConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, member := range s.Etcd.Members {
-		proxy, err := etcdproxy.New(member.Endpoint, s.tls)
+		proxy, err := etcdproxy.New(member.Endpoint, config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,21 +99,6 @@ func (s *Site) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
 		proxies = append(proxies, proxy)
 	}
 	return proxies
-}
-
-// newClient returns a client of etcd.
-func (s *Site) newClient(endpoints ...string) (*clientv3.Client, error) {
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:            endpoints,
-		TLS:                  s.tls,
-		DialKeepAliveTime:    10 * time.Second,
-		DialKeepAliveTimeout: 10 * time.Second,
-		Logger:               zap.NewNop(), // failed members are expected
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make a client of etcd: %w", err)
-	}
-	return client, nil
 }
 
 // start starts or restarts the server.

@@ -10,8 +10,8 @@
 //	borough, err := cluster.Deploy(ctx, testcluster.BoroughOptions{})
 //	defer borough.Stop()
 //
-// In a test, use New and NewBorough. They stop everything when the test ends,
-// and show the logs if it failed.
+// In a test, use New, StartEtcdForTest and NewBorough. They stop everything when
+// the test ends, and show the logs if it failed.
 //
 // hack/kubernetes.sh builds the programs once, at the versions that the module
 // in the directory kube pins. Set BOROUGH_KUBERNETES_BIN to a directory that

@@ -5,6 +5,7 @@ package testcluster
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
@@ -12,7 +13,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/test/harness"
@@ -130,6 +136,23 @@ func StartEtcd(ctx context.Context, dir string, options EtcdOptions) (_ *Etcd, e
 	return e, errors.Join(errs...)
 }
 
+// StartEtcdForTest calls StartEtcd for a test and kills the members when the
+// test ends. If the test failed, it logs the members' logs.
+func StartEtcdForTest(t testing.TB, dir string, options EtcdOptions) *Etcd {
+	t.Helper()
+	e, err := StartEtcd(t.Context(), dir, options)
+	if err != nil {
+		t.Fatalf("start etcd: %v", err)
+	}
+	t.Cleanup(func() {
+		e.Kill()
+		if t.Failed() {
+			t.Log(tails(e.processes()...))
+		}
+	})
+	return e
+}
+
 // Start starts or restarts a member and returns once it serves requests.
 func (m *EtcdMember) Start(ctx context.Context) error {
 	config := &rest.Config{Host: m.http, TLSClientConfig: rest.TLSClientConfig{
@@ -179,6 +202,39 @@ func (e *Etcd) ClientFlags() []string {
 		"--etcd-certfile=" + e.CertFile(),
 		"--etcd-keyfile=" + e.KeyFile(),
 	}
+}
+
+// TLSConfig returns the configuration of a client with CertFile.
+func (e *Etcd) TLSConfig() (*tls.Config, error) {
+	files := transport.TLSInfo{CertFile: e.CertFile(), KeyFile: e.KeyFile(), TrustedCAFile: e.CAFile()}
+	config, err := files.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the TLS files for etcd: %w", err)
+	}
+	return config, nil
+}
+
+// NewClient returns a client of the endpoints, by default those of all members.
+// The caller closes it.
+func (e *Etcd) NewClient(endpoints ...string) (*clientv3.Client, error) {
+	config, err := e.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	if len(endpoints) == 0 {
+		endpoints = strings.Split(e.Endpoints(), ",")
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            endpoints,
+		TLS:                  config,
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 10 * time.Second,
+		Logger:               zap.NewNop(), // failed members are expected
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of etcd: %w", err)
+	}
+	return client, nil
 }
 
 func (e *Etcd) processes() []*harness.Process {
