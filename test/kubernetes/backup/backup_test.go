@@ -75,7 +75,7 @@ func TestBackup(t *testing.T) {
 	written := make(chan struct{}, 1)
 	writer.Go(func() {
 		for i := 0; writing.Err() == nil; i++ {
-			if _, err := client.Pods("live").Create(ctx, newPod(fmt.Sprintf("written-%d", i)), metav1.CreateOptions{}); err != nil {
+			if _, err := client.Pods("live").Create(ctx, harness.NewPod(fmt.Sprintf("written-%d", i)), metav1.CreateOptions{}); err != nil {
 				t.Errorf("create a Pod during the backup: %v", err)
 				return
 			}

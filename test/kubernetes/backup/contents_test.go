@@ -32,16 +32,9 @@ func createNamespace(t *testing.T, client tenancyv1.TenancyV1Interface, name str
 	return ns
 }
 
-func newPod(name string, finalizers ...string) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
-	}
-}
-
 func createPod(t *testing.T, client tenancyv1.TenancyV1Interface, namespace, name string, finalizers ...string) *v1.Pod {
 	t.Helper()
-	pod, err := client.Pods(namespace).Create(t.Context(), newPod(name, finalizers...), metav1.CreateOptions{})
+	pod, err := client.Pods(namespace).Create(t.Context(), harness.NewPod(name, finalizers...), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create a Pod: %v", err)
 	}
@@ -134,10 +127,10 @@ func wantExpired(t *testing.T, client tenancyv1.TenancyV1Interface, resourceVers
 // Namespaces and nowhere else.
 func wantFenced(t *testing.T, client tenancyv1.TenancyV1Interface, live, terminating string) {
 	t.Helper()
-	if _, err := client.Pods(terminating).Create(t.Context(), newPod("late"), metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if _, err := client.Pods(terminating).Create(t.Context(), harness.NewPod("late"), metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("create in a terminating Namespace: got %v", err)
 	}
-	if _, err := client.Pods("nowhere").Create(t.Context(), newPod("lost"), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := client.Pods("nowhere").Create(t.Context(), harness.NewPod("lost"), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("create in a missing Namespace: got %v", err)
 	}
 	createPod(t, client, live, "after-the-restore")

@@ -46,7 +46,7 @@ func TestFull(t *testing.T) {
 	})
 
 	create := func(i int) error {
-		pod := newPod(fmt.Sprintf("pod-%d", i))
+		pod := harness.NewPod(fmt.Sprintf("pod-%d", i))
 		pod.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 200<<10)}
 		_, err := client.Pods("active").Create(ctx, pod, metav1.CreateOptions{})
 		return err

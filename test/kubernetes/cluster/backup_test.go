@@ -33,7 +33,7 @@ func (s *site) restoreBackup(t *testing.T) {
 	// The port may be forwarded later than a user would type the next command.
 	s.runDocumented(t, dir, "backup.md", "connect", "until etcdctl endpoint health; do sleep 1; done", "backup")
 
-	last, err := c.client.Pods(c.live).Create(ctx, newPod("later"), metav1.CreateOptions{})
+	last, err := c.client.Pods(c.live).Create(ctx, harness.NewPod("later"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func (s *site) restoreBackup(t *testing.T) {
 		}
 		return false, err
 	})
-	next, err := c.client.Pods("default").Create(ctx, newPod("borough-after-the-restore"), metav1.CreateOptions{})
+	next, err := c.client.Pods("default").Create(ctx, harness.NewPod("borough-after-the-restore"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

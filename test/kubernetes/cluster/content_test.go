@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
+	"github.com/borough-io/borough/test/harness"
 )
 
 const finalizer = "example.com/hold"
@@ -51,9 +52,10 @@ func (s *site) createContent(t *testing.T) *content {
 	if _, err := c.client.LimitRanges(c.live).Create(ctx, limits, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	held := newPod("held")
-	held.Finalizers = []string{finalizer}
-	for namespace, pods := range map[string][]*v1.Pod{c.live: {newPod("a"), newPod("b"), newPod("c")}, c.held: {held}} {
+	for namespace, pods := range map[string][]*v1.Pod{
+		c.live: {harness.NewPod("a"), harness.NewPod("b"), harness.NewPod("c")},
+		c.held: {harness.NewPod("held", finalizer)},
+	} {
 		for _, pod := range pods {
 			if _, err := c.client.Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
@@ -101,7 +103,7 @@ func (c *content) check(t *testing.T) {
 	if diff := cmp.Diff(c.want, c.state(t)); diff != "" {
 		t.Errorf("the content has changed (-want +got):\n%s", diff)
 	}
-	if _, err := c.client.Pods(c.held).Create(ctx, newPod("late"), metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if _, err := c.client.Pods(c.held).Create(ctx, harness.NewPod("late"), metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		t.Errorf("create in a Namespace that is being deleted: got %v", err)
 	}
 	if _, err := c.client.Pods(c.held).Patch(ctx, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {

@@ -26,6 +26,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/scheme"
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -193,7 +194,7 @@ func (l *load) count(verb string, err error) {
 // writePod creates, reads and patches a Pod, lists some, and deletes every second
 // one.
 func (w *worker) writePod(n int) {
-	pod := newPod(w.prefix + strconv.Itoa(n))
+	pod := harness.NewPod(w.prefix + strconv.Itoa(n))
 	if !w.send("create", w.client.Post().Namespace(w.home).Resource("pods").Body(pod), pod) {
 		return // whether it exists is unknown
 	}
@@ -234,7 +235,7 @@ func (w *worker) writeNamespace(n int) {
 	if !w.send("create", w.client.Post().Resource("namespaces").Body(ns), ns) {
 		return
 	}
-	w.send("create", w.client.Post().Namespace(name).Resource("pods").Body(newPod("pod")), nil)
+	w.send("create", w.client.Post().Namespace(name).Resource("pods").Body(harness.NewPod("pod")), nil)
 	if w.send("delete", w.client.Delete().Resource("namespaces").Name(name), nil) {
 		w.mu.Lock()
 		w.namespaces = append(w.namespaces, name)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -35,7 +36,7 @@ func (s *site) session(t *testing.T) {
 	if _, err := admin.LimitRanges(ns.Name).Create(ctx, limits, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	pod, err := admin.Pods(ns.Name).Create(ctx, newPod("admin"), metav1.CreateOptions{})
+	pod, err := admin.Pods(ns.Name).Create(ctx, harness.NewPod("admin"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func (s *site) tenantSession(t *testing.T, namespace string) {
 	client := s.tenancy(t, tenant).TenancyV1()
 	// The roles are aggregated, and caches of authorization see the binding, later.
 	err := poll.Until(t.Context(), timeout, func(ctx context.Context) error {
-		_, err := client.Pods(namespace).Create(ctx, newPod("tenant"), metav1.CreateOptions{})
+		_, err := client.Pods(namespace).Create(ctx, harness.NewPod("tenant"), metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -134,19 +135,12 @@ func (s *site) tenantSession(t *testing.T, namespace string) {
 		{"list Namespaces", false, func(ctx context.Context) error { _, err := client.Namespaces().List(ctx, none); return err }},
 		{"list all Pods", false, func(ctx context.Context) error { _, err := client.Pods("").List(ctx, none); return err }},
 		{"create a Pod in another Namespace", false, func(ctx context.Context) error {
-			_, err := client.Pods("default").Create(ctx, newPod("tenant"), metav1.CreateOptions{})
+			_, err := client.Pods("default").Create(ctx, harness.NewPod("tenant"), metav1.CreateOptions{})
 			return err
 		}},
 	} {
 		if err := request.make(t.Context()); request.allowed && err != nil || !request.allowed && !apierrors.IsForbidden(err) {
 			t.Errorf("the tenant's request to %s: got %v", request.what, err)
 		}
-	}
-}
-
-func newPod(name string) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
 	}
 }

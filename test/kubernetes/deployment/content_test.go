@@ -90,12 +90,12 @@ func (s *site) tryPurge(t *testing.T, content ...any) (string, error) {
 
 // purgeFull purges a Namespace with content that can be deleted.
 func (s *site) purgeFull(t *testing.T) {
-	s.purge(t, newPod("pod"), newLimits("limits"), newQuota("quota"))
+	s.purge(t, harness.NewPod("pod"), newLimits("limits"), newQuota("quota"))
 }
 
 // purgeHeld purges Namespaces with content that finalizers block until release.
 func (s *site) purgeHeld(t *testing.T) {
-	s.purge(t, newPod("held", finalizer))
+	s.purge(t, harness.NewPod("held", finalizer))
 	s.purge(t, newLimits("held", finalizer))
 	s.purge(t, newQuota("held", finalizer))
 }
@@ -103,7 +103,7 @@ func (s *site) purgeHeld(t *testing.T) {
 // purgeKept purges Namespaces with content that keepPolicy protects. They
 // remain.
 func (s *site) purgeKept(t *testing.T) {
-	s.purge(t, newPod(kept), newPod("pod"))
+	s.purge(t, harness.NewPod(kept), harness.NewPod("pod"))
 	s.purge(t, newLimits(kept), newLimits("limits"))
 	s.purge(t, newQuota(kept), newQuota("quota"))
 }
@@ -127,7 +127,7 @@ func (s *site) purgeBlocked(t *testing.T) {
 // its name when the controller waits for that.
 func (s *site) purgeWaiting(t *testing.T) string {
 	t.Helper()
-	name := s.purge(t, newPod("held", finalizer))
+	name := s.purge(t, harness.NewPod("held", finalizer))
 	poll.Eventually(t, func() string {
 		ns, err := s.tenancy(t).Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	certutil "k8s.io/client-go/util/cert"
 
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -142,7 +143,7 @@ func (s *site) awaitPurge(t *testing.T) {
 	var name string
 	poll.Eventually(t, func() string {
 		var err error
-		name, err = s.tryPurge(t, newPod("pod"), newLimits("limits"))
+		name, err = s.tryPurge(t, harness.NewPod("pod"), newLimits("limits"))
 		switch {
 		case apierrors.IsServiceUnavailable(err):
 			return err.Error()

@@ -18,6 +18,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // These are the tenants of the test. The viewer has the cluster's role view in
@@ -102,11 +103,11 @@ var (
 	}
 	writePods = []request{
 		{"create a pod", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
-			_, err := c.Pods(team).Create(ctx, newPod("other"), metav1.CreateOptions{})
+			_, err := c.Pods(team).Create(ctx, harness.NewPod("other"), metav1.CreateOptions{})
 			return err
 		}},
 		{"update a pod", func(ctx context.Context, c tenancyv1.TenancyV1Interface) error {
-			pod := newPod(tenantPod)
+			pod := harness.NewPod(tenantPod)
 			pod.Labels = map[string]string{"updated": "true"}
 			_, err := c.Pods(team).Update(ctx, pod, metav1.UpdateOptions{})
 			return err
@@ -193,7 +194,7 @@ func (s *site) makeRequests(t *testing.T, user string, allowed bool, requests ..
 func (s *site) tryRequests(t *testing.T, user string, requests ...request) []error {
 	t.Helper()
 	ctx := t.Context()
-	_, err := s.tenancy(t).Pods(team).Create(ctx, newPod(tenantPod), metav1.CreateOptions{})
+	_, err := s.tenancy(t).Pods(team).Create(ctx, harness.NewPod(tenantPod), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -220,13 +221,6 @@ func (s *site) testTenants(t *testing.T) {
 	for _, user := range []string{editor, chief} {
 		s.makeRequests(t, user, true, slices.Concat(lookInside, writePods)...)
 		s.makeRequests(t, user, false, slices.Concat(lookAround, writeRest)...)
-	}
-}
-
-func newPod(name string, finalizers ...string) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: finalizers},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
 	}
 }
 

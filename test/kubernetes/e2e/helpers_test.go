@@ -47,10 +47,7 @@ func newClusterNamespace(t *testing.T, name string) {
 // newPod creates a valid Pod without resources, with the modifications.
 func newPod(t *testing.T, namespace, name string, modify ...func(*v1.Pod)) *v1.Pod {
 	t.Helper()
-	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
-	}
+	pod := harness.NewPod(name)
 	for _, m := range modify {
 		m(pod)
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -38,10 +39,7 @@ func TestUnlistedNamespaceController(t *testing.T) {
 	if _, err := client.Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: both}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	pod, err := client.Pods(both).Create(ctx, &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "stays"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
-	}, metav1.CreateOptions{})
+	pod, err := client.Pods(both).Create(ctx, harness.NewPod("stays"), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
