@@ -45,14 +45,14 @@ func TestOwnCertificates(t *testing.T) {
 	for i := range 3 {
 		s.addresses = append(s.addresses, fmt.Sprintf("https://etcd-%d.example.com:2379", i), etcd.Endpoints())
 	}
-	first := newOwnCA(t, "first")
+	first := testcluster.NewCAForTest(t, "first")
 	s.apply(t, ownOverlay(t, first.CertPEM))
 	s.createSecret(t, "borough-etcd-client-tls", map[string]string{"ca.crt": etcd.CAFile(), "tls.crt": etcd.CertFile(), "tls.key": etcd.KeyFile()})
 	s.createSecret(t, certSecret, ownCert(t, first))
 	s.startPods(t)
 	s.awaitPurge(t)
 
-	second := newOwnCA(t, "second")
+	second := testcluster.NewCAForTest(t, "second")
 	s.apply(t, ownOverlay(t, slices.Concat(first.CertPEM, second.CertPEM)))
 	s.kubectl.Run(t, "delete", "secret", certSecret, "--namespace="+testcluster.SystemNamespace)
 	s.createSecret(t, certSecret, ownCert(t, second))
@@ -73,15 +73,6 @@ func TestOwnCertificates(t *testing.T) {
 	s.cluster.Network.Disconnect() // new connections verify the certificate again
 	s.awaitPurge(t)
 	s.awaitAPI(t)
-}
-
-func newOwnCA(t *testing.T, name string) *testcluster.CA {
-	t.Helper()
-	ca, err := testcluster.NewCA(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ca
 }
 
 // ownOverlay writes the overlay and returns its directory.

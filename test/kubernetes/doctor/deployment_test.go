@@ -202,7 +202,7 @@ const serviceName = serverName + "." + testcluster.SystemNamespace + ".svc"
 // APIService.
 func (d *deployment) replaceServer(t *testing.T, name string, flags ...string) (caPEM []byte) {
 	t.Helper()
-	ca := newCA(t, "replacement")
+	ca := testcluster.NewCAForTest(t, "replacement")
 	cert, key, err := ca.Issue(pkix.Name{CommonName: serverName}, name, "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
@@ -261,15 +261,6 @@ func (d *deployment) replaceServer(t *testing.T, name string, flags ...string) (
 		return ""
 	})
 	return ca.CertPEM
-}
-
-func newCA(t *testing.T, name string) *testcluster.CA {
-	t.Helper()
-	ca, err := testcluster.NewCA(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ca
 }
 
 // file writes a file that exists until the test ends.

@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 			})
 		}, map[string]want{"APIService available": {"MissingEndpoints", "no server is ready"}}},
 
-		{"wrong caBundle", func(t *testing.T) { d.trust(t, newCA(t, "ca").CertPEM) }, map[string]want{
+		{"wrong caBundle", func(t *testing.T) { d.trust(t, testcluster.NewCAForTest(t, "ca").CertPEM) }, map[string]want{
 			"APIService available": {"x509", "see the check caBundle"},
 			"caBundle":             {"the serving certificate in the Secret borough-system/borough-apiserver-tls is not signed by a CA in caBundle", "kubectl patch apiservice"},
 		}},
@@ -162,7 +162,7 @@ func TestFaults(t *testing.T) {
 		}, map[string]want{"namespace controller": {"does not name system:serviceaccount:kube-system:namespace-controller", "remove the flag"}}},
 
 		{"front-proxy headers not trusted", func(t *testing.T) {
-			trusted := "--requestheader-client-ca-file=" + file(t, "ca.crt", newCA(t, "not-the-front-proxy-ca").CertPEM)
+			trusted := "--requestheader-client-ca-file=" + file(t, "ca.crt", testcluster.NewCAForTest(t, "not-the-front-proxy-ca").CertPEM)
 			d.keep(t, "deployment", serverName, namespace)
 			d.change(t, func(spec *corev1.PodSpec) { spec.Containers[0].Args = append(spec.Containers[0].Args, trusted) })
 			ca := d.replaceServer(t, serviceName, trusted)

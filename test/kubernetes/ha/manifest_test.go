@@ -117,10 +117,7 @@ func TestEtcdManifest(t *testing.T) {
 func newTLSFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	ca, err := testcluster.NewCA("etcd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca := testcluster.NewCAForTest(t, "etcd")
 	cert, key, err := ca.Issue(pkix.Name{CommonName: "etcd"}, "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)

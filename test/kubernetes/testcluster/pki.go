@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"k8s.io/client-go/util/keyutil"
@@ -40,6 +41,16 @@ func NewCA(name string) (*CA, error) {
 	}
 	cert, _, err := pair.EncodePEM()
 	return &CA{cert, pair}, err
+}
+
+// NewCAForTest calls NewCA and fails the test on an error.
+func NewCAForTest(t testing.TB, name string) *CA {
+	t.Helper()
+	ca, err := NewCA(name)
+	if err != nil {
+		t.Fatalf("make the CA %s: %v", name, err)
+	}
+	return ca
 }
 
 // Issue makes a certificate for the subject and returns it and its key in PEM.
