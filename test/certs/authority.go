@@ -47,13 +47,6 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Pool returns a pool with the CA alone.
-func (a *Authority) Pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
-}
-
 // Server returns a certificate for a server on the local host, which is valid until then.
 func (a *Authority) Server(t testing.TB, notAfter time.Time) tls.Certificate {
 	t.Helper()
