@@ -27,7 +27,8 @@ func NewREST(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (*sta
 		NewFunc:                   func() runtime.Object { return &coordinationv1.Lease{} },
 		NewListFunc:               func() runtime.Object { return &coordinationv1.LeaseList{} },
 		DefaultQualifiedResource:  coordinationv1.Resource("leases"),
-		SingularQualifiedResource: coordinationv1.Resource("lease"), TableConvertor: table.NewConvertor(
+		SingularQualifiedResource: coordinationv1.Resource("lease"),
+		TableConvertor: table.NewConvertor(
 			[]metav1.TableColumnDefinition{
 				table.NameColumn(),
 				{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]},
