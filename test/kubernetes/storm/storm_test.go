@@ -36,7 +36,7 @@ const (
 	longDelay, shortDelay = 300 * time.Millisecond, 20 * time.Millisecond
 	// roundTimeout bounds a round, in which every termination has to finish.
 	// Rounds usually take seconds.
-	roundTimeout = 5 * time.Minute
+	roundTimeout = 10 * time.Minute
 	// requestTimeout bounds a request, which may get no response during a fault.
 	requestTimeout = 30 * time.Second
 	// writesDuringFault is the number of writes to wait for before a fault ends, if
