@@ -135,7 +135,11 @@ func (c *Charge) awaitCounted(ctx context.Context) error {
 		case len(c.base.quotas) == 0:
 			return nil
 		case !c.turn:
-			if err := c.takeTurn(ctx); err != nil {
+			take := c.takeTurn
+			if c.single {
+				take = c.beAlone
+			}
+			if err := take(ctx); err != nil {
 				return err
 			}
 		case c.base.counted():
@@ -152,28 +156,26 @@ func (c *Charge) awaitCounted(ctx context.Context) error {
 	}
 }
 
+// takeTurn takes the turn, unless the write has it.
 func (c *Charge) takeTurn(ctx context.Context) error {
+	if c.turn {
+		return nil
+	}
 	if err := c.namespace.take(ctx); err != nil {
 		return err
 	}
 	c.turn = true
-	if c.single {
-		return c.beAlone(ctx)
-	}
 	return nil
 }
 
-// beAlone takes the turn if the write does not have it, and waits until no other is in
-// flight: only the write that has the turn is woken.
+// beAlone takes the turn and waits until no other transaction is in flight: only the write
+// that has the turn is woken.
 func (c *Charge) beAlone(ctx context.Context) error {
 	if c.alone {
 		return nil
 	}
-	if !c.turn {
-		if err := c.namespace.take(ctx); err != nil {
-			return err
-		}
-		c.turn = true
+	if err := c.takeTurn(ctx); err != nil {
+		return err
 	}
 	if err := c.namespace.drain(ctx); err != nil {
 		return err

@@ -35,7 +35,7 @@ const (
 	// in the cache of the other.
 	longDelay, shortDelay = 300 * time.Millisecond, 20 * time.Millisecond
 	// roundTimeout bounds a round, in which every termination has to finish.
-	// Rounds usually take seconds.
+	// Rounds usually take seconds, and minutes when responses of etcd are lost.
 	roundTimeout = 10 * time.Minute
 	// requestTimeout bounds a request, which may get no response during a fault.
 	requestTimeout = 30 * time.Second
