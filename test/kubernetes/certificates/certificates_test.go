@@ -6,6 +6,7 @@ package certificates
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/borough-io/borough/pkg/certificates"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
@@ -35,10 +38,29 @@ func TestCertificates(t *testing.T) {
 	// The clients keep sending requests during each step.
 	t.Run("applied again", func(t *testing.T) {
 		before := d.secret(t)
+		version := before.ResourceVersion
+		versions, err := secrets.Watch(t.Context(), metav1.SingleObject(metav1.ObjectMeta{Name: certSecret, ResourceVersion: version}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer versions.Stop()
 		d.apply(t, "--server-side")
 		d.apply(t) // as kubectl apply does by default
-		if after := d.secret(t); !maps.EqualFunc(before.Data, after.Data, bytes.Equal) {
-			t.Error("the Secret has other data")
+		// A rotation begins in the second half of the lifetime.
+		rotated := func() bool { return time.Now().After(certificates.AtShare(first, 0.5)) }
+		for last := d.secret(t).ResourceVersion; version != last; {
+			event := <-versions.ResultChan()
+			secret, ok := event.Object.(*corev1.Secret)
+			if !ok {
+				t.Fatalf("the watch of the Secret reports %s: %v", event.Type, event.Object)
+			}
+			version = secret.ResourceVersion
+			if !maps.EqualFunc(secret.Data, before.Data, bytes.Equal) && !rotated() {
+				t.Errorf("version %s of the Secret has other data", version)
+			}
+			if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+				t.Errorf("version %s of the Secret: %v", version, err)
+			}
 		}
 	})
 	t.Run("Secret deleted", func(t *testing.T) {
