@@ -248,6 +248,7 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 // without gRPC, and has no endpoints. Close closes it.
 func (s *Server) Client() *clientv3.Client {
 	c := v3client.New(s.etcd.Server)
+	c.KV = readRetrier{c.KV}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clients = append(s.clients, c)
