@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	certutil "k8s.io/client-go/util/cert"
@@ -135,24 +134,10 @@ func (s *site) testLeadership(t *testing.T) {
 	}
 }
 
-// awaitPurge purges a Namespace and waits for its removal. If a check of the
-// APIService failed because its connection ended, kube-apiserver answers 503 until
-// its next check.
+// awaitPurge purges a Namespace and waits for its removal.
 func (s *site) awaitPurge(t *testing.T) {
 	t.Helper()
-	var name string
-	poll.Eventually(t, func() string {
-		var err error
-		name, err = s.tryPurge(t, harness.NewPod("pod"), newLimits("limits"))
-		switch {
-		case apierrors.IsServiceUnavailable(err):
-			return err.Error()
-		case err != nil:
-			t.Fatal(err)
-		}
-		return ""
-	})
-	s.awaitGone(t, name)
+	s.awaitGone(t, s.purge(t, harness.NewPod("pod"), newLimits("limits")))
 }
 
 // testNewCertificate makes the servers replace the certificate as in
@@ -229,6 +214,7 @@ func (s *site) testEtcdCertificates(t *testing.T) {
 		p.start(t)
 		p.awaitProbes(t)
 	}
+	s.awaitAnswer(t)
 	s.awaitPurge(t)
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	certutil "k8s.io/client-go/util/cert"
 
 	"github.com/borough-io/borough/test/harness"
@@ -71,8 +72,27 @@ func TestOwnCertificates(t *testing.T) {
 	}
 	s.apply(t, ownOverlay(t, second.CertPEM))
 	s.cluster.Network.Disconnect() // new connections verify the certificate again
-	s.awaitPurge(t)
+	s.awaitRecovery(t)
 	s.awaitAPI(t)
+}
+
+// awaitRecovery is awaitPurge after the connections to the servers have ended. If a check of
+// the APIService failed because of that, kube-apiserver answers 503 until its next check.
+func (s *site) awaitRecovery(t *testing.T) {
+	t.Helper()
+	var name string
+	poll.Eventually(t, func() string {
+		var err error
+		name, err = s.tryPurge(t, harness.NewPod("pod"), newLimits("limits"))
+		switch {
+		case apierrors.IsServiceUnavailable(err):
+			return err.Error()
+		case err != nil:
+			t.Fatal(err)
+		}
+		return ""
+	})
+	s.awaitGone(t, name)
 }
 
 // ownOverlay writes the overlay and returns its directory.
