@@ -18,7 +18,7 @@ import (
 )
 
 // kubectlTimeout is how long a kubectl may run before it is killed.
-const kubectlTimeout = 2 * time.Minute
+const kubectlTimeout = 5 * time.Minute
 
 // Kubectl runs kubectl with an identity and separate caches.
 type Kubectl struct {
@@ -103,7 +103,7 @@ func (k *Kubectl) Try(ctx context.Context, stdin string, args ...string) (stdout
 	cmd.Env = k.env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	cmd.SysProcAttr = attributes()
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = waitDelay
 	if err = cmd.Run(); err != nil {
 		err = fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), err)
 	}

@@ -24,8 +24,12 @@ import (
 const startTimeout = 3 * time.Minute
 
 // stopTimeout is how long a process may take to end after SIGTERM. It usually
-// takes far less than a second, or one to two with the race detector.
-const stopTimeout = 20 * time.Second
+// takes far less than a second, or one to two with the race detector. It is less than the
+// time that a server gives a request, because a stop must not wait for watches.
+const stopTimeout = 50 * time.Second
+
+// waitDelay is how long the output of a process that has ended may take to be read.
+const waitDelay = 20 * time.Second
 
 // Process is a program that has been started.
 type Process struct {
@@ -43,7 +47,7 @@ func StartProcess(path string, args ...string) (*Process, error) {
 	p := &Process{Name: filepath.Base(path), cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	p.cmd.SysProcAttr = attributes()
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = waitDelay
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // eventuallyTimeout is how long Eventually waits. A test reaches it only if it
-// fails.
-const eventuallyTimeout = 60 * time.Second
+// fails. Components of Kubernetes wait for up to a minute before they try again.
+const eventuallyTimeout = 3 * time.Minute
 
 // interval grows from one call of a condition to the next.
 var interval = wait.Backoff{Duration: time.Millisecond, Factor: 2, Steps: 5, Cap: 20 * time.Millisecond}
