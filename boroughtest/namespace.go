@@ -26,7 +26,7 @@ import (
 
 const (
 	// defaultTerminationTimeout is the default of TerminationTimeout.
-	defaultTerminationTimeout = 10 * time.Second
+	defaultTerminationTimeout = time.Minute
 	// explainTimeout bounds the request for what a Namespace waits for.
 	explainTimeout = 5 * time.Second
 	// suffixLength is the length of the random suffix of a name.
@@ -39,7 +39,7 @@ type NamespaceOption func(*namespaceOptions)
 type namespaceOptions struct{ terminationTimeout time.Duration }
 
 // TerminationTimeout sets how long the Namespace may take to be removed. The default is
-// 10 seconds.
+// one minute.
 func TerminationTimeout(timeout time.Duration) NamespaceOption {
 	return func(o *namespaceOptions) { o.terminationTimeout = timeout }
 }

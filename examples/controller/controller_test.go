@@ -89,7 +89,7 @@ func startController(t *testing.T, s *boroughtest.Server) *sync.Map {
 		t.Fatal(err)
 	}
 	// A controller that finds the server down while it sets up its informer would try again
-	// after 10 seconds, which is as long as a Namespace of a test waits.
+	// only after 10 seconds.
 	if _, err := manager.GetCache().GetInformer(t.Context(), &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}
