@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -252,7 +253,9 @@ func TestOneOfTwo(t *testing.T) {
 
 	second, _ := f.start(config)
 	f.expectReady(second)
-	if err := f.new(config).Converge(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
+	third := f.config()
+	third.LeaderElection = leaderElection // Converge waits as long as its LeaseDuration
+	if err := f.new(third).Converge(t.Context()); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a third process converged, or ended with: %v", err)
 	}
 	f.write("a.yaml", newPod("a", image("image:2")))
@@ -315,8 +318,16 @@ func TestPruneWithoutLease(t *testing.T) {
 	go func() { stopped <- c.Run(ctx) }()
 	f.expect("a-node-1=image:1")
 
-	f.takeLease()
-	<-reader.ended
+	reader.armed.Store(true)
+	poll.Eventually(t, func() string {
+		f.takeLease()
+		select {
+		case <-reader.ended:
+			return ""
+		case <-time.After(10 * time.Second): // it had lost the Lease before, and did not read
+			return "the controller reads without the Lease"
+		}
+	})
 	cancel()
 	close(reader.proceed)
 	f.must(<-stopped)
@@ -326,16 +337,20 @@ func TestPruneWithoutLease(t *testing.T) {
 	}
 }
 
-// slowReader is a Reader that returns some time after its context has ended, once.
+// slowReader is a Reader that, once it is armed, returns some time after its context has
+// ended. It can do so once.
 type slowReader struct {
 	source.Reader
+	armed          atomic.Bool
 	ended, proceed chan struct{}
 }
 
 func (r *slowReader) Run(ctx context.Context, handle func(source.Content, error)) error {
 	err := r.Reader.Run(ctx, handle)
-	close(r.ended)
-	<-r.proceed
+	if r.armed.Load() {
+		close(r.ended)
+		<-r.proceed
+	}
 	return err
 }
 

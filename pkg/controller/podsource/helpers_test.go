@@ -18,12 +18,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/transport"
-	"k8s.io/client-go/util/retry"
 	componentconfig "k8s.io/component-base/config"
 	"k8s.io/component-base/metrics"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/borough-io/borough/boroughtest"
@@ -99,8 +98,8 @@ var leaderElection = componentconfig.LeaderElectionConfiguration{
 // steadyLeaderElection keeps the Lease of a leader that a busy machine holds up.
 var steadyLeaderElection = componentconfig.LeaderElectionConfiguration{
 	LeaderElect:   true,
-	LeaseDuration: metav1.Duration{Duration: 5 * time.Second},
-	RenewDeadline: metav1.Duration{Duration: 4 * time.Second},
+	LeaseDuration: metav1.Duration{Duration: 2 * time.Minute},
+	RenewDeadline: metav1.Duration{Duration: 100 * time.Second},
 	RetryPeriod:   leaderElection.RetryPeriod,
 }
 
@@ -136,10 +135,12 @@ func (f *fixture) start(config Config) (c *Controller, stop func()) {
 	return c, stop
 }
 
+func (f *fixture) leaseName() string { return "borough-source-" + f.identity.ID() }
+
 // lease returns the Lease of the source.
 func (f *fixture) lease() *coordinationv1.Lease {
 	f.Helper()
-	lease, err := f.kubernetes.CoordinationV1().Leases(f.namespace).Get(f.Context(), "borough-source-"+f.identity.ID(), metav1.GetOptions{})
+	lease, err := f.kubernetes.CoordinationV1().Leases(f.namespace).Get(f.Context(), f.leaseName(), metav1.GetOptions{})
 	f.must(err)
 	return lease
 }
@@ -147,13 +148,11 @@ func (f *fixture) lease() *coordinationv1.Lease {
 // takeLease gives the Lease to another process, which does not renew it.
 func (f *fixture) takeLease() {
 	f.Helper()
-	f.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		lease := f.lease()
-		lease.Spec.HolderIdentity = ptr.To("other")
-		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
-		_, err := f.kubernetes.CoordinationV1().Leases(f.namespace).Update(f.Context(), lease, metav1.UpdateOptions{})
-		return err
-	}))
+	// A patch, because the leader updates the Lease all the time.
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"holderIdentity": "other", "renewTime": metav1.NowMicro()}})
+	f.must(err)
+	_, err = f.kubernetes.CoordinationV1().Leases(f.namespace).Patch(f.Context(), f.leaseName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	f.must(err)
 }
 
 // write writes a file with Pods, as editors do.
