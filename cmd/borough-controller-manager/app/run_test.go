@@ -150,8 +150,9 @@ func startWith(ctx context.Context, t *testing.T, a *api, modify ...func(*option
 		PurgeAPIGroups: []string{"tenancy.borough.io"},
 		HTTPListener:   listener,
 		LeaderElection: componentconfig.LeaderElectionConfiguration{
-			LeaseDuration:     metav1.Duration{Duration: 2 * time.Second},
-			RenewDeadline:     metav1.Duration{Duration: time.Second},
+			// A leader that a busy machine holds up keeps the lease.
+			LeaseDuration:     metav1.Duration{Duration: 2 * time.Minute},
+			RenewDeadline:     metav1.Duration{Duration: 100 * time.Second},
 			RetryPeriod:       metav1.Duration{Duration: 50 * time.Millisecond},
 			ResourceLock:      resourcelock.LeasesResourceLock,
 			ResourceName:      "lease",
@@ -190,7 +191,7 @@ func (p *process) await(t *testing.T) error {
 	select {
 	case err := <-p.ended:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("Run has not returned")
 		return nil
 	}
@@ -346,9 +347,29 @@ func TestElection(t *testing.T) {
 	if n := holders(); n != 3 {
 		t.Error(describe())
 	}
+	second.stop()
+	if err := second.await(t); err != nil {
+		t.Error(err)
+	}
+}
 
-	a.set(func() { a.stuck = true })
-	if err := second.await(t); !errors.Is(err, leader.ErrLost) {
+// TestLostLease prevents a leader from renewing the lease.
+func TestLostLease(t *testing.T) {
+	a := newAPI(t)
+	p := start(t, a, elect, func(config *options.Config) {
+		config.LeaderElection.LeaseDuration.Duration = 2 * time.Second
+		config.LeaderElection.RenewDeadline.Duration = time.Second
+	})
+	poll.Eventually(t, func() (reason string) {
+		a.set(func() {
+			if len(a.holders) == 0 {
+				reason = "the lease is not held"
+			}
+			a.stuck = reason == ""
+		})
+		return reason
+	})
+	if err := p.await(t); !errors.Is(err, leader.ErrLost) {
 		t.Errorf("got %v without a lease", err)
 	}
 }
