@@ -31,7 +31,7 @@ func TestRevocationEndsImpersonatedWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	watches := map[string]watch.Interface{}
 	for name, start := range map[string]func(context.Context, metav1.ListOptions) (watch.Interface, error){

@@ -25,7 +25,7 @@ func TestRightToListOneNamespace(t *testing.T) {
 		t.Fatalf("before the grant: %v, %v", list, err)
 	}
 	following := options
-	following.ResourceVersion, following.AllowWatchBookmarks, following.TimeoutSeconds = list.ResourceVersion, true, ptr.To[int64](10)
+	following.ResourceVersion, following.AllowWatchBookmarks, following.TimeoutSeconds = list.ResourceVersion, true, ptr.To[int64](60)
 	w, err := namespaces.Watch(t.Context(), following)
 	if err != nil {
 		t.Fatal(err)
