@@ -61,6 +61,7 @@ func startCluster(t *testing.T) cluster {
 		config.Name, config.Dir = fmt.Sprintf("m%d", i), t.TempDir()
 		config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 		config.UnsafeNoFsync = true
+		config.ElectionMs = 5000 // on a busy machine, the heartbeats of a leader come late
 		config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 		config.ListenClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 		config.AdvertiseClientUrls = config.ListenClientUrls
