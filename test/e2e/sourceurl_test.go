@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -83,7 +84,8 @@ func TestSourceURL(t *testing.T) {
 		}
 		sources = append(sources, identity)
 		program.start(t, "--from="+identity.Location, "--node="+node, "--url-ca-file="+server.ca.File,
-			"--url-token-file="+tokenFile, "--url-interval=1s")
+			"--url-token-file="+tokenFile, "--url-interval=1s",
+			"--url-timeout=2m") // a request that times out would be another failure
 	}
 	first, second := sources[0], sources[1]
 	if first.Namespace() == second.Namespace() {
@@ -118,6 +120,7 @@ func TestSourceURL(t *testing.T) {
 	server.set("second", serveText(manifest("web", "nginx:2")))
 	eventually("the server answers with 401 Unauthorized", "db", "web")
 	replaceFile(t, tokenFile, "second")
+	eventually("", "web")
 	// The Pods that remain are the same ones, updated.
 	poll.Eventually(t, func() string {
 		for _, pod := range eventually("", "web") {
@@ -131,6 +134,10 @@ func TestSourceURL(t *testing.T) {
 	wantEventsOfSource(t, first, 3)
 }
 
+// sourceTimeout is more than the longest time between two requests, which doubles with each
+// failure, up to six minutes.
+const sourceTimeout = 7 * time.Minute
+
 // awaitSource waits until the source of a URL has the Pods, and a problem, or none if it is "".
 func awaitSource(t *testing.T, identity source.Identity, problem string, names ...string) []v1.Pod {
 	t.Helper()
@@ -140,37 +147,40 @@ func awaitSource(t *testing.T, identity source.Identity, problem string, names .
 		want = append(want, name+"-"+identity.Node)
 	}
 	var pods *v1.PodList
-	poll.Eventually(t, func() string {
+	err := poll.Until(t.Context(), sourceTimeout, func(context.Context) error {
 		namespace, err := client.Namespaces().Get(t.Context(), identity.Namespace(), metav1.GetOptions{})
 		if err != nil {
-			return err.Error()
+			return err
 		}
 		var status source.Status
 		text := namespace.Annotations[identity.StatusAnnotation()]
 		if err := json.Unmarshal([]byte(text), &status); err != nil {
-			return "the annotation is " + text
+			return fmt.Errorf("the annotation is %s", text)
 		}
 		if strings.Contains(text, "secret") {
 			t.Fatalf("the annotation has the query of the URL: %s", text)
 		}
 		if problem == "" && len(status.Problems) > 0 || problem != "" && (len(status.Problems) != 1 || !strings.Contains(status.Problems[0].Message, problem)) {
-			return fmt.Sprintf("want the problem %q, got %+v", problem, status.Problems)
+			return fmt.Errorf("want the problem %q, got %+v", problem, status.Problems)
 		}
 		if pods, err = client.Pods(identity.Namespace()).List(t.Context(), metav1.ListOptions{}); err != nil {
-			return err.Error()
+			return err
 		}
 		var got []string
 		for _, pod := range pods.Items {
 			got = append(got, pod.Name)
 			if pod.Spec.NodeName != identity.Node || pod.Annotations[source.KindAnnotation] != "http" {
-				return fmt.Sprintf("%s is of the node %s, and %v", pod.Name, pod.Spec.NodeName, pod.Annotations)
+				return fmt.Errorf("%s is of the node %s, and %v", pod.Name, pod.Spec.NodeName, pod.Annotations)
 			}
 		}
 		if !slices.Equal(got, want) {
-			return fmt.Sprintf("got the Pods %q, want %q", got, want)
+			return fmt.Errorf("got the Pods %q, want %q", got, want)
 		}
-		return ""
+		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return pods.Items
 }
 
