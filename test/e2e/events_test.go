@@ -165,7 +165,7 @@ func TestLeaderElection(t *testing.T) {
 					LeaseMeta: metav1.ObjectMeta{Name: "l", Namespace: ns}, Client: client.CoordinationV1(),
 					LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 				},
-				ReleaseOnCancel: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 100 * time.Millisecond,
+				ReleaseOnCancel: true, LeaseDuration: 2 * time.Minute, RenewDeadline: 100 * time.Second, RetryPeriod: 100 * time.Millisecond,
 				Callbacks: leaderelection.LeaderCallbacks{
 					OnStartedLeading: func(context.Context) { close(leading) },
 					OnStoppedLeading: func() {},
