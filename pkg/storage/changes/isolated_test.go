@@ -15,6 +15,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"github.com/borough-io/borough/test/poll"
 )
 
 // member is a member of an etcd that its peers reach through a proxy.
@@ -121,7 +123,7 @@ func TestIsolatedMember(t *testing.T) {
 	etcd := startCluster(t)
 	isolated, others := etcd.members[0], etcd.members[1:]
 	client, writer := newClient(t, isolated), newClient(t, others...)
-	put(t, writer, "/r/a/n/x", "1")
+	putEventually(t, writer, "/r/a/n/x", "1")
 	feed, lines := newFeed(client)
 	run(t, feed)
 	begin := <-lines
@@ -131,11 +133,21 @@ func TestIsolatedMember(t *testing.T) {
 	client.SetEndpoints(isolated.clientURL(), others[0].clientURL(), others[1].clientURL())
 
 	etcd.isolate(isolated)
-	var revision int64
-	for revision == 0 { // until the others have a leader
-		if response, err := writer.Put(t.Context(), "/r/a/n/x", "2"); err == nil {
-			revision = response.Header.Revision
-		}
-	}
+	revision := putEventually(t, writer, "/r/a/n/x", "2")
 	want(t, lines, "apply %d: a n/x@%d=2", revision, revision)
+}
+
+// putEventually puts a value, also while the members elect a leader, and returns the
+// revision.
+func putEventually(t *testing.T, client *clientv3.Client, key, value string) (revision int64) {
+	t.Helper()
+	poll.Eventually(t, func() string {
+		response, err := client.Put(t.Context(), key, value)
+		if err != nil {
+			return err.Error()
+		}
+		revision = response.Header.Revision
+		return ""
+	})
+	return revision
 }
