@@ -4,6 +4,7 @@
 package boroughtest_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,13 +49,28 @@ func TestNamespaceIsRemoved(t *testing.T) {
 // TestNamespaceRemains checks that a test fails with what its Namespace waits for.
 func TestNamespaceRemains(t *testing.T) {
 	s := boroughtest.Shared(t)
+	for timeout := 2 * time.Second; ; timeout *= 2 { // until the controller has time to write the status
+		got := remain(t, s, timeout)
+		const want = "pods/web (finalizer example.com/backup)"
+		if strings.Contains(got, want) {
+			break
+		}
+		if timeout == 32*time.Second {
+			t.Fatalf("the test failed with %q, which lacks %q", got, want)
+		}
+	}
+}
+
+// remain returns the error of a test whose Namespace has a Pod that cannot be removed.
+func remain(t *testing.T, s *boroughtest.Server, timeout time.Duration) string {
+	t.Helper()
 	client := newClient(t, s.Config())
 	fake := newFakeTest(t)
-	ns := s.Namespace(fake, boroughtest.TerminationTimeout(2*time.Second))
+	ns := s.Namespace(fake, boroughtest.TerminationTimeout(timeout))
 	create(t, client, ns, pod("web", "example.com/backup"))
 	fake.end()
 	got := strings.Join(fake.errors, "\n")
-	for _, want := range []string{"delete the Namespace " + ns, "still there after 2s", "pods/web (finalizer example.com/backup)"} {
+	for _, want := range []string{"delete the Namespace " + ns, fmt.Sprint("still there after ", timeout)} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the test failed with %q, which lacks %q", got, want)
 		}
@@ -64,6 +80,7 @@ func TestNamespaceRemains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return got
 }
 
 func TestNamespaceNames(t *testing.T) {

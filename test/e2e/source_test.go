@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -232,8 +233,14 @@ func TestSourceRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"--from=" + dir, "--node=node-1", "--once"}
-	if code, output := s.run(t, append(args, "--once-timeout=1s")...); code != 1 || !strings.Contains(output, "cannot create resource") {
-		t.Errorf("without rights: %d, %s", code, output)
+	for timeout := time.Second; ; timeout *= 2 { // until there is time for an answer of the server
+		code, output := s.run(t, append(args, fmt.Sprint("--once-timeout=", timeout))...)
+		if code == 1 && strings.Contains(output, "cannot create resource") {
+			break
+		}
+		if code != 1 || timeout == 32*time.Second {
+			t.Fatalf("without rights: %d, %s", code, output)
+		}
 	}
 	b.Kubectl(t, "create", "clusterrolebinding", "borough-sources", "--clusterrole=borough-source-requester", "--group=borough-sources")
 	if code, output := s.run(t, args...); code != 0 {
