@@ -5,6 +5,7 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+)
+
+const (
+	// requestTimeout is for a request and the whole response.
+	requestTimeout = time.Minute
+	// watchTimeout ends a watch if an event that a test waits for is missing.
+	watchTimeout = 10 * time.Minute
 )
 
 // HTTP sends HTTP requests to the server.
@@ -32,7 +40,7 @@ func NewHTTP(t testing.TB, config *rest.Config) HTTP {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
-	config.Timeout = 60 * time.Second
+	config.Timeout = watchTimeout
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatalf("create an HTTP client: %v", err)
@@ -72,7 +80,9 @@ func (a Answer) String() string { return fmt.Sprintf("%d %s", a.Code, a.Body) }
 // name and value. It fails the test only if there is no response.
 func (h HTTP) Do(t testing.TB, method, path string, body []byte, headers ...string) Answer {
 	t.Helper()
-	response := h.Open(t, method, path, body, headers...)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+	defer cancel()
+	response := h.open(ctx, t, method, path, body, headers...)
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -85,7 +95,12 @@ func (h HTTP) Do(t testing.TB, method, path string, body []byte, headers ...stri
 // example for a watch. The test's context cancels the request.
 func (h HTTP) Open(t testing.TB, method, path string, body []byte, headers ...string) *http.Response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, h.host+path, bytes.NewReader(body))
+	return h.open(t.Context(), t, method, path, body, headers...)
+}
+
+func (h HTTP) open(ctx context.Context, t testing.TB, method, path string, body []byte, headers ...string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, h.host+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
