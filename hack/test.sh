@@ -22,4 +22,4 @@ go -C test/monitoring test -vet=off -count=1 .
 go -C examples/controller test -vet=off "${race[@]}" .
 # Of three packages, one mostly waits.
 packages=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
-go list ./... | grep -vE '/test/(attack|cost)$' | xargs go test -vet=off -p "$packages" -parallel 4 -timeout 20m "${race[@]}" "$@"
+go list ./... | grep -vE '/test/(attack|cost)$' | xargs go test -vet=off -p "$packages" -parallel 4 -timeout 40m "${race[@]}" "$@"
