@@ -244,7 +244,7 @@ type seen struct {
 // next returns the next event that is not a bookmark.
 func next(t *testing.T, w watch.Interface) seen {
 	t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case event, ok := <-w.ResultChan():

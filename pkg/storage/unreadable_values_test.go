@@ -103,7 +103,7 @@ func firstError(t *testing.T, s server, k kind, options *metainternal.ListOption
 	select {
 	case event := <-w.ResultChan():
 		return apierrors.FromObject(event.Object)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		return errors.New("the watch has no event")
 	}
 }

@@ -76,7 +76,7 @@ func TestInformers(t *testing.T) {
 	select {
 	case name := <-deleted:
 		wantEqual(t, "deleted", name, ns+"/before")
-	case <-time.After(watchTimeout):
+	case <-time.After(eventTimeout):
 		t.Error("the informer did not see the deletion")
 	}
 }
@@ -187,7 +187,7 @@ func TestRetryWatcherEnds(t *testing.T) {
 		}
 		select {
 		case <-w.Done():
-		case <-time.After(watchTimeout):
+		case <-time.After(eventTimeout):
 			t.Errorf("%s: the watch does not end", name)
 		}
 	}

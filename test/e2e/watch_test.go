@@ -22,8 +22,8 @@ import (
 	"github.com/borough-io/borough/test/harness"
 )
 
-// watchTimeout ends a watch if the event that a test waits for is missing.
-const watchTimeout = 30 * time.Second
+// eventTimeout is how long next waits for an event.
+const eventTimeout = time.Minute
 
 // next waits for the next event of a watch and returns it.
 func next(t *testing.T, events <-chan watch.Event) watch.Event {
@@ -34,7 +34,7 @@ func next(t *testing.T, events <-chan watch.Event) watch.Event {
 			t.Fatal("the watch ended")
 		}
 		return event
-	case <-time.After(watchTimeout):
+	case <-time.After(eventTimeout):
 		t.Fatal("timed out without an event")
 	}
 	return watch.Event{}

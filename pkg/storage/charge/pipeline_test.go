@@ -160,7 +160,7 @@ func TestSlowAdmission(t *testing.T) {
 				if calls++; calls > 1 {
 					return nil
 				}
-				ctx, cancel := context.WithTimeout(f.ctx, 20*time.Second)
+				ctx, cancel := context.WithTimeout(f.ctx, time.Minute)
 				defer cancel()
 				return create(ctx, f.servers[0].Pods, newPod("between"))
 			}
@@ -272,7 +272,7 @@ func (f *pipelineFixture) receive(events <-chan struct{}) {
 	f.t.Helper()
 	select {
 	case <-events:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		f.t.Fatal("the transaction has not arrived")
 	}
 }

@@ -109,7 +109,7 @@ func nextQuota(t *testing.T, w watch.Interface) *tenancy.ResourceQuota {
 			t.Fatalf("watched %v %+v", event.Type, event.Object)
 		}
 		return quota
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the watch has no further event")
 		return nil
 	}
