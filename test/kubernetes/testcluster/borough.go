@@ -24,6 +24,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 const (
@@ -39,7 +40,7 @@ const (
 type BoroughOptions struct {
 	// Etcd is the etcd that Borough uses. If it is nil, the server embeds etcd.
 	Etcd *Etcd
-	// ServerFlags and ControllerFlags are added to the default flags.
+	// ServerFlags and ControllerFlags are added to the default flags, which they override.
 	ServerFlags, ControllerFlags []string
 }
 
@@ -78,7 +79,7 @@ type BoroughController struct {
 }
 
 // Deploy deploys Borough into the cluster and returns once the cluster serves
-// its API.
+// its API, and the controller leads.
 func (c *Cluster) Deploy(ctx context.Context, options BoroughOptions) (_ *Borough, err error) {
 	dir, err := os.MkdirTemp(c.Dir, "borough-")
 	if err != nil {
@@ -106,6 +107,9 @@ func (c *Cluster) Deploy(ctx context.Context, options BoroughOptions) (_ *Boroug
 		return nil, err
 	}
 	if _, err := b.AddController(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.awaitLeader(ctx); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -246,6 +250,10 @@ func (m *BoroughController) Start(ctx context.Context) error {
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect-resource-namespace=" + SystemNamespace,
 		"--http-bind-address=" + m.address,
+		// A controller that loses the Lease exits, as it must, and nothing restarts it here.
+		// On a slow machine, a renewal can take longer than by default.
+		"--leader-elect-lease-duration=2m",
+		"--leader-elect-renew-deadline=90s",
 	}
 	path, err := harness.Binary(controllerName)
 	if err != nil {
@@ -253,6 +261,28 @@ func (m *BoroughController) Start(ctx context.Context) error {
 	}
 	m.Process, err = harness.StartReady(ctx, &rest.Config{Host: "http://" + m.address}, "/readyz", path, append(args, b.options.ControllerFlags...)...)
 	return err
+}
+
+// awaitLeader waits until a controller holds the Lease.
+func (b *Borough) awaitLeader(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(b.cluster.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	err = poll.Until(ctx, startTimeout, func(ctx context.Context) error {
+		lease, err := client.CoordinationV1().Leases(SystemNamespace).Get(ctx, controllerName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if holder := lease.Spec.HolderIdentity; holder == nil || *holder == "" {
+			return errors.New("the Lease has no holder")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for a controller to lead: %w", err)
+	}
+	return nil
 }
 
 // Etcd returns the etcd that Borough uses, or nil if the server embeds it.
