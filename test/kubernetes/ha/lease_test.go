@@ -19,17 +19,13 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-const (
-	leaseName = "borough-controller-manager"
-	// leaseDuration is short because the test waits for expiry. The smallest unit
-	// of a Lease is a second.
-	leaseDuration = 4 * time.Second
-)
+const leaseName = "borough-controller-manager"
 
+// leaseFlags have times that are short, because the test waits for expiry. But a process
+// can stall for seconds, and a controller that loses the Lease exits.
 var leaseFlags = []string{
-	"--leader-elect-lease-duration=" + leaseDuration.String(),
-	"--leader-elect-renew-deadline=3s",
-	"--leader-elect-retry-period=1s",
+	"--leader-elect-lease-duration=30s",
+	"--leader-elect-renew-deadline=25s",
 }
 
 // leases is the history of the leader election Lease.
