@@ -21,7 +21,7 @@ type disruption struct {
 // TestServersAndControllers restarts and kills servers and controllers.
 func TestServersAndControllers(t *testing.T) {
 	t.Parallel()
-	disrupt(t, []disruption{
+	disrupt(t, gracefully, []disruption{
 		{"servers restarted", none, restartServers},
 		{"controllers restarted", none, restartControllers},
 		{"servers killed", requeue, killServers},
@@ -32,7 +32,7 @@ func TestServersAndControllers(t *testing.T) {
 // TestEtcd restarts and kills members of etcd.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
-	disrupt(t, []disruption{
+	disrupt(t, nil, []disruption{
 		{"restarted", none, restartEtcd},
 		{"killed", requeue, killEtcd},
 	})
@@ -41,15 +41,15 @@ func TestEtcd(t *testing.T) {
 // TestEtcdFailing pauses members of etcd, and fills the disk of one.
 func TestEtcdFailing(t *testing.T) {
 	t.Parallel()
-	disrupt(t, []disruption{
+	disrupt(t, nil, []disruption{
 		{"paused", requeue, pauseEtcd},
 		{"out of disk", requeue, fillDisk},
 	})
 }
 
 // disrupt runs the disruptions one by one. Each must leave a healthy site.
-func disrupt(t *testing.T, disruptions []disruption) {
-	s := newSite(t)
+func disrupt(t *testing.T, serverFlags []string, disruptions []disruption) {
+	s := newSite(t, serverFlags)
 	for _, d := range disruptions {
 		ok := t.Run(d.name, func(t *testing.T) {
 			l := s.startLoad(t, d.retries)

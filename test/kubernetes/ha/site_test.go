@@ -19,11 +19,10 @@ import (
 // timeout bounds each wait. Most take seconds.
 const timeout = 3 * time.Minute
 
-// gracefully are the flags for graceful shutdown from the manifests with
-// shorter times, because endpoints are updated faster here than in a cluster
-// with many nodes.
+// gracefully are the flags for graceful shutdown from the manifests. Watches have less
+// time, because there are few.
 var gracefully = []string{
-	"--shutdown-delay-duration=2s",
+	"--shutdown-delay-duration=10s",
 	"--shutdown-send-retry-after=true",
 	"--shutdown-watch-termination-grace-period=2s",
 }
@@ -37,7 +36,7 @@ type site struct {
 	leases  *leases
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T, serverFlags []string) *site {
 	t.Helper()
 	ctx := t.Context()
 	s := &site{cluster: testcluster.New(t, testcluster.Options{
@@ -48,7 +47,7 @@ func newSite(t *testing.T) *site {
 	s.etcd = testcluster.StartEtcdForTest(t, filepath.Join(s.cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Members: 3, Unsafe: true})
 	s.borough = s.cluster.NewBorough(t, testcluster.BoroughOptions{
 		Etcd:            s.etcd,
-		ServerFlags:     gracefully,
+		ServerFlags:     serverFlags,
 		ControllerFlags: leaseFlags,
 	})
 	if _, err := s.borough.AddServer(ctx); err != nil {
