@@ -30,7 +30,8 @@ import (
 //
 // Arguments are passed unchanged, except for addresses of Pods, which are ports
 // of 127.0.0.1, and paths in the container, which are below a directory. A
-// kubeconfig replaces the token that a kubelet mounts.
+// kubeconfig replaces the token that a kubelet mounts. Controllers have longer
+// times for the leader election.
 type pod struct {
 	site     *site
 	name     string
@@ -75,6 +76,11 @@ func (p *pod) start(t *testing.T) {
 			t.Fatal(err)
 		}
 		args = append(args, "--kubeconfig="+kubeconfig)
+	}
+	if p.container().Name == controllerName {
+		// A controller that loses the Lease exits, and no kubelet restarts it. On a slow
+		// machine, a renewal can take longer than by default.
+		args = append(args, "--leader-elect-lease-duration=45s", "--leader-elect-renew-deadline=40s")
 	}
 	binary, err := p.binary()
 	if err != nil {
