@@ -24,13 +24,13 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
-// TestCertificates runs two servers with certificates that are valid for a
-// minute. It damages the Secret and the APIService, has a user who may write the
+// TestCertificates runs two servers with certificates that are valid for two
+// minutes. It damages the Secret and the APIService, has a user who may write the
 // Secret replace its content, and follows a rotation until the first CA is no longer
 // trusted, while clients read, write and watch.
 func TestCertificates(t *testing.T) {
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
-	d := deploy(t, cluster, "--serving-cert-lifetime=60s")
+	d := deploy(t, cluster, "--serving-cert-lifetime="+lifetime.String())
 	secrets := d.client.CoreV1().Secrets(testcluster.SystemNamespace)
 	clients, monitor := startLoad(t, cluster), d.startMonitor(t)
 	first := monitor.awaitCert(t)

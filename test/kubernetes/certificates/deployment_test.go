@@ -37,9 +37,11 @@ const (
 	serviceHost = serverName + "." + testcluster.SystemNamespace + ".svc" // verified by the aggregator
 	certSecret  = "borough-apiserver-tls"
 	apiService  = "/apis/apiregistration.k8s.io/v1/apiservices/v1.tenancy.borough.io"
-	// timeout bounds each wait. The longest is for a rotation, which takes most of
-	// a certificate's lifetime.
-	timeout = 3 * time.Minute
+	// lifetime is that of the certificates that are rotated. A rotation takes all of it. The
+	// servers have a fifth of it to load the next certificate before the old one expires.
+	lifetime = 2 * time.Minute
+	// timeout bounds each wait. The longest is for a rotation.
+	timeout = 6 * time.Minute
 )
 
 // deployment is a deployment of Borough whose servers make their certificates.
@@ -350,7 +352,7 @@ func (d *deployment) inStep(ctx context.Context) error {
 
 // presented returns the certificate that a server presents.
 func presented(ctx context.Context, address string) (*x509.Certificate, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: serviceHost, InsecureSkipVerify: true}} // the caller verifies it
 	conn, err := dialer.DialContext(ctx, "tcp", address)

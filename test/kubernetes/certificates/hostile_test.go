@@ -48,13 +48,13 @@ func (d *deployment) replaceSecret(t *testing.T, content map[string][]byte) {
 	}
 }
 
-// forge returns the content of a Secret with a pair for the Service that is valid for
-// a minute, but for what change does to the templates.
+// forge returns the content of a Secret with a pair for the Service. It is valid for the
+// lifetime of the servers' certificates, unless change changes the templates.
 func forge(t *testing.T, change func(ca, cert *x509.Certificate)) map[string][]byte {
 	t.Helper()
 	now := time.Now()
 	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "forged"}, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Minute),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "forged"}, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(lifetime),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
 	}
 	cert := &x509.Certificate{
