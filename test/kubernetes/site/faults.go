@@ -10,8 +10,10 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // Fault is a kind of failure.
@@ -61,16 +63,7 @@ var Faults = []Fault{
 		return errors.Join(s.killMember(leader), during(ctx), s.startMember(ctx, leader))
 	}},
 	{"the etcd leader is moved", func(ctx context.Context, s *Site, _ *rand.Rand, during func(context.Context) error) error {
-		leader, _, other, err := s.leader(ctx)
-		if err != nil {
-			return err
-		}
-		client, err := s.Etcd.NewClient(s.Etcd.Members[leader].Endpoint)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		if _, err := client.MoveLeader(ctx, other); err != nil {
+		if err := s.moveLeader(ctx); err != nil {
 			return fmt.Errorf("move the leader: %w", err)
 		}
 		return during(ctx)
@@ -117,6 +110,24 @@ func fillDisk(ctx context.Context, s *Site, _ *rand.Rand, during func(context.Co
 	}
 	// It has ended. This cuts the servers' connections to it.
 	return errors.Join(s.killMember(leader), during(ctx), s.startMember(ctx, leader))
+}
+
+// moveLeader makes another member of etcd the leader. It tries again, because etcd refuses
+// when it has just elected another leader, or the other member is slow.
+func (s *Site) moveLeader(ctx context.Context) error {
+	return poll.Until(ctx, time.Minute, func(ctx context.Context) error {
+		leader, _, other, err := s.leader(ctx)
+		if err != nil {
+			return err
+		}
+		client, err := s.Etcd.NewClient(s.Etcd.Members[leader].Endpoint)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		_, err = client.MoveLeader(ctx, other)
+		return err
+	})
 }
 
 // kill kills a process. It returns an error if the process reported a defect.
