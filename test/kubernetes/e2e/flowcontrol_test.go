@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	arv1 "k8s.io/api/admissionregistration/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,7 +100,7 @@ func TestFlowControl(t *testing.T) {
 		}
 		return denyMarked(ctx, request)
 	})
-	registerValidating(t, slow, team, []string{"pods"}, func(hook *arv1.ValidatingWebhook) { hook.TimeoutSeconds = new(int32(30)) })
+	registerValidating(t, slow, team, []string{"pods"})
 	awaitDenied(t, cluster.BoroughClient(t), namespace)
 
 	path := "/apis/tenancy.borough.io/v1/namespaces/" + namespace + "/pods"

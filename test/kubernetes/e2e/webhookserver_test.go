@@ -69,6 +69,9 @@ func (w *webhook) seen(match func(*admissionv1.AdmissionRequest) bool) []*admiss
 	return slices.DeleteFunc(slices.Clone(w.requests), func(r *admissionv1.AdmissionRequest) bool { return !match(r) })
 }
 
+// webhookTimeout is the longest that a webhook can have, in seconds.
+const webhookTimeout int32 = 30
+
 // registerValidating registers a webhook in the cluster for all operations on
 // our resources in Namespaces with the label team. The test removes it when it
 // ends, as does the returned function.
@@ -81,6 +84,7 @@ func registerValidating(t *testing.T, w *webhook, team string, resources []strin
 		NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}},
 		SideEffects:             new(arv1.SideEffectClassNone),
 		AdmissionReviewVersions: []string{"v1"},
+		TimeoutSeconds:          new(webhookTimeout),
 	}
 	for _, m := range modify {
 		m(&hook)
@@ -114,6 +118,7 @@ func registerMutating(t *testing.T, w *webhook, team string, resources []string)
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}},
 			SideEffects:             new(arv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
+			TimeoutSeconds:          new(webhookTimeout),
 		}},
 	}
 	if _, err := client.Create(t.Context(), configuration, metav1.CreateOptions{}); err != nil {
