@@ -80,7 +80,7 @@ func TestUnlistedNamespaceController(t *testing.T) {
 	if ns, err := client.Namespaces().Get(ctx, both, metav1.GetOptions{}); err != nil || ns.Status.Phase != v1.NamespaceActive {
 		t.Errorf("our Namespace: %+v, error %v", ns, err)
 	}
-	if log := borough.Logs(); !strings.Contains(log, "Rejected a purge by the namespace controller of the cluster") {
+	if log := borough.Servers[0].Process.Output(); !strings.Contains(log, "Rejected a purge by the namespace controller of the cluster") {
 		t.Errorf("the server did not log it:\n%s", log)
 	}
 	// An administrator can still delete anything through another client.
