@@ -187,7 +187,7 @@ func TestCoupled(t *testing.T) {
 	}
 	kubectl := cluster.Kubectl(t)
 	kubectl.Run(t, "create", "namespace", "coupled")
-	kubectl.Run(t, "delete", "namespace", "coupled", "--timeout=60s")
+	kubectl.Run(t, "delete", "namespace", "coupled", "--timeout=240s")
 	poll.Eventually(t, goneFrom(t, cluster, "coupled"))
 	if _, err := client.LimitRanges("alone").Get(ctx, "limits", metav1.GetOptions{}); err != nil {
 		t.Errorf("another Namespace: %v", err)
