@@ -27,13 +27,17 @@ import (
 func etcdHangs(t *testing.T, cluster *testcluster.Cluster, borough *testcluster.Borough) {
 	t.Helper()
 	ctx := t.Context()
-	discoverer, err := discovery.NewDiscoveryClientForConfig(cluster.AdminConfig())
+	// A server gives up after 60 seconds what etcd does not answer.
+	const quickly = 50 * time.Second
+	config := cluster.AdminConfig()
+	config.Timeout = quickly // by default, discovery has a shorter one
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, legacy := range []bool{false, true} {
 		discoverer.UseLegacyDiscovery = legacy
-		quick, cancel := context.WithTimeout(ctx, 20*time.Second)
+		quick, cancel := context.WithTimeout(ctx, quickly)
 		_, lists, err := discoverer.ServerGroupsAndResourcesWithContext(quick)
 		cancel()
 		if err != nil || !serves(lists) {
