@@ -43,8 +43,9 @@ const (
 	probes = 4
 	// longDelay and shortDelay are the delays of the servers' watches of etcd, in turns.
 	longDelay, shortDelay = 150 * time.Millisecond, 5 * time.Millisecond
-	// roundTimeout bounds a round. Rounds take seconds.
-	roundTimeout = 5 * time.Minute
+	// roundTimeout bounds a round. Rounds take seconds, and minutes with a fault on a slow
+	// machine.
+	roundTimeout = 10 * time.Minute
 	// requestTimeout bounds a request, which may get no response during a fault.
 	requestTimeout = 30 * time.Second
 	// backoff is the delay of a writer after a failure.
