@@ -37,8 +37,9 @@ const (
 	// roundTimeout bounds a round, in which every termination has to finish.
 	// Rounds usually take seconds, and minutes when responses of etcd are lost.
 	roundTimeout = 10 * time.Minute
-	// requestTimeout bounds a request, which may get no response during a fault.
-	requestTimeout = 30 * time.Second
+	// requestTimeout bounds a request, which may get no response during a fault. A server
+	// that runs answers within 60 seconds.
+	requestTimeout = 90 * time.Second
 	// writesDuringFault is the number of writes to wait for before a fault ends, if
 	// the servers can still acknowledge writes.
 	writesDuringFault = 20

@@ -46,8 +46,9 @@ const (
 	// roundTimeout bounds a round. Rounds take seconds, and minutes with a fault on a slow
 	// machine.
 	roundTimeout = 10 * time.Minute
-	// requestTimeout bounds a request, which may get no response during a fault.
-	requestTimeout = 30 * time.Second
+	// requestTimeout bounds a request, which may get no response during a fault. A server
+	// that runs answers within 60 seconds.
+	requestTimeout = 90 * time.Second
 	// backoff is the delay of a writer after a failure.
 	backoff = 10 * time.Millisecond
 	// reportEvery is the number of rounds between reports.
