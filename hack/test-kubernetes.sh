@@ -18,7 +18,7 @@ cd test/kubernetes
 if ((!$#)); then
     mapfile -t packages < <(go list ./... | grep -vE '/(attack|manifests)$')
     # -p 3: of three packages, one mostly waits.
-    set -- -p 3 -timeout 30m "${packages[@]}"
+    set -- -p 3 -timeout 60m "${packages[@]}"
 fi
 # -count=1: the test cache does not know what the binaries are built from.
 exec go test -vet=off -count=1 "${race[@]}" "$@"
