@@ -64,8 +64,8 @@ var makeNamespace = step{Do: "POST namespaces", Body: object{"metadata": object{
 func (r *runner) newNamespace() string { return fmt.Sprintf("%s-%d", r.prefix, r.namespaces.Add(1)) }
 
 // run returns the first step of the scenario whose responses differ, or nil. If
-// the first step fails, the scenario ends there.
-func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
+// the first step fails, the scenario ends there. A step that settles has the time to do so.
+func (r *runner) run(ctx context.Context, s scenario, settle time.Duration) (*mismatch, error) {
 	namespace := r.newNamespace()
 	kube, borough := r.kube.visit(namespace), r.borough.visit(namespace)
 	kube.inOwnGroup = borough.inOwnGroup // so that what a scenario names is equal
@@ -77,7 +77,7 @@ func (r *runner) run(ctx context.Context, s scenario) (*mismatch, error) {
 	}
 	for i, step := range steps {
 		r.requests.Add(1)
-		x, found, err := ask(ctx, kube, borough, step, last)
+		x, found, err := ask(ctx, kube, borough, step, last, settle)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ const lostUsages = 5
 // chance; a quota that differs does so each time.
 func (r *runner) runAgain(ctx context.Context, s scenario) (*mismatch, error) {
 	for attempt := 0; ; attempt++ {
-		found, err := r.run(ctx, s)
+		found, err := r.run(ctx, s, settleTime)
 		if err != nil || found == nil || !found.exceedsQuota || attempt == lostUsages {
 			return found, err
 		}
@@ -115,15 +115,15 @@ func (r *runner) runAgain(ctx context.Context, s scenario) (*mismatch, error) {
 
 const (
 	// settleTime bounds how long a request is repeated until the responses are equal.
-	settleTime = 10 * time.Second
+	settleTime = 2 * time.Minute
 	// otherAnswers bounds how often a request is repeated because Kubernetes named
 	// another binding or quota. It iterates over them in random order.
 	otherAnswers = 1000
 )
 
 // ask sends the request of a step to both sites and compares the responses.
-func ask(ctx context.Context, kube, borough *visit, s step, last *exchange) (*exchange, *mismatch, error) {
-	settled := time.Now().Add(settleTime)
+func ask(ctx context.Context, kube, borough *visit, s step, last *exchange, settle time.Duration) (*exchange, *mismatch, error) {
+	settled := time.Now().Add(settle)
 	for attempt := 0; ; attempt++ {
 		var kubeAnswer, boroughAnswer answer
 		var kubeErr, boroughErr error

@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// shrinkRuns and shrinkTime bound the runs of a scenario that reduce it.
+// shrinkRuns and shrinkTime bound the runs of a scenario that reduce it. In these, steps
+// settle in shrinkSettleTime, or the first one would take all the time.
 const (
-	shrinkRuns = 400
-	shrinkTime = time.Minute
+	shrinkRuns       = 400
+	shrinkTime       = time.Minute
+	shrinkSettleTime = 10 * time.Second
 )
 
 // shrink returns the smallest scenario found for which the responses to the
@@ -30,7 +32,7 @@ func (r *runner) shrink(ctx context.Context, s scenario, m *mismatch) (scenario,
 			return false
 		}
 		runs++
-		found, err := r.run(ctx, s)
+		found, err := r.run(ctx, s, shrinkSettleTime)
 		if err != nil || found == nil || !found.isPartOf(m) {
 			return false
 		}
@@ -58,7 +60,7 @@ func (r *runner) shrink(ctx context.Context, s scenario, m *mismatch) (scenario,
 			}
 		}
 	}
-	if found, err := r.run(ctx, s); err == nil && found != nil {
+	if found, err := r.run(ctx, s, settleTime); err == nil && found != nil {
 		m = found
 	}
 	return s, m
