@@ -72,7 +72,7 @@ func etcdHangs(t *testing.T, cluster *testcluster.Cluster, borough *testcluster.
 	}
 	kubectl := cluster.Kubectl(t)
 	kubectl.Run(t, "create", "namespace", "etcd-hangs")
-	kubectl.Run(t, "delete", "namespace", "etcd-hangs", "--timeout=240s")
+	kubectl.Run(t, "delete", "namespace", "etcd-hangs", waitTimeout)
 }
 
 // serversDown kills all servers and checks what still works in the cluster, as
@@ -90,7 +90,7 @@ func serversDown(t *testing.T, cluster *testcluster.Cluster, borough *testcluste
 				t.Fatal(err)
 			}
 		}
-		kubectl.Run(t, "wait", "apiservice/v1.tenancy.borough.io", "--for=condition=Available=false", "--timeout=240s")
+		kubectl.Run(t, "wait", "apiservice/v1.tenancy.borough.io", "--for=condition=Available=false", waitTimeout)
 	}
 	// held creates a namespace of the cluster, deletes it, and waits until its
 	// conditions name our API as the reason that it remains.
@@ -99,7 +99,7 @@ func serversDown(t *testing.T, cluster *testcluster.Cluster, borough *testcluste
 		kubectl.Run(t, "create", "namespace", name)
 		kubectl.Run(t, "create", "configmap", "content", "-n", name)
 		kubectl.Run(t, "delete", "namespace", name, "--wait=false")
-		kubectl.Run(t, "wait", "namespace/"+name, "--for=condition=NamespaceDeletionDiscoveryFailure", "--timeout=240s")
+		kubectl.Run(t, "wait", "namespace/"+name, "--for=condition=NamespaceDeletionDiscoveryFailure", waitTimeout)
 		wantContains(t, kubectl.Run(t, "get", "namespace", name, "-o", `jsonpath={.status.conditions[?(@.type=="NamespaceDeletionDiscoveryFailure")].message}`),
 			"tenancy.borough.io/v1: stale GroupVersion discovery")
 		// Its content is still deleted.
@@ -122,7 +122,7 @@ func serversDown(t *testing.T, cluster *testcluster.Cluster, borough *testcluste
 		t.Fatal(err)
 	}
 	kubectl.Run(t, "delete", "configmap", "owner", "-n", "default")
-	kubectl.Run(t, "wait", "configmap/owned", "-n", "default", "--for=delete", "--timeout=240s")
+	kubectl.Run(t, "wait", "configmap/owned", "-n", "default", "--for=delete", waitTimeout)
 	// Discovery returns all other groups, and an error that names ours.
 	discoverer, err := discovery.NewDiscoveryClientForConfig(cluster.AdminConfig())
 	if err != nil {
@@ -147,13 +147,13 @@ func serversDown(t *testing.T, cluster *testcluster.Cluster, borough *testcluste
 	if err := borough.Servers[0].SetReady(ctx, true); err != nil {
 		t.Fatal(err)
 	}
-	kubectl.Run(t, "wait", "namespace/down-1", "--for=delete", "--timeout=240s")
+	kubectl.Run(t, "wait", "namespace/down-1", "--for=delete", waitTimeout)
 
 	// Kill it again.
 	kill()
 	held("down-2")
 	kubectl.Run(t, "delete", "apiservice", "v1.tenancy.borough.io")
-	kubectl.Run(t, "wait", "namespace/down-2", "--for=delete", "--timeout=240s")
+	kubectl.Run(t, "wait", "namespace/down-2", "--for=delete", waitTimeout)
 }
 
 func serves(lists []*metav1.APIResourceList) bool {

@@ -23,6 +23,10 @@ const (
 	pods        = "pods.tenancy.borough.io"
 )
 
+// waitTimeout is the flag of a kubectl that waits. It is less than the time after which the
+// harness kills a kubectl.
+const waitTimeout = "--timeout=240s"
+
 // newNamespace creates a Namespace and returns its name.
 func newNamespace(t *testing.T) string {
 	t.Helper()

@@ -24,11 +24,9 @@ func newCluster(t *testing.T, serverFlags ...string) (*testcluster.Cluster, *tes
 	ctx := t.Context()
 	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
 	borough := cluster.NewBorough(t, testcluster.BoroughOptions{
-		Etcd:        testcluster.StartEtcdForTest(t, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true}),
-		ServerFlags: serverFlags,
-		// TestOutages waits for expiry. A process can stall for seconds, and a controller
-		// that loses the Lease exits.
-		ControllerFlags: []string{"--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=25s"},
+		Etcd:            testcluster.StartEtcdForTest(t, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Unsafe: true}),
+		ServerFlags:     serverFlags,
+		ControllerFlags: testcluster.ShortLease,
 	})
 	if _, err := borough.AddServer(ctx); err != nil {
 		t.Fatal(err)
@@ -187,7 +185,7 @@ func TestCoupled(t *testing.T) {
 	}
 	kubectl := cluster.Kubectl(t)
 	kubectl.Run(t, "create", "namespace", "coupled")
-	kubectl.Run(t, "delete", "namespace", "coupled", "--timeout=240s")
+	kubectl.Run(t, "delete", "namespace", "coupled", waitTimeout)
 	poll.Eventually(t, goneFrom(t, cluster, "coupled"))
 	if _, err := client.LimitRanges("alone").Get(ctx, "limits", metav1.GetOptions{}); err != nil {
 		t.Errorf("another Namespace: %v", err)

@@ -56,27 +56,11 @@ func TestPurgeNamesWhatBlocks(t *testing.T) {
 	namespace := newNamespace(t)
 	newPod(t, namespace, "held", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
 	kubectl.Run(t, "delete", namespaces, namespace, "--wait=false")
-	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=condition=NamespaceFinalizersRemaining", "--timeout=240s")
+	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=condition=NamespaceFinalizersRemaining", waitTimeout)
 	wantJSONPath(t, kubectl, namespaces+"/"+namespace, `{.status.conditions[?(@.type=="NamespaceFinalizersRemaining")].message}`,
 		"Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances")
 	kubectl.Run(t, "patch", pods, "held", "-n", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=delete", "--timeout=240s")
-}
-
-// TestLeader finds the leading controller in the Lease.
-func TestLeader(t *testing.T) {
-	t.Parallel()
-	leases := cluster.Client(t).CoordinationV1().Leases(testcluster.SystemNamespace)
-	poll.Eventually(t, func() string {
-		lease, err := leases.Get(t.Context(), "borough-controller-manager", metav1.GetOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-			return "the Lease has no holder"
-		}
-		return ""
-	})
+	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=delete", waitTimeout)
 }
 
 // TestClusterNamespace deletes the cluster's namespace of the same name. The
@@ -97,7 +81,7 @@ func TestClusterNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watcher.Stop()
-	cluster.Kubectl(t).Run(t, "delete", "namespace", namespace, "--timeout=240s")
+	cluster.Kubectl(t).Run(t, "delete", "namespace", namespace, waitTimeout)
 
 	// Its termination was not blocked.
 	for event := range watcher.ResultChan() {
@@ -161,12 +145,12 @@ func TestOwnerReferences(t *testing.T) {
 	}
 
 	kubectl.Run(t, "delete", "configmap", "owner", "-n", namespace)
-	kubectl.Run(t, "wait", "configmap/owned", "-n", namespace, "--for=delete", "--timeout=240s")
+	kubectl.Run(t, "wait", "configmap/owned", "-n", namespace, "--for=delete", waitTimeout)
 	for _, policy := range policies {
 		kubectl.Run(t, "delete", pods, policy, "-n", namespace, "--cascade="+policy, "--wait=false")
 	}
 	// The garbage collector discovers new kinds every 30 seconds.
-	kubectl.Run(t, "wait", pods+"/background-owned", pods+"/foreground", pods+"/foreground-owned", pods+"/orphan", "-n", namespace, "--for=delete", "--timeout=240s")
+	kubectl.Run(t, "wait", pods+"/background-owned", pods+"/foreground", pods+"/foreground-owned", pods+"/orphan", "-n", namespace, "--for=delete", waitTimeout)
 	orphan, err := cluster.BoroughClient(t).TenancyV1().Pods(namespace).Get(ctx, "orphan-owned", metav1.GetOptions{})
 	if err != nil || orphan.DeletionTimestamp != nil || len(orphan.OwnerReferences) > 0 {
 		t.Errorf("the orphaned Pod: %+v, error %v", orphan, err)

@@ -245,12 +245,12 @@ func TestWebhookHoldsUp(t *testing.T) {
 
 	kubectl := cluster.Kubectl(t)
 	kubectl.Run(t, "delete", namespaces, namespace, "--wait=false")
-	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=condition=NamespaceDeletionContentFailure", "--timeout=240s")
+	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=condition=NamespaceDeletionContentFailure", waitTimeout)
 	wantContains(t, kubectl.Run(t, "get", namespaces, namespace, "-o", `jsonpath={.status.conditions[?(@.type=="NamespaceDeletionContentFailure")].message}`),
 		"denied the request: marked with deny")
 	if got, err := client.Pods(namespace).Get(ctx, held.Name, metav1.GetOptions{}); err != nil || got.UID != held.UID {
 		t.Errorf("the Pod whose deletion is denied: %v", err)
 	}
 	remove()
-	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=delete", "--timeout=240s")
+	kubectl.Run(t, "wait", namespaces+"/"+namespace, "--for=delete", waitTimeout)
 }

@@ -21,13 +21,6 @@ import (
 
 const leaseName = "borough-controller-manager"
 
-// leaseFlags have times that are short, because the test waits for expiry. But a process
-// can stall for seconds, and a controller that loses the Lease exits.
-var leaseFlags = []string{
-	"--leader-elect-lease-duration=30s",
-	"--leader-elect-renew-deadline=25s",
-}
-
 // leases is the history of the leader election Lease.
 type leases struct {
 	mu      sync.Mutex

@@ -48,7 +48,7 @@ func newSite(t *testing.T, serverFlags []string) *site {
 	s.borough = s.cluster.NewBorough(t, testcluster.BoroughOptions{
 		Etcd:            s.etcd,
 		ServerFlags:     serverFlags,
-		ControllerFlags: leaseFlags,
+		ControllerFlags: testcluster.ShortLease,
 	})
 	if _, err := s.borough.AddServer(ctx); err != nil {
 		t.Fatal(err)

@@ -44,6 +44,10 @@ type BoroughOptions struct {
 	ServerFlags, ControllerFlags []string
 }
 
+// ShortLease are flags of controllers for tests that wait until the Lease expires. The times
+// are not shorter, because a process can stall for seconds on a slow machine.
+var ShortLease = []string{"--leader-elect-lease-duration=30s", "--leader-elect-renew-deadline=25s"}
+
 // Borough is a deployment in a cluster: the manifests in artifacts/deploy/base
 // are applied to the cluster, and the processes run on this machine with the
 // identities of their service accounts. There is one server and one controller;
@@ -250,8 +254,8 @@ func (m *BoroughController) Start(ctx context.Context) error {
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect-resource-namespace=" + SystemNamespace,
 		"--http-bind-address=" + m.address,
-		// A controller that loses the Lease exits, as it must, and nothing restarts it here.
-		// On a slow machine, a renewal can take longer than by default.
+		// A controller that loses the Lease exits, and nothing restarts it here. On a slow
+		// machine, a renewal can take longer than by default.
 		"--leader-elect-lease-duration=2m",
 		"--leader-elect-renew-deadline=90s",
 	}
