@@ -86,15 +86,15 @@ func TestRepeatedRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := regexp.MustCompile(`command: \["sh", "-c", "(cd /var/lib/etcd; [^"]*)"\]`).FindStringSubmatch(commands)
+	command := regexp.MustCompile(`command: \["sh", "-c", "([^"]* cd /var/lib/etcd; [^"]*)"\]`).FindStringSubmatch(commands)
 	if command == nil {
 		t.Fatal("the commands have no Pod with a command in /var/lib/etcd")
 	}
-	volume := t.TempDir()
+	volume, snapshot := t.TempDir(), t.TempDir()
+	write(t, "", snapshot, "received")
 	receive := func(replaced string) {
 		t.Helper()
-		write(t, "", volume, "received")
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command[1], "/var/lib/etcd", volume))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.NewReplacer("/var/lib/etcd", volume, "/snapshot", snapshot).Replace(command[1]))
 		cmd.Env = append(os.Environ(), "replaced="+replaced)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -114,6 +114,23 @@ func TestRepeatedRestore(t *testing.T) {
 	wantContent(t, "restored", volume, "data.replaced-2", "db")
 	if _, err := os.Stat(filepath.Join(volume, "data.replaced-1")); err == nil {
 		t.Error("the volume still has the data from before an earlier restore")
+	}
+}
+
+// TestEtcdctlTimeout checks that etcdctl waits for the commands that take long in a large
+// database. By default it gives up after five seconds, the member continues, and the next
+// command begins.
+func TestEtcdctlTimeout(t *testing.T) {
+	t.Parallel()
+	commands, err := harness.Documented("operations.md", "full")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, slow := range []string{"etcdctl compact ", "etcdctl defrag "} {
+		_, arguments, found := strings.Cut(commands, slow)
+		if first, _, _ := strings.Cut(arguments, " "); !found || first != "--command-timeout=10m" {
+			t.Errorf("%s: got %q, want a timeout", slow, first)
+		}
 	}
 }
 

@@ -233,22 +233,28 @@ func TestStandaloneBackup(t *testing.T) {
 	acknowledged := mustContents(t, client) // the content of the backup
 	createPod(t, client, "live", "another")
 	lost := createPod(t, client, "live", "lost")
-	if err := borough.Stop(); err != nil {
-		t.Fatal(err)
+	restore := func(variables ...string) {
+		t.Helper()
+		if err := borough.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if err := runDocumented(dir, "backup.md", "standalone-restore", append(variables, dataDir)...); err != nil {
+			t.Fatal(err)
+		}
+		if err := borough.StartServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantRestored(t, client, acknowledged)
+		if got := len(mustContents(t, client)); got != len(acknowledged) {
+			t.Errorf("there are %d objects after the restore, want %d", got, len(acknowledged))
+		}
+		wantExpired(t, client, lost.ResourceVersion)
+		wantFenced(t, client, "live", "held")
+		wantLater(t, createPod(t, client, "live", "next").ResourceVersion, lost.ResourceVersion)
 	}
-	if err := runDocumented(dir, "backup.md", "standalone-restore", dataDir); err != nil {
-		t.Fatal(err)
-	}
-	if err := borough.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	wantRestored(t, client, acknowledged)
-	if got := len(mustContents(t, client)); got != len(acknowledged) {
-		t.Errorf("there are %d objects after the restore, want %d", got, len(acknowledged))
-	}
-	wantExpired(t, client, lost.ResourceVersion)
-	wantFenced(t, client, "live", "held")
-	wantLater(t, createPod(t, client, "live", "next").ResourceVersion, lost.ResourceVersion)
+	restore()
+	lost = createPod(t, client, "live", "lost")
+	restore("BUMP=2000000000")
 	if err := borough.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
