@@ -50,15 +50,16 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 		return authorizer.DecisionNoOpinion, "", nil
 	}
 	z.index.mu.RLock()
-	defer z.index.mu.RUnlock()
 	by, missing, err := z.index.policy.allows(ctx, a, latest)
+	z.index.mu.RUnlock() // a reason can be long
 	switch {
 	case err != nil:
 		return authorizer.DecisionNoOpinion, "", err
 	case by != nil:
 		return authorizer.DecisionAllow, "RBAC: allowed by " + by.describe(a.GetUser()), nil
-	case len(missing) > 0:
-		return authorizer.DecisionNoOpinion, fmt.Sprintf("RBAC: %v", missing.aggregate(roleOf)), nil
+	}
+	if err := missing.aggregate(roleOf); err != nil {
+		return authorizer.DecisionNoOpinion, fmt.Sprintf("RBAC: %v", err), nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
 }
@@ -68,7 +69,7 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 func (p *policy) allows(ctx context.Context, a authorizer.Attributes, position int64) (by *binding, missing missingRoles, err error) {
 	err = p.visit(ctx, a.GetUser(), a.GetNamespace(), position, func(b *binding, r *role) bool {
 		if r == nil {
-			missing = append(missing, b.role)
+			missing.add(b.role)
 			return true
 		}
 		if slices.ContainsFunc(r.effective, func(rule rbacv1.PolicyRule) bool { return ruleAllows(&rule, a) }) {
@@ -120,13 +121,13 @@ func (z *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string
 // rules that apply everywhere, and the roles that bindings refer to and do not exist.
 func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string) (all []rbacv1.PolicyRule, missing missingRoles, err error) {
 	if err := z.index.RequireSync(ctx); err != nil {
-		return nil, nil, err
+		return nil, missing, err
 	}
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
 	err = z.index.policy.visit(ctx, u, namespace, latest, func(b *binding, r *role) bool {
 		if r == nil {
-			missing = append(missing, b.role)
+			missing.add(b.role)
 		} else {
 			all = append(all, r.effective...)
 		}
@@ -135,12 +136,13 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 	return all, missing, err
 }
 
-// visit calls the function with each binding that applies to a user at a position, and
-// its role, which is nil if it does not exist: the bindings of the cluster and then
-// those in the namespace, each once. It ends when the function returns false, or with the
-// error of the context. The lock is held.
+// visit calls the function with each role that a user has at a position, which is nil if it
+// does not exist, and the first binding to it: those of the cluster come first, and then
+// those in the namespace. A user may have thousands of bindings to one large role. It ends
+// when the function returns false, or with the error of the context. The lock is held.
 func (p *policy) visit(ctx context.Context, u user.Info, namespace string, position int64, f func(b *binding, r *role) bool) error {
 	ended := ctx.Done()
+	visited := make(map[objectKey]struct{}, 8) // on the stack
 	for i, scope := range [...]string{"", namespace} {
 		if i > 0 && scope == "" {
 			break
@@ -151,7 +153,12 @@ func (p *policy) visit(ctx context.Context, u user.Info, namespace string, posit
 				return context.Cause(ctx)
 			default:
 			}
-			if !f(b, p.role(b.roleKey(), position)) {
+			key := b.roleKey()
+			if _, twice := visited[key]; twice {
+				continue
+			}
+			visited[key] = struct{}{}
+			if !f(b, p.role(key, position)) {
 				return nil
 			}
 		}
@@ -221,16 +228,33 @@ func (p *policy) endedAfter(s *subject, position int64) iter.Seq[*binding] {
 	}
 }
 
-// missingRoles are references to roles that do not exist.
-type missingRoles []roleRef
+// maxMissingRoles is how many roles that do not exist are named.
+const maxMissingRoles = 100
 
-// aggregate returns the errors. In Kubernetes their resource depends on who reads the
-// roles: it is that of the role where it decides, and that of the request where it
-// writes.
-func (m missingRoles) aggregate(resource func(roleRef) string) error {
+// missingRoles are references to roles that do not exist.
+type missingRoles struct {
+	named []roleRef
+	more  int
+}
+
+func (m *missingRoles) add(ref roleRef) {
+	if len(m.named) == maxMissingRoles {
+		m.more++
+		return
+	}
+	m.named = append(m.named, ref)
+}
+
+// aggregate returns the errors, or nil if there are none. In Kubernetes their resource
+// depends on who reads the roles: it is that of the role where it decides, and that of the
+// request where it writes.
+func (m *missingRoles) aggregate(resource func(roleRef) string) error {
 	var errs []error
-	for _, ref := range m {
+	for _, ref := range m.named {
 		errs = append(errs, newNoRole(ref, resource))
+	}
+	if m.more > 0 {
+		errs = append(errs, fmt.Errorf("%d more roles not found", m.more))
 	}
 	return utilerrors.NewAggregate(errs)
 }

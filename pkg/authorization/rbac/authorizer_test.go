@@ -347,3 +347,32 @@ func TestAdvance(t *testing.T) {
 	change(x, 6, newRole("a", "r2"), false)
 	<-changed
 }
+
+// TestManyBindings checks what a decision costs a user who has many bindings to one large
+// role, or to roles that do not exist: a tenant can create both.
+func TestManyBindings(t *testing.T) {
+	const count = 1_000
+	names := make([]string, count)
+	var objects []any
+	for i := range count {
+		names[i] = fmt.Sprint("name-", i)
+		objects = append(objects,
+			bind("n", fmt.Sprint("large-", i), "Role", "large", "User:alice"),
+			bind("n", fmt.Sprint("missing-", i), "Role", fmt.Sprint("missing-", i), "User:bob"))
+	}
+	large := newRole("n", "large", "get core pods "+strings.Join(names, ","))
+	z := NewAuthorizer(newIndex(t, append(objects, large)...))
+	alice, bob := &user.DefaultInfo{Name: "alice"}, &user.DefaultInfo{Name: "bob"}
+
+	visited := 0
+	if err := z.index.policy.visit(t.Context(), alice, "n", latest, func(*binding, *role) bool { visited++; return true }); err != nil || visited != 1 {
+		t.Errorf("the role was visited %d times, error %v", visited, err)
+	}
+	if rules, _, _, err := z.RulesFor(t.Context(), alice, "n"); err != nil || len(rules) != 1 {
+		t.Errorf("got %d rules, error %v", len(rules), err)
+	}
+	_, reason, err := z.Authorize(t.Context(), authorizer.AttributesRecord{User: bob, Verb: "get", Resource: "pods", Namespace: "n", ResourceRequest: true})
+	if want := fmt.Sprintf("%d more roles not found", count-maxMissingRoles); err != nil || len(reason) > 100*maxMissingRoles || !strings.Contains(reason, want) {
+		t.Errorf("got a reason of %d bytes, error %v, want one with %q", len(reason), err, want)
+	}
+}

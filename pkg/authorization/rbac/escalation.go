@@ -99,8 +99,8 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	slices.Sort(lines)
 	message := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
 		u.GetName(), u.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
-	if len(missingRoles) > 0 {
-		message += fmt.Sprintf("; resolution errors: [%v]", missingRoles.aggregate(requested(ctx)))
+	if err := missingRoles.aggregate(requested(ctx)); err != nil {
+		message += fmt.Sprintf("; resolution errors: [%v]", err)
 	}
 	return errors.New(message)
 }

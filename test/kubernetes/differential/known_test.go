@@ -63,6 +63,7 @@ var knownDifferences = []*difference{
 	{id: "visible-namespaces", fold: foldVisibleNamespaces},
 	{id: "aggregated-rules", fold: foldAggregatedRules},
 	{id: "rights-in-both-groups", fold: foldOwnRights},
+	{id: "repeated-roles", fold: foldRepeatedRules},
 	{id: "quota-status", fold: foldQuotaStatus},
 	{id: "quota-column", fold: foldQuotaColumn},
 	{id: "quota-last", fold: foldQuotaLast},

@@ -101,6 +101,24 @@ func foldOwnRights(x *exchange) {
 	}
 }
 
+// foldRepeatedRules removes rules that a review has repeatedly.
+func foldRepeatedRules(x *exchange) {
+	if x.kube.field("kind") != "SelfSubjectRulesReview" {
+		return
+	}
+	for _, a := range []*answer{x.kube, x.borough} {
+		for name, rules := range rulesOf(a) {
+			var once []any
+			for _, rule := range rules {
+				if !slices.ContainsFunc(once, func(other any) bool { return reflect.DeepEqual(rule, other) }) {
+					once = append(once, rule)
+				}
+			}
+			a.field("status").(map[string]any)[name] = once
+		}
+	}
+}
+
 // foldAggregatedRules accepts that Kubernetes leaves rules in a ClusterRole that
 // aggregates none.
 func foldAggregatedRules(x *exchange) {
