@@ -6,8 +6,10 @@ package rbac
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
@@ -81,6 +83,27 @@ func BenchmarkHistory(b *testing.B) {
 		a.Resource = fmt.Sprint("v", revision-before)
 		if allowed, err := x.AllowsAt(b.Context(), a, revision-before); !allowed || err != nil {
 			b.Fatal(allowed, err)
+		}
+	}
+}
+
+// BenchmarkLargeRole changes a role of thousands of names to which thousands of bindings refer.
+func BenchmarkLargeRole(b *testing.B) {
+	const count = 5_000
+	names := make([]string, count)
+	objects := make([]any, 0, count+1)
+	for i := range count {
+		names[i] = fmt.Sprintf("name-%05d", i)
+		objects = append(objects, bind("n", fmt.Sprint("b-", i), "Role", "r", "User:u"))
+	}
+	role := func(last int) *rbacv1.Role {
+		names[count-1] = fmt.Sprintf("name-%05d", count+last)
+		return newRole("n", "r", "get tenancy.borough.io namespaces "+strings.Join(names, ","))
+	}
+	x := newIndex(b, append(objects, role(0))...)
+	for revision := int64(2); b.Loop(); revision++ {
+		if touched := x.Apply(revision, []Change{changeOf(role(1+int(revision)%2), false)}); len(touched) != count {
+			b.Fatalf("%d bindings are touched", len(touched))
 		}
 	}
 }

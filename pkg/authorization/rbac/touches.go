@@ -122,9 +122,17 @@ func (t *touches) list(p *policy, position int64) []Touch {
 		}
 	}
 	var list []Touch
+	// Thousands of bindings can refer to one role, with thousands of names.
+	type change struct{ before, after *namespaceRights }
+	compared := map[change]bool{}
 	for _, c := range t.bindings {
-		before, after := p.rightsOf(c.before, position-1), p.rightsOf(c.after, position)
-		if changed := !before.equal(after); changed || !before.none() {
+		rights := change{p.rightsOf(c.before, position-1), p.rightsOf(c.after, position)}
+		changed, found := compared[rights]
+		if !found {
+			changed = !rights.before.equal(rights.after)
+			compared[rights] = changed
+		}
+		if changed || !rights.before.none() {
 			list = append(list, Touch{cmp.Or(c.before, c.after).namespace, c, changed})
 		}
 	}
