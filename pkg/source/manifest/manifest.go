@@ -13,6 +13,7 @@ import (
 	"io"
 	"sync"
 
+	yamlnode "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,7 +110,7 @@ func (p *parser) add(document []byte) error {
 	// As YAML, some JSON is invalid: half of a character in an escape.
 	if json.Valid(document) {
 		err = checker().CheckJSON(document)
-	} else if err = checker().CheckYAML(document); err == nil {
+	} else if err = checkOneDocument(document); err == nil {
 		document, err = yaml.YAMLToJSONStrict(document)
 	}
 	if err != nil {
@@ -128,6 +129,23 @@ func (p *parser) add(document []byte) error {
 		return duplicates[0]
 	}
 	return p.addObject(object)
+}
+
+// checkOneDocument checks what the document costs, and returns an error if another follows it
+// without a separator: the decoder would ignore that, and its Pods would be deleted.
+func checkOneDocument(document []byte) error {
+	if err := checker().CheckYAML(document); err != nil {
+		return err
+	}
+	decoder := yamlnode.NewDecoder(bytes.NewReader(document))
+	var node yamlnode.Node
+	if decoder.Decode(&node) != nil {
+		return nil // which the other decoder reports
+	}
+	if err := decoder.Decode(&node); !errors.Is(err, io.EOF) {
+		return errors.New("has content after its end: separate documents with ---")
+	}
+	return nil
 }
 
 func (p *parser) addObject(object *unstructured.Unstructured) error {
