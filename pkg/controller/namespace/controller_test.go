@@ -85,6 +85,8 @@ func newBench(t *testing.T, workers int, purge func(ctx context.Context, b *benc
 		running.Go(func() { c.RunWorkers(ctx, workers) })
 		synctest.Wait()
 	}
+	// An event of what the workers found in the cache would cause another pass.
+	synctest.Wait()
 	if workers > 0 {
 		b.work(workers)
 	}
@@ -92,7 +94,6 @@ func newBench(t *testing.T, workers int, purge func(ctx context.Context, b *benc
 		cancel()
 		running.Wait()
 	}
-	synctest.Wait()
 	return b
 }
 
