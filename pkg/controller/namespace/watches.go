@@ -183,7 +183,7 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 				w.remove(cw)
 			}
 			if wake {
-				w.wake(cw.key, end)
+				w.wake(cw.key, len(cw.objects) == 0)
 			}
 			if end {
 				return
