@@ -95,12 +95,20 @@ func (z *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 // Changed returns a channel that is closed when decisions may have changed.
 func (z *Authorizer) Changed() <-chan struct{} { return z.index.Changed() }
 
+// maxReviewed is how many strings, as sizeOf counts them, the rules have that RulesFor
+// returns. Each of them is encoded for the response, and a user may have thousands of roles.
+const maxReviewed = 100_000
+
 // RulesFor implements authorizer.RuleResolver. If bindings refer to roles that do not
-// exist, it returns the rules with an error that names these roles.
+// exist, it returns the rules with an error that names these roles. Rules that are too
+// many are incomplete, and the error says so.
 func (z *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
-	rules, missing, err := z.rulesFor(ctx, u, namespace)
+	rules, complete, missing, err := z.rulesFor(ctx, u, namespace, maxReviewed)
 	if err != nil {
 		return nil, nil, true, err
+	}
+	if !complete {
+		err = fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, the others are missing", maxReviewed)
 	}
 	var resources []authorizer.ResourceRuleInfo
 	var nonResources []authorizer.NonResourceRuleInfo
@@ -114,26 +122,34 @@ func (z *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string
 			nonResources = append(nonResources, &authorizer.DefaultNonResourceRuleInfo{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
 		}
 	}
-	return resources, nonResources, false, missing.aggregate(roleOf)
+	return resources, nonResources, !complete, utilerrors.NewAggregate([]error{err, missing.aggregate(roleOf)})
 }
 
 // rulesFor returns the rules of a user in a namespace, or without a namespace the
 // rules that apply everywhere, and the roles that bindings refer to and do not exist.
-func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string) (all []rbacv1.PolicyRule, missing missingRoles, err error) {
+// complete is whether these are all: rules have at most max strings, as sizeOf counts them.
+func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string, max int) (rules []rbacv1.PolicyRule, complete bool, missing missingRoles, err error) {
 	if err := z.index.RequireSync(ctx); err != nil {
-		return nil, missing, err
+		return nil, false, missing, err
 	}
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
+	complete = true
 	err = z.index.policy.visit(ctx, u, namespace, latest, func(b *binding, r *role) bool {
 		if r == nil {
 			missing.add(b.role)
-		} else {
-			all = append(all, r.effective...)
+			return true
+		}
+		for i := range r.effective {
+			if max -= sizeOf(r.effective[i : i+1]); max < 0 {
+				complete = false
+				return false
+			}
+			rules = append(rules, r.effective[i])
 		}
 		return true
 	})
-	return all, missing, err
+	return rules, complete, missing, err
 }
 
 // visit calls the function with each role that a user has at a position, which is nil if it

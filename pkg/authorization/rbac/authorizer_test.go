@@ -311,6 +311,32 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
+// TestManyRules checks that the rules of a user who has many roles are listed up to a bound.
+func TestManyRules(t *testing.T) {
+	const each = maxReviewed / 10 // strings of a role: rules have three
+	var objects []any
+	for i := range 11 {
+		large := newClusterRole(fmt.Sprint("large-", i))
+		for j := range each/3 - 1 {
+			large.Rules = append(large.Rules, rule(fmt.Sprintf("get core r%d-%d", i, j)))
+		}
+		objects = append(objects, large, bind("n", large.Name, "ClusterRole", large.Name, "User:alice"))
+		if i > 0 {
+			objects = append(objects, bind("n", large.Name+"-bob", "ClusterRole", large.Name, "User:bob"))
+		}
+	}
+	z := NewAuthorizer(newIndex(t, objects...))
+	for name, want := range map[string]struct {
+		rules      int
+		incomplete bool
+	}{"alice": {maxReviewed / 3, true}, "bob": {10 * (each/3 - 1), false}} {
+		rules, _, incomplete, err := z.RulesFor(t.Context(), &user.DefaultInfo{Name: name}, "n")
+		if len(rules) != want.rules || incomplete != want.incomplete || (err != nil) != want.incomplete {
+			t.Errorf("%s: got %d rules, incomplete %v, error %v, want %v", name, len(rules), incomplete, err, want)
+		}
+	}
+}
+
 // TestNotSynced checks that without a policy nothing is allowed and nothing denied.
 func TestNotSynced(t *testing.T) {
 	x := NewIndex(nil)

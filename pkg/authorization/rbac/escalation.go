@@ -67,7 +67,7 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	if !ok {
 		return errors.New("no user on context")
 	}
-	held, missingRoles, err := z.rulesFor(ctx, u, request.NamespaceValue(ctx))
+	held, complete, missingRoles, err := z.rulesFor(ctx, u, request.NamespaceValue(ctx), maxComparisons)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	if n > maxCombinations {
 		return fmt.Errorf("the rules have %d combinations of verbs, groups, resources and names, more than the %d that can be compared with the rights of the user", n, maxCombinations)
 	}
-	if size := sizeOf(held); size > maxComparisons {
-		return fmt.Errorf("the rules of the user have %d verbs, groups, resources, names and URLs, too many to compare", size)
+	if !complete {
+		return fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, too many to compare", maxComparisons)
 	}
 	comparisons := 0
 	held = unique(held)
