@@ -51,6 +51,8 @@ type Controller struct {
 	namespace    string
 	fieldManager string
 	metrics      *Metrics
+	// refusedRetryPeriod is the constant, except in tests.
+	refusedRetryPeriod time.Duration
 
 	tenancy       versioned.Interface
 	kubernetes    kubernetes.Interface
@@ -68,6 +70,8 @@ func New(client *rest.Config, config Config, metrics *Metrics) (*Controller, err
 		namespace:    config.Namespace,
 		fieldManager: "borough-source-" + config.Source.ID(),
 		metrics:      metrics,
+
+		refusedRetryPeriod: refusedRetryPeriod,
 	}
 	if c.namespace == "" {
 		c.namespace = c.source.Namespace()
@@ -181,10 +185,11 @@ func (c *Controller) withLogger(ctx context.Context) context.Context {
 var errOtherProcess = errors.New("another process writes for the source")
 
 // leaseTimeout is how long Converge waits for the Lease. That of a process that was killed
-// has expired then.
+// has expired then: it is noticed up to one retry late, and so is its expiry. The library
+// makes a retry up to 1.2 times as long.
 func (c *Controller) leaseTimeout() time.Duration {
 	election := c.config.LeaderElection
-	return election.LeaseDuration.Duration + 2*election.RetryPeriod.Duration
+	return election.LeaseDuration.Duration + 3*election.RetryPeriod.Duration
 }
 
 // runSession calls work while this process holds the Lease, with workers that write. It
@@ -220,6 +225,7 @@ func (c *Controller) runSession(ctx context.Context, namespace *v1.Namespace, le
 		workErr = work(working, s)
 		cancel()
 		writing.Wait()
+		c.metrics.remove(c.source)
 		if leading.Err() == nil {
 			end(workErr) // ends the election
 		}

@@ -4,6 +4,7 @@
 package podsource
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,6 +50,8 @@ type fixture struct {
 	metrics    *Metrics
 	// wrap, if not nil, wraps the transport of the controllers.
 	wrap transport.WrapperFunc
+	// retryPeriod, if not 0, is the refusedRetryPeriod of the controllers.
+	retryPeriod time.Duration
 }
 
 const group = "sources"
@@ -110,6 +113,7 @@ func (f *fixture) new(config Config) *Controller {
 	client.Wrap(f.wrap)
 	c, err := New(client, config, f.metrics)
 	f.must(err)
+	c.refusedRetryPeriod = cmp.Or(f.retryPeriod, c.refusedRetryPeriod)
 	return c
 }
 

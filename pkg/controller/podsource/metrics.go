@@ -45,8 +45,7 @@ func NewMetrics(registry metrics.KubeRegistry) *Metrics {
 	return m
 }
 
-// set sets the metrics to the problems of a source, with those of the other sources that
-// have the same label: URLs that differ in their query only.
+// set sets the metrics to the problems of a source.
 func (m *Metrics) set(identity source.Identity, problems []source.Problem) {
 	var own counts
 	for _, problem := range problems {
@@ -59,13 +58,34 @@ func (m *Metrics) set(identity source.Identity, problems []source.Problem) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counts[identity] = own
+	m.update(identity.String())
+}
+
+// remove removes the metrics of a source whose problems are not known.
+func (m *Metrics) remove(identity source.Identity) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.counts, identity)
+	m.update(identity.String())
+}
+
+// update computes the metrics of all sources that have a label: URLs that differ in their
+// query only. The lock is held.
+func (m *Metrics) update(label string) {
 	var all counts
-	for other, n := range m.counts {
-		if other.String() == identity.String() {
+	exists := false
+	for identity, n := range m.counts {
+		if identity.String() == label {
+			exists = true
 			all.refused += n.refused
 			all.unreadable += n.unreadable
 		}
 	}
-	m.refused.WithLabelValues(identity.String()).Set(float64(all.refused))
-	m.unreadable.WithLabelValues(identity.String()).Set(float64(all.unreadable))
+	if !exists {
+		m.refused.DeleteLabelValues(label)
+		m.unreadable.DeleteLabelValues(label)
+		return
+	}
+	m.refused.WithLabelValues(label).Set(float64(all.refused))
+	m.unreadable.WithLabelValues(label).Set(float64(all.unreadable))
 }

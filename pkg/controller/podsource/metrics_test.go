@@ -31,7 +31,16 @@ func TestMetricsOfQueries(t *testing.T) {
 		# TYPE borough_source_unreadable_files gauge
 		borough_source_unreadable_files{source="https://pods.example.com/pods?..."} 1
 	`
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "borough_source_refused_pods", "borough_source_unreadable_files"); err != nil {
+	names := []string{"borough_source_refused_pods", "borough_source_unreadable_files"}
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
+	}
+	m.remove(second)
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
+		t.Errorf("without the other: %v", err)
+	}
+	m.remove(first)
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(""), names...); err != nil {
+		t.Errorf("without both: %v", err)
 	}
 }

@@ -30,7 +30,8 @@ const role = "borough-source"
 func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespace, err error) {
 	logger := klog.FromContext(ctx)
 	last := ""
-	backoff := wait.Backoff{Duration: retryBaseDelay, Factor: 2, Jitter: 0.1, Steps: 100, Cap: retryMaxDelay}
+	initial := wait.Backoff{Duration: retryBaseDelay, Factor: 2, Jitter: 0.1, Steps: 100, Cap: retryMaxDelay}
+	backoff := initial
 	for {
 		if namespace, err = c.getOrCreateNamespace(ctx); err == nil && namespace.DeletionTimestamp == nil {
 			return namespace, nil
@@ -53,12 +54,15 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 				delay = min(delay, time.Until(next))
 			}
 		}
-		c.awaitChange(ctx, namespace, delay)
+		if c.awaitChange(ctx, namespace, delay) {
+			backoff = initial
+		}
 	}
 }
 
-// awaitChange returns when the Namespace changes, after the delay at the latest.
-func (c *Controller) awaitChange(ctx context.Context, namespace *v1.Namespace, delay time.Duration) {
+// awaitChange returns when the Namespace changes, after the delay at the latest. It reports
+// whether the Namespace has changed.
+func (c *Controller) awaitChange(ctx context.Context, namespace *v1.Namespace, delay time.Duration) bool {
 	var changes <-chan watch.Event
 	if namespace != nil {
 		watcher, err := c.tenancy.TenancyV1().Namespaces().Watch(ctx, metav1.ListOptions{
@@ -75,13 +79,13 @@ func (c *Controller) awaitChange(ctx context.Context, namespace *v1.Namespace, d
 		select {
 		case event, ok := <-changes:
 			if ok && event.Type != watch.Error {
-				return
+				return true
 			}
 			changes = nil // a server that restarts ends each watch at once
 		case <-after:
-			return
+			return false
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }

@@ -13,8 +13,12 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -79,13 +83,50 @@ func TestAwaitChange(t *testing.T) {
 				})
 				c := &Controller{tenancy: client, namespace: "n"}
 				began := time.Now()
-				c.awaitChange(t.Context(), namespace, delay)
-				if got := time.Since(began); got != tc.want {
-					t.Errorf("returned after %s, want %s", got, tc.want)
+				changed := c.awaitChange(t.Context(), namespace, delay)
+				if got := time.Since(began); got != tc.want || changed != (tc.want < delay) {
+					t.Errorf("returned %v after %s, want %s", changed, got, tc.want)
 				}
 			})
 		})
 	}
+}
+
+// TestCreatedAfterLongDeletion creates a Namespace whose deletion took an hour. The first
+// attempt fails, and the next one is soon.
+func TestCreatedAfterLongDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deletion = time.Hour
+		began := time.Now()
+		namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", DeletionTimestamp: &metav1.Time{Time: began}}}
+		client := fake.NewClientset()
+		client.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if time.Since(began) < deletion {
+				return true, namespace, nil
+			}
+			return true, nil, apierrors.NewNotFound(v1.Resource("namespaces"), "n")
+		})
+		client.PrependWatchReactor("namespaces", func(clienttesting.Action) (bool, watch.Interface, error) {
+			watcher := watch.NewRaceFreeFake()
+			time.AfterFunc(deletion-time.Since(began), func() { watcher.Delete(namespace) })
+			return true, watcher, nil
+		})
+		attempts := 0
+		client.PrependReactor("create", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if attempts++; attempts == 1 {
+				return true, nil, apierrors.NewServiceUnavailable("try again")
+			}
+			return false, nil, nil
+		})
+		dynamicClient := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{podResource: "PodList"})
+		c := &Controller{tenancy: client, namespace: "n", podClient: dynamicClient.Resource(podResource).Namespace("n")}
+		if _, err := c.ensureNamespace(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(began); got > deletion+time.Second {
+			t.Errorf("created after %s", got)
+		}
+	})
 }
 
 // TestNamespaceOfAnotherUser uses a Namespace that another user has requested, with the

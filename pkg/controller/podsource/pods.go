@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -214,10 +215,27 @@ func (s *session) replace(ctx context.Context, pod *desiredPod, live *unstructur
 
 // tryCreate creates the Pod with another name, in a dry run.
 func (c *Controller) tryCreate(ctx context.Context, pod *desiredPod) (*unstructured.Unstructured, error) {
+	name := pod.object.GetName()
 	trial := withSeen(pod.object, nil)
 	trial.SetName("")
-	trial.SetGenerateName(pod.object.GetName() + "-")
-	return c.podClient.Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: c.fieldManager})
+	trial.SetGenerateName(name + "-")
+	created, err := c.podClient.Create(ctx, trial, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: c.fieldManager})
+	return created, withName(err, name)
+}
+
+// withName has the message of an error name the Pod. The name that the server has generated
+// would make each refusal another one.
+func withName(err error, name string) error {
+	status, ok := err.(*apierrors.StatusError)
+	if !ok || status.ErrStatus.Details == nil {
+		return err
+	}
+	details := status.ErrStatus.Details
+	if strings.HasPrefix(details.Name, name+"-") {
+		status.ErrStatus.Message = strings.ReplaceAll(status.ErrStatus.Message, details.Name, name)
+		details.Name = name
+	}
+	return err
 }
 
 // remove deletes the Pod, now and again when its grace period is over.

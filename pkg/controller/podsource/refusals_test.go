@@ -6,6 +6,8 @@ package podsource
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,10 +15,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -156,6 +160,38 @@ func TestQuotaChangesDuringWrite(t *testing.T) {
 	f.expectProblems()
 }
 
+// TestPolicyChanges has a Pod refused by what has no events here, such as a policy of the
+// cluster, and then admitted.
+func TestPolicyChanges(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.retryPeriod = 10 * time.Millisecond
+	var refused atomic.Int32
+	f.wrap = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodPatch || !strings.Contains(req.URL.Path, "/pods/") || refused.Add(1) > 5 {
+				return next.RoundTrip(req)
+			}
+			recorder := httptest.NewRecorder()
+			recorder.Header().Set("Content-Type", "application/json")
+			recorder.WriteHeader(http.StatusForbidden)
+			status := apierrors.NewForbidden(podResource.GroupResource(), "a-node-1", errors.New("denied")).Status()
+			status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+			err := json.NewEncoder(recorder).Encode(status)
+			return recorder.Result(), err
+		})
+	}
+	f.write("a.yaml", newPod("a"))
+	f.start(f.config())
+	f.expect("a-node-1=image:1")
+	f.expectProblems()
+	events, err := f.kubernetes.EventsV1().Events(f.namespace).List(t.Context(), metav1.ListOptions{})
+	f.must(err)
+	if len(events.Items) != 1 || !strings.HasSuffix(events.Items[0].Note, `"a-node-1" is forbidden: denied`) {
+		t.Errorf("got the Events %v, want one", events.Items)
+	}
+}
+
 // TestReplacementIsRefused checks that a Pod stays if what is to replace it is refused.
 func TestReplacementIsRefused(t *testing.T) {
 	t.Parallel()
@@ -166,7 +202,7 @@ func TestReplacementIsRefused(t *testing.T) {
 	f.write("a.yaml", newPod("a", func(pod *v1.Pod) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "", Value: "b"}}
 	}))
-	f.expectProblems("a.yaml/a: spec.containers[0].env[0].name: Required value")
+	f.expectProblems(`a.yaml/a: "a-node-1" is invalid: spec.containers[0].env[0].name: Required value`)
 	if pod := f.expect("a-node-1=image:1")["a-node-1"]; pod.UID != before.UID {
 		t.Error("the Pod was replaced")
 	}

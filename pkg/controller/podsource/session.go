@@ -35,6 +35,8 @@ const (
 	// retryBaseDelay and retryMaxDelay bound the backoff of a write that failed.
 	retryBaseDelay = 100 * time.Millisecond
 	retryMaxDelay  = 30 * time.Second
+	// refusedRetryPeriod is the time between retries of the writes that were refused.
+	refusedRetryPeriod = 5 * time.Minute
 	// limitsDelay is how long after the event of a change of limits a server may still
 	// refuse by the limits from before. Refused writes that began until then are tried again.
 	limitsDelay = time.Second
@@ -104,10 +106,7 @@ func (s *session) addHandlers(end context.CancelCauseFunc) error {
 	})
 	retry := func() {
 		s.limitsChanged.Store(time.Now())
-		for _, name := range s.problems.refusedNames() {
-			s.problems.retryPod(name)
-			s.queue.Add(name)
-		}
+		s.retryRefused()
 	}
 	_, limitErr := s.limits.Tenancy().V1().LimitRanges().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { retry() },
@@ -138,6 +137,28 @@ func (s *session) addHandlers(end context.CancelCauseFunc) error {
 		return fmt.Errorf("set up the informers: %w", err)
 	}
 	return nil
+}
+
+func (s *session) retryRefused() {
+	for _, name := range s.problems.refusedNames() {
+		s.problems.retryPod(name)
+		s.queue.Add(name)
+	}
+}
+
+// retryPeriodically retries the writes that were refused until the context ends. No event
+// says that a webhook or a policy allows them by now.
+func (s *session) retryPeriodically(ctx context.Context) {
+	ticker := time.NewTicker(s.refusedRetryPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.retryRefused()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (s *session) checkNamespace(namespace *v1.Namespace, end context.CancelCauseFunc) {
@@ -211,6 +232,7 @@ func (s *session) handle(ctx context.Context, content source.Content, err error)
 func (s *session) runWorkers(ctx context.Context) {
 	defer context.AfterFunc(ctx, s.queue.ShutDown)()
 	var running sync.WaitGroup
+	running.Go(func() { s.retryPeriodically(ctx) })
 	for range workers {
 		running.Go(func() {
 			for s.work(ctx) {
