@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -70,7 +71,8 @@ func openDir(path string, ephemeral bool) (*dataDir, error) {
 	return d, nil
 }
 
-// prepare ensures that the directory contains either an undamaged member or none.
+// prepare ensures that the directory contains either an undamaged member or none, and no
+// copies.
 func (d *dataDir) prepare() error {
 	_, err := os.Lstat(d.file(newFile))
 	if err == nil {
@@ -84,7 +86,11 @@ func (d *dataDir) prepare() error {
 		return err
 	}
 	if err == nil {
-		if exists, err := checkMember(d.file(memberDir)); exists || err != nil {
+		exists, err := checkMember(d.file(memberDir))
+		if err == nil {
+			err = d.removeCopies()
+		}
+		if exists || err != nil {
 			return err
 		}
 	}
@@ -92,6 +98,24 @@ func (d *dataDir) prepare() error {
 		return err
 	}
 	return d.sync()
+}
+
+// removeCopies removes the unfinished copies of the database that a failed or killed
+// defragmentation has left, which can be as large as the database.
+func (d *dataDir) removeCopies() error {
+	snap := d.file(memberDir, "snap")
+	entries, err := os.ReadDir(snap)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), "db.tmp.") {
+			if err := os.Remove(filepath.Join(snap, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // started records that the member has started, so that its files are kept.

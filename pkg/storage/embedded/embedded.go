@@ -12,12 +12,9 @@ import (
 	"fmt"
 	"net/url"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
@@ -144,73 +141,43 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 
-	select {
-	case <-etcd.Server.ReadyNotify():
-		s := &Server{etcd: etcd, dir: dir, hook: hook}
-		s.status = s.Client()
-		if err = s.ready(ctx); err == nil {
-			return s, nil
+	s := &Server{etcd: etcd, dir: dir, hook: hook}
+	s.status = s.Client()
+	ready := make(chan error, 1)
+	go func() {
+		defer hook.recover()
+		select {
+		case <-etcd.Server.ReadyNotify():
+			ready <- s.makeRoom(ctx)
+		case <-etcd.Server.StopNotify():
+			ready <- errors.New("etcd stopped before it was ready")
+		case <-ctx.Done():
+			ready <- fmt.Errorf("wait for etcd to become ready: %w", context.Cause(ctx))
 		}
-	case err = <-hook.failed:
+	}()
+	select {
+	case err = <-ready:
+	case err := <-hook.failed:
 		return nil, err
-	case <-etcd.Server.StopNotify():
-		err = errors.New("etcd stopped before it was ready")
-	case <-ctx.Done():
-		err = fmt.Errorf("wait for etcd to become ready: %w", context.Cause(ctx))
 	}
-	etcd.Close()
-	_ = dir.close()
-	return nil, err
-}
-
-// ready finishes the start.
-func (s *Server) ready(ctx context.Context) error {
-	if err := s.makeRoom(ctx); err != nil {
-		return err
+	if err == nil {
+		err = dir.started()
 	}
-	if err := s.dir.started(); err != nil {
-		return err
+	if err != nil {
+		etcd.Close()
+		_ = dir.close()
+		return nil, err
 	}
-	s.hook.setStarted()
+	if err := hook.setStarted(); err != nil {
+		return nil, err
+	}
 	// The lock is released when the garbage collector frees it. Keep a reference
 	// until the member stops, even if the caller drops the Server.
-	go func(dir *dataDir, done <-chan struct{}) {
+	go func(done <-chan struct{}) {
 		<-done
 		runtime.KeepAlive(dir)
-	}(s.dir, s.Done())
-	return nil
-}
-
-// makeRoom frees the space of deleted objects if the alarm for a full database is
-// set, and clears the alarm if the database is then below its quota. For an external
-// etcd an administrator would do this with etcdctl, which cannot connect to this
-// member. While the alarm is set, the history is not compacted otherwise, because
-// servers write a key to agree on when to compact.
-func (s *Server) makeRoom(ctx context.Context) error {
-	client := s.Client()
-	alarms, err := client.AlarmList(ctx)
-	if err != nil {
-		return fmt.Errorf("list alarms: %w", err)
-	}
-	i := slices.IndexFunc(alarms.Alarms, func(a *etcdserverpb.AlarmMember) bool { return a.Alarm == etcdserverpb.AlarmType_NOSPACE })
-	if i < 0 {
-		return nil
-	}
-	_, err = client.Compact(ctx, s.etcd.Server.KV().Rev(), clientv3.WithCompactPhysical())
-	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-		return fmt.Errorf("compact the full database: %w", err)
-	}
-	if err := s.etcd.Server.Backend().Defrag(); err != nil {
-		return fmt.Errorf("defragment the full database: %w", err)
-	}
-	if size, quota := s.etcd.Server.Backend().Size(), s.etcd.Config().QuotaBackendBytes; size >= quota {
-		klog.FromContext(ctx).Info("The database is full: delete objects, and restart", "bytes", size, "quota", quota)
-		return nil
-	}
-	if _, err := client.AlarmDisarm(ctx, (*clientv3.AlarmMember)(alarms.Alarms[i])); err != nil {
-		return fmt.Errorf("clear the alarm that the database is full: %w", err)
-	}
-	return nil
+	}(s.Done())
+	return s, nil
 }
 
 func newConfig(cfg Config, hook *fatalHook) *embed.Config {
@@ -240,7 +207,6 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	if c.QuotaBackendBytes == 0 {
 		c.QuotaBackendBytes = defaultQuotaBytes
 	}
-	c.BootstrapDefragThresholdMegabytes = max(1, uint(c.QuotaBackendBytes/defragPart)>>20)
 	return c
 }
 

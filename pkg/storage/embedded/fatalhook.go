@@ -6,6 +6,7 @@ package embedded
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -23,9 +24,11 @@ import (
 // continue.
 type fatalHook struct {
 	logger klog.Logger
-	// started is true when Start no longer receives from failed.
-	started atomic.Bool
-	failed  chan error
+	failed chan error
+	// started is true when Start no longer receives from failed. The lock is held while an
+	// error is sent.
+	mu      sync.Mutex
+	started bool
 	// quiet lowers the level of warnings and errors while etcd starts, when the
 	// returned error is sufficient, and while it stops, when they are expected.
 	quiet atomic.Bool
@@ -41,10 +44,19 @@ func (h *fatalHook) zapLogger() *zap.Logger {
 	return etcdlog.New(h.logger, &h.quiet, zap.WithPanicHook(h), zap.WithFatalHook(h))
 }
 
-// setStarted records that the member has started.
-func (h *fatalHook) setStarted() {
-	h.started.Store(true)
+// setStarted records that the member has started. It returns an error that Start has not
+// received.
+func (h *fatalHook) setStarted() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case err := <-h.failed:
+		return err
+	default:
+	}
+	h.started = true
 	h.quiet.Store(false)
+	return nil
 }
 
 // setStopping records that the member is about to stop.
@@ -54,16 +66,14 @@ func (h *fatalHook) setStopping() { h.quiet.Store(true) }
 // level.
 func (h *fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	values, err := etcdlog.Values(fields)
-	if h.started.Load() {
+	failure := fmt.Errorf("etcd cannot use its files: %s %v", entry.Message, values)
+	if err != nil {
+		failure = fmt.Errorf("etcd cannot use its files: %s: %w", entry.Message, err)
+	}
+	if !h.fail(failure) {
 		h.logger.Error(err, entry.Message, values...)
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
-	if err == nil {
-		err = fmt.Errorf("etcd cannot use its files: %s %v", entry.Message, values)
-	} else {
-		err = fmt.Errorf("etcd cannot use its files: %s: %w", entry.Message, err)
-	}
-	h.fail(err)
 	// The code after the log entry relies on what has just failed.
 	runtime.Goexit()
 }
@@ -75,9 +85,16 @@ func (h *fatalHook) recover() {
 	}
 }
 
-func (h *fatalHook) fail(err error) {
+// fail has Start return an error. It returns false if the member has started.
+func (h *fatalHook) fail(err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.started {
+		return false
+	}
 	select {
 	case h.failed <- err:
 	default: // only the first failure is reported
 	}
+	return true
 }

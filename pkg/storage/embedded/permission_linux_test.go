@@ -5,12 +5,15 @@ package embedded_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
@@ -45,11 +48,7 @@ func TestPermission(t *testing.T) {
 
 // TestFullDisk starts a member on a full disk.
 func TestFullDisk(t *testing.T) {
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256m"); err != nil {
-		t.Skipf("mounting a small disk: %v", err)
-	}
-	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	disk := mountDisk(t, "256m")
 	dir := filepath.Join(disk, "data")
 	run(t, dir)
 
@@ -77,6 +76,73 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, dir)
+}
+
+// TestNoSpaceForCopy starts a member whose database is mostly free, on a disk without space for
+// a copy of the rest, and then on one with space. The first start removes the copy of one that
+// was killed.
+func TestNoSpaceForCopy(t *testing.T) {
+	disk := mountDisk(t, "512m")
+	config := embedded.Config{Dir: filepath.Join(disk, "data"), QuotaBytes: 128 << 20}
+	server := startConfig(t, config)
+	client := server.Client()
+	for i := range 80 {
+		put(t, client, fmt.Sprintf("%02d", i), strings.Repeat("v", 1<<20))
+	}
+	deleted, err := client.Delete(t.Context(), "4", clientv3.WithFromKey())
+	if err == nil {
+		_, err = client.Compact(t.Context(), deleted.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err == nil {
+		err = server.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	snap := filepath.Join(config.Dir, "member", "snap")
+	size := func() int64 {
+		t.Helper()
+		info, err := os.Stat(filepath.Join(snap, "db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	before := size()
+	write(t, filepath.Join(snap, "db.tmp.1"), "a copy")
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(disk, &stat); err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(disk, "filler")
+	write(t, filler, strings.Repeat("x", int(stat.Bavail)*int(stat.Bsize)-(32<<20)))
+	server = startConfig(t, config)
+	put(t, server.Client(), "a", "b")
+	if after := size(); after != before {
+		t.Errorf("the database has %d bytes, had %d", after, before)
+	}
+	if copies, _ := filepath.Glob(filepath.Join(snap, "db.tmp.*")); len(copies) != 0 {
+		t.Errorf("there are %v", copies)
+	}
+	if err := errors.Join(server.Close(), os.Remove(filler)); err != nil {
+		t.Fatal(err)
+	}
+	server = startConfig(t, config)
+	if after := size(); after > before*3/4 || get(t, server.Client(), "a") != "b" {
+		t.Errorf("with space, the database has %d bytes, had %d", after, before)
+	}
+}
+
+// mountDisk mounts a small disk.
+func mountDisk(t *testing.T, size string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("mounting a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
 }
 
 // asNobody runs f without the rights of root on files, if the test has them. All

@@ -15,13 +15,21 @@ import (
 // fails a read that has waited for five seconds, as while its log waits for the disk.
 type readRetrier struct{ clientv3.KV }
 
-// Get reads keys. It needs no delay between two tries, because each takes until a timeout of
-// etcd.
-func (r readRetrier) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+// Get reads keys.
+func (r readRetrier) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (response *clientv3.GetResponse, err error) {
+	err = retryTimeout(ctx, func() error {
+		response, err = r.KV.Get(ctx, key, opts...)
+		return err
+	})
+	return response, err
+}
+
+// retryTimeout calls a function again while its error is a timeout of etcd and the context has
+// not ended. It needs no delay between two calls, because each takes until the timeout.
+func retryTimeout(ctx context.Context, f func() error) error {
 	for {
-		response, err := r.KV.Get(ctx, key, opts...)
-		if !errors.Is(err, rpctypes.ErrTimeout) || ctx.Err() != nil {
-			return response, err
+		if err := f(); !errors.Is(err, rpctypes.ErrTimeout) || ctx.Err() != nil {
+			return err
 		}
 	}
 }
