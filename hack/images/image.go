@@ -6,6 +6,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 // user is the ID of the user and the group that the containers run as.
 const user, userAndGroup = 65532, "65532:65532"
 
-// program is a binary with an image, which has nothing else but its data directory.
+// program is a binary with an image, which has nothing else but CAs and its data directory.
 type program struct {
 	name    string
 	dataDir string // relative to the root, or empty
@@ -72,28 +73,34 @@ func (p program) image(bin, arch string) (v1.Image, error) {
 }
 
 // layer returns the files of an image as a tar archive, without times.
-func (p program) layer(content []byte) ([]byte, error) {
-	headers := []*tar.Header{{Typeflag: tar.TypeReg, Name: p.name, Mode: 0o755, Size: int64(len(content))}}
-	if p.dataDir != "" {
-		for i, c := range p.dataDir {
-			if c == '/' {
-				headers = append(headers, &tar.Header{Typeflag: tar.TypeDir, Name: p.dataDir[:i+1], Mode: 0o755})
-			}
-		}
-		headers = append(headers, &tar.Header{Typeflag: tar.TypeDir, Name: p.dataDir + "/", Mode: 0o700, Uid: user, Gid: user})
-	}
+func (p program) layer(binary []byte) ([]byte, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	for _, header := range headers {
-		if err := w.WriteHeader(header); err != nil {
-			return nil, err
+	add := func(header tar.Header, content []byte) error {
+		header.Size = int64(len(content))
+		if err := w.WriteHeader(&header); err != nil {
+			return err
 		}
-		if header.Typeflag == tar.TypeReg {
-			if _, err := w.Write(content); err != nil {
-				return nil, err
+		_, err := w.Write(content)
+		return err
+	}
+	addDirs := func(path string) (err error) {
+		for i, c := range path {
+			if c == '/' {
+				err = errors.Join(err, add(tar.Header{Typeflag: tar.TypeDir, Name: path[:i+1], Mode: 0o755}, nil))
 			}
 		}
+		return err
 	}
-	err := w.Close()
+	err := errors.Join(
+		add(tar.Header{Typeflag: tar.TypeReg, Name: p.name, Mode: 0o755}, binary),
+		addDirs(caFile),
+		add(tar.Header{Typeflag: tar.TypeReg, Name: caFile, Mode: 0o644}, caCertificates()))
+	if p.dataDir != "" {
+		err = errors.Join(err,
+			addDirs(p.dataDir),
+			add(tar.Header{Typeflag: tar.TypeDir, Name: p.dataDir + "/", Mode: 0o700, Uid: user, Gid: user}, nil))
+	}
+	err = errors.Join(err, w.Close())
 	return layer.Bytes(), err
 }

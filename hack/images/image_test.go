@@ -5,6 +5,8 @@ package main
 
 import (
 	"archive/tar"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // TestReproducible checks that the digest depends on the content of the binary, and not
@@ -82,7 +85,7 @@ func check(t *testing.T, p program, image v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workingDir, want := "", []string{p.name + " 755 0:0 binary"}
+	workingDir, want := "", []string{p.name + " 755 0:0 binary", "etc/ 755 0:0 ", "etc/ssl/ 755 0:0 ", "etc/ssl/certs/ 755 0:0 ", caFile + " 644 0:0 " + string(caCertificates())}
 	if p.dataDir != "" {
 		workingDir = "/var/lib/borough"
 		want = append(want, "var/ 755 0:0 ", "var/lib/ 755 0:0 ", "var/lib/borough/ 700 65532:65532 ")
@@ -116,6 +119,24 @@ func check(t *testing.T, p program, image v1.Image) {
 	}
 	if !slices.Equal(files, want) {
 		t.Errorf("files %q, want %q", files, want)
+	}
+}
+
+// TestCACertificates parses the CAs of the images.
+func TestCACertificates(t *testing.T) {
+	content, all := caCertificates(), 0
+	for range bundle.Roots() {
+		all++
+	}
+	n := 0
+	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	if n < 100 || n > all {
+		t.Errorf("%d CAs of %d", n, all)
 	}
 }
 

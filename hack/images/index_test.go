@@ -125,6 +125,9 @@ func checkDocument(t *testing.T, file string, image v1.Hash) {
 			t.Errorf("the document has %s at %q, the binary at %s", path, versions[path], version)
 		}
 	}
+	if versions[caModule] == "" {
+		t.Errorf("the document %q has no version of the CAs", d.Name)
+	}
 	if want := strings.TrimPrefix(info.GoVersion, "go"); versions["stdlib"] != want {
 		t.Errorf("the document has Go %q, want %s", versions["stdlib"], want)
 	}

@@ -64,8 +64,8 @@ type relationship struct {
 	Related string `json:"relatedSpdxElement"`
 }
 
-// sbom describes an image of a program: its binary, which is all that it has, and the
-// modules that the linker has recorded in the binary.
+// sbom describes an image of a program: its binary, the modules that the linker has recorded
+// in the binary, and the module that has the CAs.
 func sbom(p program, bin, arch, version, created string, image v1.Image) (*document, error) {
 	info, err := buildinfo.ReadFile(filepath.Join(bin, p.name))
 	if err != nil {
@@ -95,6 +95,10 @@ func sbom(p program, bin, arch, version, created string, image v1.Image) (*docum
 	for _, dependency := range d.Packages[2:] {
 		d.Relationships = append(d.Relationships, relationship{main.ID, "DEPENDS_ON", dependency.ID})
 	}
+	cas := module(caModule, caVersion())
+	cas.ID, cas.Purpose = "SPDXRef-CACertificates", "FILE"
+	d.Packages = append(d.Packages, cas)
+	d.Relationships = append(d.Relationships, relationship{root.ID, "CONTAINS", cas.ID})
 	return d, nil
 }
 
