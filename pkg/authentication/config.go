@@ -33,7 +33,12 @@ func parseConfig(content []byte, egress egressselector.Lookup) (*apiserverapi.Au
 	install.Install(scheme)
 	codecs := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
 	decoded, err := runtime.Decode(codecs.UniversalDecoder(), content)
-	if err != nil {
+	switch {
+	case runtime.IsMissingKind(err): // the error has the content
+		return nil, errors.New("kind: it must be AuthenticationConfiguration")
+	case runtime.IsMissingVersion(err): // the error has the content
+		return nil, errors.New("apiVersion: it must be apiserver.config.k8s.io/v1")
+	case err != nil:
 		return nil, oneLine(err)
 	}
 	config, ok := decoded.(*apiserverapi.AuthenticationConfiguration)

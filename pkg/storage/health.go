@@ -5,7 +5,9 @@ package storage
 
 import (
 	"fmt"
+	"os"
 
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -14,13 +16,18 @@ import (
 	encryptionmetrics "k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
+	"sigs.k8s.io/yaml"
 )
 
 // applyLibrary does what ApplyWithStorageFactoryTo of the library's options does,
 // except for the health checks and the metrics: those of the library dial, for up to
 // 20 s, and do not know the embedded member.
 func applyLibrary(etcd *options.EtcdOptions, factory serverstorage.StorageFactory, clusters clusters, c *genericapiserver.Config) error {
-	if err := applyEncryption(etcd, c); err != nil {
+	err := requireEncryptionKind(etcd.EncryptionProviderConfigFilepath)
+	if err == nil {
+		err = applyEncryption(etcd, c)
+	}
+	if err != nil {
 		return fmt.Errorf("--encryption-provider-config: %w", err)
 	}
 	withoutHealth := *etcd
@@ -63,6 +70,33 @@ func addChecks(etcd *options.EtcdOptions, clusters clusters, c *genericapiserver
 			cluster.check(ready, "etcd-readiness", etcd.StorageConfig.ReadycheckTimeout),
 			cluster.checkReached(reached, "etcd-reached", etcd.StorageConfig.ReadycheckTimeout))
 	}
+}
+
+// requireEncryptionKind returns an error for an encryption config without a kind or a version.
+// The error of the library would have the content of the file, with the keys.
+func requireEncryptionKind(file string) error {
+	if file == "" {
+		return nil
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err // has the name of the file
+	}
+	if len(content) == 0 {
+		return fmt.Errorf("%s: the file is empty", file)
+	}
+	content, err = yaml.YAMLToJSON(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	kind, err := json.DefaultMetaFactory.Interpret(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if kind.Kind == "" || kind.Version == "" {
+		return fmt.Errorf("%s: the kind must be EncryptionConfiguration, and the apiVersion apiserver.config.k8s.io/v1", file)
+	}
+	return nil
 }
 
 // applyEncryption loads a static encryption config, because the library adds its

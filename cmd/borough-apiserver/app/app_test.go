@@ -212,6 +212,7 @@ func TestAdmissionConfig(t *testing.T) {
 		{"in another file", "--standalone", file("{name: LimitRanger, path: x}"), ": LimitRanger takes no configuration"},
 		{"unknown", "--kubeconfig=k", file(webhook + ", {name: PodSecurity}"), ": PodSecurity is not a plugin of this server"},
 		{"another kind", "--standalone", "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n", ": the kind must be AdmissionConfiguration, not TracingConfiguration"},
+		{"no version", "--standalone", "kind: AdmissionConfiguration\nplugins: []\n", ": the apiVersion must be apiserver.config.k8s.io/v1"},
 		{"another format", "--standalone", "imagePolicy: {}\n", ": the kind must be AdmissionConfiguration"},
 		{"an unknown field", "--standalone", file("") + "plugin: []\n", `unknown field "plugin"`},
 	} {

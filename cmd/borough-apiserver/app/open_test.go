@@ -280,10 +280,31 @@ func TestDataDirectoryIsLocked(t *testing.T) {
 }
 
 // TestEncryptionConfigFails checks that the error for a file that cannot be used names the
-// flag, also if the file is reloaded.
+// flag, and has none of the keys, also if the file is reloaded.
 func TestEncryptionConfigFails(t *testing.T) {
+	const (
+		version = "apiVersion: apiserver.config.k8s.io/v1\n"
+		kind    = "kind: EncryptionConfiguration\n"
+		key     = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+		keys    = "resources: [{resources: ['*.*'], providers: [{aescbc: {keys: [{name: a, secret: " + key + "}]}}]}]\n"
+	)
+	for name, content := range map[string]string{
+		"no resources":    version + kind,
+		"no kind":         version + keys,
+		"no version":      kind + keys,
+		"another kind":    version + "kind: Secret\n" + keys,
+		"another version": "apiVersion: v1\n" + kind + keys,
+		"a key twice":     version + kind + keys + keys,
+		"not YAML":        version + kind + keys + "[",
+		"a long key":      version + kind + strings.Replace(keys, key, key+key, 1),
+	} {
+		t.Run(name, func(t *testing.T) { testEncryptionConfigFails(t, content, key) })
+	}
+}
+
+func testEncryptionConfigFails(t *testing.T, content, key string) {
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
-	if err := os.WriteFile(file, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, reload := range []string{"false", "true"} {
@@ -296,8 +317,8 @@ func TestEncryptionConfigFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.Config(deps); err == nil || !strings.Contains(err.Error(), "--encryption-provider-config: ") {
-			t.Errorf("reload is %s: got %v, want an error with the flag", reload, err)
+		if _, err := o.Config(deps); err == nil || !strings.Contains(err.Error(), "--encryption-provider-config: ") || strings.Contains(err.Error(), key) {
+			t.Errorf("reload is %s: got %v, want an error with the flag, without the key", reload, err)
 		}
 		if err := deps.Close(); err != nil {
 			t.Error(err)

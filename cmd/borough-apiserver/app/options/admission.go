@@ -94,6 +94,8 @@ func readAdmissionConfig(file string) (*apiserver.AdmissionConfiguration, error)
 	switch {
 	case runtime.IsMissingKind(err): // the error has the content
 		return nil, fmt.Errorf("%s: the kind must be AdmissionConfiguration", file)
+	case runtime.IsMissingVersion(err): // the error has the content
+		return nil, fmt.Errorf("%s: the apiVersion must be apiserver.config.k8s.io/v1", file)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
