@@ -6,6 +6,7 @@ package boroughtest
 import (
 	"flag"
 	"io"
+	"os"
 	"sync"
 	"testing"
 
@@ -39,6 +40,11 @@ var holdLog = sync.OnceFunc(func() {
 	klog.SetOutputBySeverity("INFO", &held)
 	_ = flags.Set("stderrthreshold", "FATAL") // a severity that klog knows
 	klog.LogToStderr(false)
+	exit := klog.OsExit
+	klog.OsExit = func(code int) { // as when a server cannot write to its disk
+		_, _ = os.Stderr.Write(held.take())
+		exit(code)
+	}
 })
 
 // Write implements io.Writer.
@@ -52,16 +58,22 @@ func (l *heldLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// take returns what was held back since the last call.
+func (l *heldLog) take() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
 // logIfFailed logs what was held back, and not logged before, if the test has failed.
 func logIfFailed(t testing.TB) {
 	t.Helper()
 	if !t.Failed() {
 		return
 	}
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	if len(held.lines) > 0 {
-		t.Logf("The end of the log of Borough:\n%s", held.lines)
-		held.lines = nil
+	if lines := held.take(); len(lines) > 0 {
+		t.Logf("The end of the log of Borough:\n%s", lines)
 	}
 }

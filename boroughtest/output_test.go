@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/klog/v2"
+
 	"github.com/borough-io/borough/boroughtest"
 )
 
@@ -25,8 +27,12 @@ func TestChild(t *testing.T) {
 	}
 	boroughtest.Start(t)
 	boroughtest.Shared(t)
-	if how == "fail" {
+	switch how {
+	case "fail":
 		t.Error("as expected")
+	case "exit":
+		klog.Error("cannot continue")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 }
 
@@ -40,10 +46,12 @@ func TestOutput(t *testing.T) {
 		stdout, stderr string // substrings; if empty, there is nothing else
 		fails          bool
 	}{
-		"success":      {env: inChild + "=succeed", stdout: "PASS\n"},
-		"failure":      {env: inChild + "=fail", stdout: logged, fails: true},
-		"verbose":      {env: inChild + "=succeed", args: []string{"-test.v"}, stdout: "--- PASS", stderr: logged},
-		"without Main": {env: withoutMain + "=1", args: []string{"-test.run=TestBothGroups"}, stdout: "os.Exit(boroughtest.Main(m))", fails: true},
+		"success":                            {env: inChild + "=succeed", stdout: "PASS\n"},
+		"failure":                            {env: inChild + "=fail", stdout: logged, fails: true},
+		"failure, what is logged at the end": {env: inChild + "=fail", stdout: "The namespace controller has ended", fails: true},
+		"exit":                               {env: inChild + "=exit", stderr: "cannot continue", fails: true},
+		"verbose":                            {env: inChild + "=succeed", args: []string{"-test.v"}, stdout: "--- PASS", stderr: logged},
+		"without Main":                       {env: withoutMain + "=1", args: []string{"-test.run=TestBothGroups"}, stdout: "os.Exit(boroughtest.Main(m))", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tmp := t.TempDir()
@@ -59,6 +67,9 @@ func TestOutput(t *testing.T) {
 			}
 			if !strings.Contains(stderr.String(), tc.stderr) || tc.stderr == "" && stderr.Len() > 0 {
 				t.Errorf("the standard error is not %q:\n%s", tc.stderr, &stderr)
+			}
+			if name == "exit" {
+				return // without what removes the files
 			}
 			if left, err := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 || err != nil {
 				t.Errorf("files are left: %v, %v", left, err)

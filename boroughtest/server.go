@@ -65,12 +65,12 @@ func WithLogger(logger klog.Logger) Option {
 // it logs what the servers of the process have logged.
 func Start(t testing.TB, options ...Option) *Server {
 	t.Helper()
+	t.Cleanup(func() { logIfFailed(t) }) // also if the start or the stop fails
 	s, err := start(t.TempDir(), options...)
 	if err != nil {
 		t.Fatalf("start Borough: %v", err)
 	}
 	t.Cleanup(func() {
-		logIfFailed(t)
 		if err := s.stop(); err != nil {
 			t.Errorf("stop Borough: %v", err)
 		}

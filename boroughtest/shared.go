@@ -28,13 +28,13 @@ func Shared(t testing.TB) *Server {
 	if !shared.main {
 		t.Fatal("boroughtest.Shared needs a TestMain that stops the server: func TestMain(m *testing.M) { os.Exit(boroughtest.Main(m)) }")
 	}
+	t.Cleanup(func() { logIfFailed(t) }) // also if the start fails
 	if shared.server == nil && shared.err == nil {
 		shared.server, shared.err = startShared()
 	}
 	if shared.err != nil {
 		t.Fatalf("start Borough: %v", shared.err)
 	}
-	t.Cleanup(func() { logIfFailed(t) })
 	return shared.server
 }
 
