@@ -121,7 +121,7 @@ func TestFlagsSetOptions(t *testing.T) {
 		{"--authentication-config=x", func(o *options.Options) any { return o.BuiltInAuthentication.ConfigFile }, "x"},
 		{"--authorization-always-allow-paths=/x", func(o *options.Options) any { return o.Authorization.AlwaysAllowPaths[0] }, "/x"},
 		{"--disable-admission-plugins=LimitRanger", func(o *options.Options) any { return o.Admission.DisablePlugins[0] }, "LimitRanger"},
-		{"--audit-log-path=x", func(o *options.Options) any { return o.Audit.LogOptions.Path }, "x"},
+		{"--audit-log-maxage=3", func(o *options.Options) any { return o.Audit.LogOptions.MaxAge }, 3},
 		{"--profiling=false", func(o *options.Options) any { return o.Features.EnableProfiling }, false},
 	} {
 		o, err := run(t, "--standalone", tc.flag)
@@ -150,6 +150,8 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--serving-cert-lifetime=1s"}, "--serving-cert-lifetime must be at least 30s"},
 		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--tls-cert-file=x", "--tls-private-key-file=y"}, "cannot be used together"},
 		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--tls-private-key-file=y"}, "cannot be used together"},
+		{[]string{"--kubeconfig=x", "--tls-cert-file=x", "--tls-private-key-file=y", "--cert-dir=z"}, "--cert-dir and --tls-cert-file cannot be used together"},
+		{[]string{"--kubeconfig=x", "--serving-cert-secret=a/b", "--cert-dir=z"}, "--cert-dir and --serving-cert-secret cannot be used together"},
 		{[]string{"--standalone", "--tls-cert-file=x"}, "--tls-cert-file and --tls-private-key-file must be set together"},
 		{[]string{"--kubeconfig=x", "--tls-private-key-file=x"}, "--tls-cert-file and --tls-private-key-file must be set together"},
 		{[]string{"--standalone", "--requestheader-client-ca-file=x"}, "--requestheader-client-ca-file needs a cluster"},

@@ -68,7 +68,7 @@ func TestConfigOpensNothing(t *testing.T) {
 	}()
 	before := files(t, dir)
 
-	o, err := run(t, "--standalone", "--data-dir="+filepath.Join(dir, "admin.kubeconfig", "data"), "--secure-port="+taken(t), "--audit-log-path="+log)
+	o, err := run(t, "--standalone", "--data-dir="+filepath.Join(dir, "admin.kubeconfig", "data"), "--secure-port="+taken(t), auditPolicy(t), "--audit-log-path="+log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestOpenFails(t *testing.T) {
 		{"egress selector", []string{data, port, "--egress-selector-config-file=" + file}, []string{"--egress-selector-config-file: "}},
 		{"port", []string{data, "--secure-port=" + taken(t)}, []string{"--secure-port: ", "address already in use"}},
 		{"certificate", []string{data, port, "--tls-cert-file=" + file + ".crt", "--tls-private-key-file=" + file}, []string{"--tls-cert-file: ", file}},
-		{"audit log", []string{data, port, "--audit-log-path=" + file + "/log"}, []string{"auditing", file}},
+		{"audit log", []string{data, port, auditPolicy(t), "--audit-log-path=" + file + "/log"}, []string{"auditing", file}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o, err := run(t, append([]string{"--standalone"}, tc.args...)...)
@@ -277,6 +277,16 @@ func TestDataDirectoryIsLocked(t *testing.T) {
 	if err := third.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// auditPolicy returns the flag with a policy that records nothing.
+func auditPolicy(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: None}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--audit-policy-file=" + file
 }
 
 // TestEncryptionConfigFails checks that the error for a file that cannot be used names the

@@ -45,6 +45,19 @@ var standaloneFlags = []struct{ name, why string }{
 	{"token-auth-file", "the cluster authenticates users"},
 }
 
+// dependentFlags are the flags that have no effect without another one.
+var dependentFlags = []struct {
+	names []string
+	needs string
+}{
+	{[]string{"audit-log-path", "audit-webhook-config-file"}, "audit-policy-file"},
+	{[]string{"serving-cert-service", "serving-cert-lifetime"}, "serving-cert-secret"},
+	{[]string{
+		"requestheader-allowed-names", "requestheader-extra-headers-prefix", "requestheader-group-headers",
+		"requestheader-uid-headers", "requestheader-username-headers",
+	}, "requestheader-client-ca-file"},
+}
+
 // ignoredFlags returns an error for each flag that is set and has no effect.
 func (o *Options) ignoredFlags(flags *pflag.FlagSet) (errs []error) {
 	if o.Standalone {
@@ -53,16 +66,27 @@ func (o *Options) ignoredFlags(flags *pflag.FlagSet) (errs []error) {
 				errs = append(errs, fmt.Errorf("--%s needs a cluster and cannot be used with --standalone", name))
 			}
 		}
-		return errs
-	}
-	for _, flag := range standaloneFlags {
-		if flags.Changed(flag.name) {
-			errs = append(errs, fmt.Errorf("--%s needs --standalone: in a cluster, %s", flag.name, flag.why))
+	} else {
+		for _, flag := range standaloneFlags {
+			if flags.Changed(flag.name) {
+				errs = append(errs, fmt.Errorf("--%s needs --standalone: in a cluster, %s", flag.name, flag.why))
+			}
 		}
 	}
-	for _, name := range []string{"serving-cert-service", "serving-cert-lifetime"} {
-		if flags.Changed(name) && o.Cluster.CertSecret == "" {
-			errs = append(errs, fmt.Errorf("--%s needs --serving-cert-secret", name))
+	if len(errs) > 0 {
+		return errs
+	}
+	has := func(name string) bool { return flags.Lookup(name).Value.String() != "" }
+	for _, dependent := range dependentFlags {
+		for _, name := range dependent.names {
+			if flags.Changed(name) && !has(dependent.needs) {
+				errs = append(errs, fmt.Errorf("--%s needs --%s", name, dependent.needs))
+			}
+		}
+	}
+	for _, name := range []string{"serving-cert-secret", "tls-cert-file"} {
+		if flags.Changed("cert-dir") && has(name) {
+			errs = append(errs, fmt.Errorf("--cert-dir and --%s cannot be used together", name))
 		}
 	}
 	return errs

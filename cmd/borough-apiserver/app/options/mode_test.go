@@ -38,6 +38,10 @@ func TestIgnoredFlags(t *testing.T) {
 	for _, flag := range standaloneFlags {
 		check(false, flag.name, "needs --standalone: in a cluster, "+flag.why)
 	}
-	check(false, "serving-cert-service", "needs --serving-cert-secret")
-	check(false, "serving-cert-lifetime", "needs --serving-cert-secret")
+	for _, dependent := range dependentFlags {
+		for _, name := range dependent.names {
+			check(false, name, "needs --"+dependent.needs)
+		}
+	}
+	check(true, "audit-log-path", "needs --audit-policy-file")
 }
