@@ -21,7 +21,7 @@ func TestDocs(t *testing.T) {
 	}
 	constants := map[string]int{
 		"MaxQuantityLength": MaxQuantityLength, "MaxQuantityExponent": MaxQuantityExponent, "MaxDepth": MaxDepth,
-		"MaxContainers": MaxContainers, "MaxLimitRangeItems": MaxLimitRangeItems, "MaxManagers": MaxManagers, "MaxAppliers": MaxAppliers, "MaxOwners": MaxOwners, "MaxElements": MaxElements,
+		"MaxContainers": MaxContainers, "MaxLimitRangeItems": MaxLimitRangeItems, "MaxManagers": MaxManagers, "MaxAppliers": MaxAppliers, "MaxOwners": MaxOwners, "MaxNameLength": MaxNameLength, "MaxElements": MaxElements,
 		"MaxPatchOperations": MaxPatchOperations, "MaxPatchElements": MaxPatchElements, "MaxMergeComparisons": MaxMergeComparisons,
 		"MaxYAMLNodes": MaxYAMLNodes, "MaxErrors": MaxErrors, "MaxSelectorErrors": MaxSelectorErrors,
 	}

@@ -45,12 +45,15 @@ func (w *jsonWalk) value(s *shape, depth int) error {
 		return w.list(s, depth+1)
 	case '"':
 		quoted, err := w.quoted()
-		if err != nil || s == nil || !s.quantity {
+		if err != nil || s == nil || !s.quantity && !s.name {
 			return err
 		}
 		unquoted, err := unquote(quoted)
 		if err != nil {
 			return err
+		}
+		if s.name {
+			return checkName(len(unquoted))
 		}
 		text = string(unquoted)
 	default:

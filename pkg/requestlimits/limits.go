@@ -57,6 +57,11 @@ const (
 	// compared with all others that have the same UID.
 	MaxOwners = 500
 
+	// MaxNameLength is the number of bytes of metadata.name and metadata.generateName, and of
+	// each text of an owner reference. Names have at most 253. Errors repeat them for each
+	// volume of a Pod and for each owner.
+	MaxNameLength = 1000
+
 	// MaxElements is the number of elements in any other list and of entries in
 	// any map. Every entry of a map takes part in ownership, where each is
 	// inserted into a sorted list.

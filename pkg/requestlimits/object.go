@@ -31,7 +31,11 @@ func checkLengths(v reflect.Value) error {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if err := checkLengths(v.Field(i)); err != nil {
+			err := checkLengths(v.Field(i))
+			if isName(t, t.Field(i)) {
+				err = checkName(v.Field(i).Len())
+			}
+			if err != nil {
 				return atField(err, []byte(jsonName(t.Field(i))), false)
 			}
 		}

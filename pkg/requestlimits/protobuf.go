@@ -105,6 +105,8 @@ func walkBytes(value []byte, s *shape, depth int) error {
 		return walkMessage(value, s, depth+1)
 	case s.quantity:
 		return checkQuantity(string(value))
+	case s.name:
+		return checkName(len(value))
 	case s.json:
 		_, err := walkJSON(value, nil)
 		return err
@@ -119,7 +121,15 @@ func checkQuantity(text string) error {
 	return nil
 }
 
+func checkName(length int) error {
+	if length > MaxNameLength {
+		return errTooLong
+	}
+	return nil
+}
+
 var (
+	errTooLong        = &Error{Detail: fmt.Sprintf("must have at most %d bytes", MaxNameLength)}
 	errTooDeep        = &Error{Detail: fmt.Sprintf("objects and lists must be nested at most %d deep", MaxDepth)}
 	errTooManyEntries = &Error{Detail: fmt.Sprintf("must have at most %d entries", MaxElements)}
 )

@@ -39,6 +39,8 @@ type shape struct {
 	varint bool
 	// max is the number of elements, 0 for MaxElements.
 	max int
+	// name says that this is a string of at most MaxNameLength bytes.
+	name bool
 }
 
 // numbered is a field of a message. Its name in JSON is empty where JSON inlines
@@ -57,6 +59,17 @@ var maxima = map[reflect.Type]int{
 	reflect.TypeFor[corev1.LimitRangeItem]():     MaxLimitRangeItems,
 	reflect.TypeFor[metav1.ManagedFieldsEntry](): MaxManagers,
 	reflect.TypeFor[metav1.OwnerReference]():     MaxOwners,
+}
+
+// isName reports whether a field of a struct is a string of at most MaxNameLength bytes.
+func isName(t reflect.Type, f reflect.StructField) bool {
+	switch t {
+	case reflect.TypeFor[metav1.ObjectMeta]():
+		return f.Name == "Name" || f.Name == "GenerateName"
+	case reflect.TypeFor[metav1.OwnerReference]():
+		return f.Type.Kind() == reflect.String
+	}
+	return false
 }
 
 // field returns the shape of a field of a struct, or of an entry of a map.
@@ -124,17 +137,20 @@ func (known shapes) of(t reflect.Type) *shape {
 	case reflect.Struct:
 		s.fields, s.numbers = map[string]*shape{}, map[protowire.Number]numbered{}
 		for i := range t.NumField() {
-			known.addField(s, t.Field(i))
+			known.addField(s, t, t.Field(i))
 		}
 	}
 	return s
 }
 
-func (known shapes) addField(s *shape, f reflect.StructField) {
+func (known shapes) addField(s *shape, t reflect.Type, f reflect.StructField) {
 	if !f.IsExported() {
 		return
 	}
 	of := known.of(f.Type)
+	if isName(t, f) {
+		of = &shape{name: true}
+	}
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	switch {
 	case name == "-":
@@ -168,6 +184,7 @@ func union(a, b *shape) *shape {
 	}
 	u := &shape{
 		quantity: a.quantity || b.quantity,
+		name:     a.name || b.name,
 		list:     a.list || b.list,
 		dict:     a.dict || b.dict,
 		max:      max(a.max, b.max),

@@ -18,8 +18,8 @@ import (
 // its containers. It is not a default that is set when a Pod is read, because mutating
 // admission can still add containers.
 func PodResources(spec *corev1.PodSpec) {
-	if spec.Resources == nil || len(spec.Resources.Requests)+len(spec.Resources.Limits) == 0 {
-		return
+	if spec.Resources == nil || len(spec.Resources.Requests)+len(spec.Resources.Limits) == 0 || !corepod.CanBeSummed(spec) {
+		return // validation refuses what cannot be summed
 	}
 	// Each builds on the one before it.
 	setPodHugePageLimits(spec)

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/warning"
@@ -69,7 +70,8 @@ func resolveLabelKeys(pod *corev1.Pod) {
 			return
 		}
 		for _, key := range keys {
-			if value, ok := pod.Labels[key]; ok {
+			// A value that is too long, which validation refuses, would be in each of them.
+			if value, ok := pod.Labels[key]; ok && len(value) <= content.LabelValueMaxLength {
 				selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
 					Key: key, Operator: operator, Values: []string{value},
 				})

@@ -4,6 +4,7 @@
 package validation
 
 import (
+	"fmt"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // ValidatePodCreate checks a Pod that is to be created.
@@ -19,6 +22,10 @@ func ValidatePodCreate(pod *corev1.Pod) field.ErrorList {
 	errs := validatePod(pod, nil)
 
 	path := field.NewPath("spec")
+	if !corepod.CanBeSummed(&pod.Spec) {
+		errs = append(errs, field.Forbidden(path.Child("initContainers"), fmt.Sprintf(
+			"must have at most %d resources of sidecars, each counted once for every other init container after it", corepod.MaxInitSums)))
+	}
 	if len(pod.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}

@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/borough-io/borough/pkg/corepod"
 	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
@@ -139,7 +141,7 @@ func validateClaimReferences(claims []corev1.ResourceClaim, known claimNames, pa
 		}
 		if !known.Has(claim.Name) {
 			err := field.NotFound(path, claim.Name)
-			err.Detail = "must be one of the names in pod.spec.resourceClaims" + known.listed()
+			err.Detail = known.listed
 			errs = append(errs, err)
 		}
 	}
@@ -147,30 +149,34 @@ func validateClaimReferences(claims []corev1.ResourceClaim, known claimNames, pa
 }
 
 // claimNames are the names of the resource claims of a Pod.
-type claimNames struct{ sets.Set[string] }
+type claimNames struct {
+	sets.Set[string]
+	// listed is the detail of errors about names that are not among these, which share it.
+	listed string
+}
 
-// maxClaimsListed is how many names of claims an error lists.
+// maxClaimsListed is how many names of claims an error lists, if they are not longer on average
+// than names may be.
 const maxClaimsListed = 100
 
 func newClaimNames(claims []corev1.PodResourceClaim) claimNames {
-	names := claimNames{sets.New[string]()}
+	const text = "must be one of the names in pod.spec.resourceClaims"
+	names, length := claimNames{Set: sets.New[string]()}, 0
 	for i := range claims {
-		if claims[i].Name != "" {
-			names.Insert(claims[i].Name)
+		if name := claims[i].Name; name != "" && !names.Has(name) {
+			names.Insert(name)
+			length += len(name)
 		}
 	}
-	return names
-}
-
-// listed completes the text of an error about a name that is not among these.
-func (c claimNames) listed() string {
 	switch {
-	case len(c.Set) == 0:
-		return " which is empty"
-	case len(c.Set) > maxClaimsListed:
-		return fmt.Sprintf(", which are %d", len(c.Set))
+	case len(names.Set) == 0:
+		names.listed = text + " which is empty"
+	case len(names.Set) > maxClaimsListed || length > maxClaimsListed*validation.DNS1123LabelMaxLength:
+		names.listed = fmt.Sprintf("%s, which are %d", text, len(names.Set))
+	default:
+		names.listed = text + ": " + strings.Join(sets.List(names.Set), ", ")
 	}
-	return ": " + strings.Join(sets.List(c.Set), ", ")
+	return names
 }
 
 // validateResourceClaims checks the claims that the Pod's containers can use.
@@ -244,6 +250,9 @@ func validatePodResourceName(name corev1.ResourceName, path *field.Path) field.E
 // together for the limit too, because they cannot be overcommitted.
 func validateContainersFit(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if !corepod.CanBeSummed(spec) {
+		return nil // another error
+	}
 	pod := &corev1.Pod{Spec: *spec}
 	limits, requests := path.Child("limits"), path.Child("requests")
 	sum := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})

@@ -19,7 +19,7 @@ import (
 func (s *podScope) validateVolumes(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	created := sets.New[string]() // the claims that ephemeral volumes come with
-	if s.meta.Name != "" {
+	if s.hasClaimNames() {
 		for i := range s.spec.Volumes {
 			if s.spec.Volumes[i].Ephemeral != nil {
 				created.Insert(s.meta.Name + "-" + s.spec.Volumes[i].Name)
@@ -96,10 +96,16 @@ func (s *podScope) validateVolumeSource(volume *corev1.Volume, path *field.Path)
 	return errs
 }
 
+// hasClaimNames reports whether the Pod has a name that those of the claims of ephemeral
+// volumes can begin with. One that is too long would be in each of them.
+func (s *podScope) hasClaimNames() bool {
+	return s.meta.Name != "" && len(s.meta.Name) <= validation.DNS1123SubdomainMaxLength
+}
+
 // validateCreatedClaimName checks the name of the claim that an ephemeral volume
 // comes with.
 func (s *podScope) validateCreatedClaimName(volume string, path *field.Path) field.ErrorList {
-	if s.meta.Name == "" || volume == "" { // other errors
+	if !s.hasClaimNames() || volume == "" { // other errors
 		return nil
 	}
 	var errs field.ErrorList

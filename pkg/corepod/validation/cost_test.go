@@ -1,0 +1,123 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package validation_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/borough-io/borough/pkg/corepod/prepare"
+	"github.com/borough-io/borough/pkg/corepod/validation"
+	"github.com/borough-io/borough/pkg/requestlimits"
+)
+
+// TestCostOfTwoParts prepares and validates Pods with a long text and a long list, whose product
+// would be much more than their sum.
+func TestCostOfTwoParts(t *testing.T) {
+	const (
+		length   = 200_000
+		elements = 5_000
+		bound    = 100 << 20 // bytes; the products are 1,000,000,000 of something
+	)
+	long := strings.Repeat("a", length)
+	for name, pod := range map[string]func(*corev1.Pod){
+		"name and ephemeral volumes": func(pod *corev1.Pod) {
+			pod.Name = long
+			for i := range elements {
+				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}})
+			}
+		},
+		"name of a claim and references": func(pod *corev1.Pod) {
+			pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: long}}
+			for range elements {
+				pod.Spec.Containers[0].Resources.Claims = append(pod.Spec.Containers[0].Resources.Claims, corev1.ResourceClaim{Name: "b"})
+			}
+		},
+		"names of claims and references": func(pod *corev1.Pod) {
+			for i := range 100 {
+				pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprintf("%060d", i)})
+			}
+			for range 10 * elements {
+				pod.Spec.Containers[0].Resources.Claims = append(pod.Spec.Containers[0].Resources.Claims, corev1.ResourceClaim{Name: "b"})
+			}
+		},
+		"value of a label and keys": func(pod *corev1.Pod) {
+			pod.Labels = map[string]string{"a": long}
+			constraint := corev1.TopologySpreadConstraint{LabelSelector: &metav1.LabelSelector{}}
+			for range elements {
+				constraint.MatchLabelKeys = append(constraint.MatchLabelKeys, "a")
+			}
+			pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{constraint}
+		},
+		"resources of a sidecar and init containers": func(pod *corev1.Pod) {
+			list := corev1.ResourceList{}
+			for i := range elements {
+				list[corev1.ResourceName(fmt.Sprint("example.com/", i))] = resource.MustParse("1")
+			}
+			pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}
+			pod.Spec.InitContainers = []corev1.Container{{
+				Name: "sidecar", Image: "i", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+				Resources: corev1.ResourceRequirements{Limits: list, Requests: list},
+			}}
+			for i := range 900 {
+				pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprint("i", i), Image: "i"})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+			pod(p)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			prepare.ForCreate(context.Background(), p)
+			errs := requestlimits.LimitErrors(validation.ValidatePodCreate(p))
+			runtime.ReadMemStats(&after)
+			if got := after.TotalAlloc - before.TotalAlloc; got > bound {
+				t.Errorf("allocated %d bytes", got)
+			}
+			if len(errs) == 0 {
+				t.Error("got no errors")
+			}
+			for _, constraint := range p.Spec.TopologySpreadConstraints {
+				if n := len(constraint.LabelSelector.MatchExpressions); n > 0 { // a regular expression each
+					t.Errorf("the selector has %d times the value of the label", n)
+				}
+			}
+		})
+	}
+}
+
+// TestInitSums checks the bound on resources of sidecars.
+func TestInitSums(t *testing.T) {
+	for resources, want := range map[int]string{100: "", 101: "spec.initContainers: Forbidden: must have at most 100000 resources of sidecars"} {
+		list := corev1.ResourceList{}
+		for i := range resources {
+			list[corev1.ResourceName(fmt.Sprint("example.com/", i))] = resource.MustParse("1")
+		}
+		pod := &corev1.Pod{}
+		pod.Spec.InitContainers = []corev1.Container{{
+			Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Limits: list},
+		}}
+		for i := range 1000 {
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprint("i", i)})
+		}
+		got := ""
+		for _, err := range validation.ValidatePodCreate(pod) {
+			if err.Field == "spec.initContainers" {
+				got = err.Error()
+			}
+		}
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("with %d resources: got %q, want %q", resources, got, want)
+		}
+	}
+}
