@@ -130,6 +130,10 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		{[]string{"--set=certificates.caBundle=-----BEGIN CERTIFICATE-----"}, "caBundle"}, // cainjector would replace it
 		{[]string{"--set=certificates.duration=90d"}, "duration"},                         // the servers and the controller would not start
 		{[]string{"--set=certificates.renewBefore=30d"}, "renewBefore"},
+		{[]string{"--set=certificates.mode=cert-manager", "--set=certificates.duration=720h"}, "certificates.renewBefore 720h"},
+		{[]string{"--set=etcd.certificates=cert-manager", "--set=certificates.duration=59m59s", "--set=certificates.renewBefore=10m"}, "at least 1h"},
+		{[]string{"--set=certificates.mode=cert-manager", "--set=certificates.duration=1h", "--set=certificates.renewBefore=4m59s"}, "at least 1h and 5m"},
+		{[]string{"--set=certificates.duration=29s"}, "at least 30s"},
 		{[]string{"--set=etcd.clientSecretName=borough-etcd-tls"}, "different names"}, // one issuer would replace the other's
 		{[]string{"--set=certificates.secretName=borough-etcd-ca"}, "different names"},
 		{[]string{"--set=serviceMonitor.enabled=maybe"}, "enabled"},
@@ -188,7 +192,7 @@ func TestChartValues(t *testing.T) {
 		"certificates.mode":        "", // in testdata
 		"certificates.caBundle":    "", // in testdata
 		"certificates.secretName":  `"other"`,
-		"certificates.duration":    `"100h"`,
+		"certificates.duration":    `"1000h"`,
 		"certificates.renewBefore": `"10h"`,
 		"serviceMonitor.enabled":   "", // in testdata
 		"serviceMonitor.interval":  `"10s"`,

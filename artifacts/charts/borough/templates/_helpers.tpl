@@ -12,6 +12,29 @@ app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version }}
 {{- end }}
 
+{{- /* A duration in seconds. */}}
+{{- define "borough.seconds" -}}
+{{- $units := dict "h" 3600 "m" 60 "s" 1 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+[hms]" . -1 -}}
+{{- $sum = add $sum (mul (regexFind "[0-9]+" . | int64) (get $units (regexFind "[hms]" .))) -}}
+{{- end -}}
+{{ $sum }}
+{{- end }}
+
+{{- /* Fails if the certificates cannot be created. cert-manager would refuse them when everything else is installed. */}}
+{{- define "borough.checkCertificates" -}}
+{{- $duration := include "borough.seconds" .Values.certificates.duration | int64 -}}
+{{- $renewBefore := include "borough.seconds" .Values.certificates.renewBefore | int64 -}}
+{{- if or (eq .Values.certificates.mode "cert-manager") (and (eq .Values.etcd.mode "deploy") (eq .Values.etcd.certificates "cert-manager")) -}}
+{{- if or (lt $duration 3600) (lt $renewBefore 300) (ge $renewBefore $duration) -}}
+{{- fail (printf "certificates.duration is %s and certificates.renewBefore %s: cert-manager needs at least 1h and 5m, and a longer duration" .Values.certificates.duration .Values.certificates.renewBefore) -}}
+{{- end -}}
+{{- else if lt $duration 30 -}}
+{{- fail (printf "certificates.duration is %s, and must be at least 30s" .Values.certificates.duration) -}}
+{{- end -}}
+{{- end }}
+
 {{- /* The image of one of our binaries: (list $ REPOSITORY). */}}
 {{- define "borough.image" -}}
 {{- $image := (index . 0).Values.image -}}
