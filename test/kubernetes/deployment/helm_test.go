@@ -5,7 +5,10 @@ package deployment
 
 import (
 	"bytes"
+	"encoding/base64"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +52,42 @@ func TestHelm(t *testing.T) {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
 	}
 	t.Run("Secret", c.testSecret)
+	if out, err := c.helm(t, "uninstall"); err != nil {
+		t.Fatalf("helm uninstall: %v\n%s", err, out)
+	}
+	t.Run("conflicts", c.testConflicts)
+}
+
+// testConflicts upgrades what others have written. For another number than that of kubectl
+// scale, Helm needs no flag; for another caBundle than that of a server it needs
+// --force-conflicts, as docs/deploy.md says.
+func (c *chart) testConflicts(t *testing.T) {
+	external := []string{"--set=etcd.mode=external", "--set=etcd.servers={https://etcd.example.com:2379}"}
+	if out, err := c.helm(t, "install", external...); err != nil {
+		t.Fatalf("helm install: %v\n%s", err, out)
+	}
+	kubectl := c.cluster.Kubectl(t)
+	kubectl.Run(t, "scale", "deployment", "borough-apiserver", "--namespace="+testcluster.SystemNamespace, "--replicas=0")
+	if out, err := c.helm(t, "upgrade", append(external, "--set=apiserver.replicas=3")...); err != nil {
+		t.Errorf("helm upgrade after kubectl scale: %v\n%s", err, out)
+	}
+	if got := kubectl.Run(t, "get", "deployment", "borough-apiserver", "--namespace="+testcluster.SystemNamespace, "--output=jsonpath={.spec.replicas}"); got != "3" {
+		t.Errorf("after the upgrade there are %s replicas, want 3", got)
+	}
+
+	patch := fmt.Sprintf(`{"spec":{"caBundle":%q}}`, base64.StdEncoding.EncodeToString(testcluster.NewCAForTest(t, "server").CertPEM))
+	kubectl.Run(t, "patch", "apiservice", "v1.tenancy.borough.io", "--type=merge", "--field-manager=borough-apiserver", "--patch="+patch)
+	ca := filepath.Join(c.home, "ca.crt")
+	if err := os.WriteFile(ca, testcluster.NewCAForTest(t, "own").CertPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values := append(external, "--set=certificates.mode=secret", "--set-file=certificates.caBundle="+ca)
+	if out, err := c.helm(t, "upgrade", values...); err == nil || !bytes.Contains(out, []byte(".spec.caBundle")) {
+		t.Errorf("helm upgrade without --force-conflicts: %v, want a conflict about .spec.caBundle\n%s", err, out)
+	}
+	if out, err := c.helm(t, "upgrade", append(values, "--force-conflicts")...); err != nil {
+		t.Errorf("helm upgrade with --force-conflicts: %v\n%s", err, out)
+	}
 }
 
 // testNumberOfMembers installs an etcd with one member. The chart refuses another number of
