@@ -58,7 +58,7 @@ test-kubernetes: ## Run the tests that need a Kubernetes control plane (RACE=0).
 # Only from the command line: the variable of the shell names another cluster.
 .PHONY: test-cluster
 test-cluster: ## Try the deployment in a cluster of its own (KUBECONFIG=FILE).
-	hack/test-cluster.sh $(if $(filter command,$(origin KUBECONFIG)),$(KUBECONFIG))
+	hack/test-cluster.sh $(if $(filter command,$(origin KUBECONFIG)),'$(KUBECONFIG)')
 
 .PHONY: storm
 storm: ## Look for orphans for 200 rounds, and 200 with faults (RACE=0).

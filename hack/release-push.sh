@@ -11,6 +11,7 @@ version=${1:?a version, such as v0.1.0}
 dir=$(realpath -e "${2:?the directory of the release}")
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 registry=${REGISTRY:-ghcr.io/borough-io}
+registry=${registry,,} # the owner of a fork may have capitals, a repository of images may not
 
 go -C hack/images run . -push "$dir/images" -tag "$version" -registry "$registry" | sed 's/:[^:/]* /@/'
 # shellcheck disable=SC2086 # several flags

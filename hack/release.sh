@@ -20,6 +20,7 @@ version=${1:?a version, such as v0.1.0}
 out=$(realpath -m "${2:?a directory}")
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 registry=${REGISTRY:-ghcr.io/borough-io}
+registry=${registry,,} # the owner of a fork may have capitals, a repository of images may not
 fail() { echo "release: $1" >&2; exit 1; }
 
 [[ $version =~ ^v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z.-]+)?$ ]] || fail "$version is not a semantic version, such as v0.1.0"

@@ -16,6 +16,9 @@ import (
 // Root is the directory of the repository.
 var Root = func() string {
 	_, file, _, _ := runtime.Caller(0)
+	if !filepath.IsAbs(file) {
+		panic("the tests read the sources: run them without -trimpath in GOFLAGS")
+	}
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }()
 
