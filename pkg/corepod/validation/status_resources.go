@@ -77,11 +77,13 @@ func validateResourceHealth(statuses []corev1.ContainerStatus, containers []core
 	var errs field.ErrorList
 	byName := containersByName(containers)
 	extendedClaims := extendedClaimReferences(extended, byName)
+	known := map[string]sets.Set[string]{} // by container, which several statuses may name
 	for i, status := range statuses {
 		c := byName[status.Name]
-		var claims sets.Set[string]
-		if c != nil && len(status.AllocatedResourcesStatus) > 0 {
+		claims := known[status.Name]
+		if c != nil && claims == nil && len(status.AllocatedResourcesStatus) > 0 {
 			claims = claimReferences(c.Resources.Claims).Union(extendedClaims[c.Name])
+			known[status.Name] = claims
 		}
 		for j, allocated := range status.AllocatedResourcesStatus {
 			path := path.Index(i).Child("allocatedResourcesStatus").Index(j)
