@@ -48,6 +48,9 @@ func (r *watcher) sendPosition(ctx context.Context, position int64, items []item
 		last = event
 		granted = granted || event.Type != watch.Deleted
 	}
+	if r.lost(position - 1) {
+		return r.sendExpired(ctx) // the rights may be incomplete
+	}
 	if last.Type == watch.Deleted && len(own) == 0 {
 		setRevision(last.Object, revision)
 	}

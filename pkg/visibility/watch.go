@@ -82,6 +82,9 @@ func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptio
 	// Changes and other watches wait only for the last part.
 	pushed := position
 	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		pushed, more = v.pushPart(r.queue, pushed)
 	}
 	v.mu.Lock()

@@ -171,8 +171,9 @@ func (w *watchers) expire() {
 	}
 }
 
-// maxPart is how many changes pushPart pushes at once.
-const maxPart = 1000
+// maxPart is how many Namespaces and touches the changes have, except for the last of them,
+// that pushPart pushes at once. A change of a Role touches all bindings to it.
+const maxPart = 5000
 
 // pushPart pushes what a watch has to look at in the next changes after a position, and
 // returns the position of the last of them and whether there are more.
@@ -180,11 +181,15 @@ func (v *Views) pushPart(q *queue, position int64) (pushed int64, more bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	changes := v.since(position)
-	if len(changes) <= maxPart {
-		return position, false
+	n := 0
+	for size := 0; size < maxPart; n++ {
+		if n == len(changes) {
+			return position, false
+		}
+		size += len(changes[n].namespaces) + len(changes[n].touched)
 	}
-	v.push(q, changes[:maxPart])
-	return changes[maxPart-1].position, !q.expired
+	v.push(q, changes[:n])
+	return changes[n-1].position, !q.expired
 }
 
 // since returns the changes after a position. The lock is held.

@@ -259,3 +259,32 @@ func TestInitialEventsLost(t *testing.T) {
 		t.Errorf("got %+v, want Expired", event)
 	}
 }
+
+// TestRightsLost checks that a watch whose rights at a position are no longer known is expired,
+// also if they seem to be the same as before.
+func TestRightsLost(t *testing.T) {
+	v := newViews(rbac.NewIndex(nil))
+	v.reset(6, 6, nothing, nothing)
+	r := &watcher{View: v.Everything(), queue: &queue{}, bookmarks: true, position: 4, events: make(chan watch.Event, 10), stopped: make(chan struct{})}
+	r.rights = r.View.rights(4)
+	if r.sendPosition(t.Context(), 5, []item{{position: 5}}) {
+		t.Fatal("the watch continues")
+	}
+	if event := <-r.events; event.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(event.Object)) {
+		t.Errorf("got %+v, want Expired", event)
+	}
+}
+
+// TestPushPart checks that the size of a part counts the touches of its changes.
+func TestPushPart(t *testing.T) {
+	v := newViews(rbac.NewIndex(nil))
+	for position := range int64(3) {
+		v.history = append(v.history, change{position: position + 1, touched: make([]rbac.Touch, maxPart)})
+	}
+	pushed, more := int64(0), true
+	for i, want := range []int64{1, 2, 3, 3} {
+		if pushed, more = v.pushPart(&queue{}, pushed); pushed != want || more != (i < 3) {
+			t.Errorf("pushed up to %d, more %v, want up to %d", pushed, more, want)
+		}
+	}
+}

@@ -204,6 +204,31 @@ func TestDeprecatedWatchPaths(t *testing.T) {
 	}
 }
 
+// TestDeprecatedWatchOfNamespace checks that the deprecated path of a Namespace has its changes,
+// in both groups.
+func TestDeprecatedWatchOfNamespace(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []string{api, "/api/v1"} {
+		ns := newNamespace(t, borough)
+		response := borough.HTTP(t).Open(t, "GET", prefix+"/watch/namespaces/"+ns, nil)
+		defer response.Body.Close()
+		defer time.AfterFunc(3*time.Minute, func() { _ = response.Body.Close() }).Stop()
+		events := json.NewDecoder(response.Body)
+		for _, want := range []watch.EventType{watch.Added, watch.Modified} {
+			var event streamed
+			if err := events.Decode(&event); err != nil {
+				t.Fatalf("%s: %v", prefix, err)
+			}
+			if event.Type != want || event.meta(t).Name != ns {
+				t.Fatalf("%s: got %s %s, want %s", prefix, event.Type, event.Object, want)
+			}
+			if _, err := borough.Client(t).TenancyV1().Namespaces().Patch(t.Context(), ns, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestWatchOneNamespace checks that a watch of one Namespace gets its changes
 // only.
 func TestWatchOneNamespace(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -196,7 +197,9 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	case err != nil:
 		return nil, err
 	case byRight:
-		return r.store.Watch(ctx, options)
+		// In the path watch/namespaces/NAME of the core group, the library takes NAME as the
+		// namespace, which no Namespace is in.
+		return r.store.Watch(genericrequest.WithNamespace(ctx, ""), options)
 	}
 	return request.Watch(ctx, namespace.Selected(options))
 }
