@@ -5,6 +5,7 @@ package requestlimits
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -30,9 +31,11 @@ func checkLengths(v reflect.Value) error {
 			return checkLengths(v.Elem())
 		}
 	case reflect.Struct:
+		names := names[t]
 		for i := range v.NumField() {
 			err := checkLengths(v.Field(i))
-			if isName(t, t.Field(i)) {
+			// t.Field allocates, so only where there are names.
+			if len(names) > 0 && slices.Contains(names, t.Field(i).Name) {
 				err = checkName(v.Field(i).Len())
 			}
 			if err != nil {

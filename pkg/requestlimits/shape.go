@@ -5,6 +5,7 @@ package requestlimits
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,15 +62,11 @@ var maxima = map[reflect.Type]int{
 	reflect.TypeFor[metav1.OwnerReference]():     MaxOwners,
 }
 
-// isName reports whether a field of a struct is a string of at most MaxNameLength bytes.
-func isName(t reflect.Type, f reflect.StructField) bool {
-	switch t {
-	case reflect.TypeFor[metav1.ObjectMeta]():
-		return f.Name == "Name" || f.Name == "GenerateName"
-	case reflect.TypeFor[metav1.OwnerReference]():
-		return f.Type.Kind() == reflect.String
-	}
-	return false
+// names are the fields that are strings of at most MaxNameLength bytes, by the type of their
+// struct.
+var names = map[reflect.Type][]string{
+	reflect.TypeFor[metav1.ObjectMeta]():     {"Name", "GenerateName"},
+	reflect.TypeFor[metav1.OwnerReference](): {"APIVersion", "Kind", "Name", "UID"},
 }
 
 // field returns the shape of a field of a struct, or of an entry of a map.
@@ -148,7 +145,7 @@ func (known shapes) addField(s *shape, t reflect.Type, f reflect.StructField) {
 		return
 	}
 	of := known.of(f.Type)
-	if isName(t, f) {
+	if slices.Contains(names[t], f.Name) {
 		of = &shape{name: true}
 	}
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
