@@ -43,7 +43,9 @@ func WithValidNamespace(next http.Handler, serializer runtime.NegotiatedSerializ
 // The library takes NAME in the path namespaces/NAME as both the name and the
 // namespace, and corrects that only in the core group. Without this handler,
 // admission would see different namespaces on create and on update, objects would
-// get a metadata.namespace, and a watch of one Namespace would have no events.
+// get a metadata.namespace, and a watch of one Namespace would have no events. The
+// library does not correct such a watch of the core group either, because the store is
+// that of this group; the storage does.
 // Authorization still sees the namespace, as in the core group.
 func WithClusterScopedNamespaces(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -285,58 +285,6 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// TestComparisons checks that a user cannot make comparisons expensive by what the user
-// holds.
-func TestComparisons(t *testing.T) {
-	different := newClusterRole("different")
-	for i := range 5000 {
-		different.Rules = append(different.Rules, rule(fmt.Sprintf("get core r%d", i)))
-	}
-	same := newClusterRole("same")
-	same.Rules = slices.Repeat([]rbacv1.PolicyRule{rule("get core pods")}, 5000)
-	long := newClusterRole("long")
-	long.Rules = slices.Repeat([]rbacv1.PolicyRule{{Verbs: slices.Repeat([]string{"get"}, 10_000)}}, 201)
-	paths := newClusterRole("paths")
-	paths.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: slices.Repeat([]string{"/x*"}, 2001)}}
-	x := newIndex(t, different, same, long, paths,
-		bind("", "alice", "ClusterRole", "different", "User:alice"), bind("", "bob", "ClusterRole", "same", "User:bob"),
-		bind("", "carol", "ClusterRole", "long", "User:carol"), bind("", "dave", "ClusterRole", "paths", "User:dave"))
-	wanted := []rbacv1.PolicyRule{rule("get core pods")}
-	wanted[0].ResourceNames = slices.Repeat([]string{"x"}, 1000)
-	for name, refused := range map[string]bool{"alice": true, "bob": false, "carol": true, "dave": true} {
-		err := NewAuthorizer(x).ConfirmHeld(request.WithUser(t.Context(), &user.DefaultInfo{Name: name}), wanted)
-		if got := err != nil && strings.Contains(err.Error(), "too many to compare"); got != refused {
-			t.Errorf("%s: got %v, want it to be refused: %v", name, err, refused)
-		}
-	}
-}
-
-// TestManyRules checks that the rules of a user who has many roles are listed up to a bound.
-func TestManyRules(t *testing.T) {
-	const each = maxReviewed / 10 // strings of a role: rules have three
-	var objects []any
-	for i := range 11 {
-		large := newClusterRole(fmt.Sprint("large-", i))
-		for j := range each/3 - 1 {
-			large.Rules = append(large.Rules, rule(fmt.Sprintf("get core r%d-%d", i, j)))
-		}
-		objects = append(objects, large, bind("n", large.Name, "ClusterRole", large.Name, "User:alice"))
-		if i > 0 {
-			objects = append(objects, bind("n", large.Name+"-bob", "ClusterRole", large.Name, "User:bob"))
-		}
-	}
-	z := NewAuthorizer(newIndex(t, objects...))
-	for name, want := range map[string]struct {
-		rules      int
-		incomplete bool
-	}{"alice": {maxReviewed / 3, true}, "bob": {10 * (each/3 - 1), false}} {
-		rules, _, incomplete, err := z.RulesFor(t.Context(), &user.DefaultInfo{Name: name}, "n")
-		if len(rules) != want.rules || incomplete != want.incomplete || (err != nil) != want.incomplete {
-			t.Errorf("%s: got %d rules, incomplete %v, error %v, want %v", name, len(rules), incomplete, err, want)
-		}
-	}
-}
-
 // TestNotSynced checks that without a policy nothing is allowed and nothing denied.
 func TestNotSynced(t *testing.T) {
 	x := NewIndex(nil)
@@ -372,33 +320,4 @@ func TestAdvance(t *testing.T) {
 	}
 	change(x, 6, newRole("a", "r2"), false)
 	<-changed
-}
-
-// TestManyBindings checks what a decision costs a user who has many bindings to one large
-// role, or to roles that do not exist: a tenant can create both.
-func TestManyBindings(t *testing.T) {
-	const count = 1_000
-	names := make([]string, count)
-	var objects []any
-	for i := range count {
-		names[i] = fmt.Sprint("name-", i)
-		objects = append(objects,
-			bind("n", fmt.Sprint("large-", i), "Role", "large", "User:alice"),
-			bind("n", fmt.Sprint("missing-", i), "Role", fmt.Sprint("missing-", i), "User:bob"))
-	}
-	large := newRole("n", "large", "get core pods "+strings.Join(names, ","))
-	z := NewAuthorizer(newIndex(t, append(objects, large)...))
-	alice, bob := &user.DefaultInfo{Name: "alice"}, &user.DefaultInfo{Name: "bob"}
-
-	visited := 0
-	if err := z.index.policy.visit(t.Context(), alice, "n", latest, func(*binding, *role) bool { visited++; return true }); err != nil || visited != 1 {
-		t.Errorf("the role was visited %d times, error %v", visited, err)
-	}
-	if rules, _, _, err := z.RulesFor(t.Context(), alice, "n"); err != nil || len(rules) != 1 {
-		t.Errorf("got %d rules, error %v", len(rules), err)
-	}
-	_, reason, err := z.Authorize(t.Context(), authorizer.AttributesRecord{User: bob, Verb: "get", Resource: "pods", Namespace: "n", ResourceRequest: true})
-	if want := fmt.Sprintf("%d more roles not found", count-maxMissingRoles); err != nil || len(reason) > 100*maxMissingRoles || !strings.Contains(reason, want) {
-		t.Errorf("got a reason of %d bytes, error %v, want one with %q", len(reason), err, want)
-	}
 }
