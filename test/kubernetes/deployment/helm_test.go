@@ -26,6 +26,9 @@ type chart struct {
 	kubeconfig, home string
 }
 
+// external are the values for an etcd that the chart does not install.
+var external = []string{"--set=etcd.mode=external", "--set=etcd.servers={https://etcd.example.com:2379}"}
+
 // helm runs a command for the release, with values.
 func (c *chart) helm(t *testing.T, command string, values ...string) ([]byte, error) {
 	t.Helper()
@@ -62,7 +65,6 @@ func TestHelm(t *testing.T) {
 // scale, Helm needs no flag; for another caBundle than that of a server it needs
 // --force-conflicts, as docs/deploy.md says.
 func (c *chart) testConflicts(t *testing.T) {
-	external := []string{"--set=etcd.mode=external", "--set=etcd.servers={https://etcd.example.com:2379}"}
 	if out, err := c.helm(t, "install", external...); err != nil {
 		t.Fatalf("helm install: %v\n%s", err, out)
 	}
@@ -127,7 +129,6 @@ func (c *chart) testNumberOfMembers(t *testing.T) {
 // testSecret installs the chart, where a server has created the Secret, and upgrades it.
 // The Secret keeps its content.
 func (c *chart) testSecret(t *testing.T) {
-	external := []string{"--set=etcd.mode=external", "--set=etcd.servers={https://etcd.example.com:2379}"}
 	secrets := c.cluster.Client(t).CoreV1().Secrets(testcluster.SystemNamespace)
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: certSecret},
