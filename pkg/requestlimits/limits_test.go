@@ -200,10 +200,12 @@ func TestProtobuf(t *testing.T) {
 		want string
 	}{
 		"spec twice": {encode(t, pod, 0x12, 0), "spec: must be given at most once"},
-		"groups":     {encode(t, pod, bytes.Repeat([]byte{0x0b}, 200)...), ""},
-		"malformed":  {encode(t, pod, 0xff), ""},
-		"no object":  {[]byte("k8s\x00\xff"), ""},
-		"no prefix":  {[]byte("hello"), ""},
+		"owner": {encode(t, &v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Name: strings.Repeat("a", MaxNameLength+1)}}}}),
+			"metadata.ownerReferences[0].name: must have at most 1000 bytes"},
+		"groups":    {encode(t, pod, bytes.Repeat([]byte{0x0b}, 200)...), ""},
+		"malformed": {encode(t, pod, 0xff), ""},
+		"no object": {[]byte("k8s\x00\xff"), ""},
+		"no prefix": {[]byte("hello"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want(t, "protobuf", checker.CheckProtobuf(test.body, podKind), test.want)
@@ -350,6 +352,7 @@ func TestCheckObject(t *testing.T) {
 			p.Spec.Volumes = []corev1.Volume{{}, {VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: secret}}}}}}
 		}),
 		"metadata.labels: must have at most 10000 entries":         pod(func(p *tenancy.Pod) { p.Labels = labels }),
+		"metadata.name: must have at most 1000 bytes":              pod(func(p *tenancy.Pod) { p.Name = strings.Repeat("a", MaxNameLength+1) }),
 		"metadata.ownerReferences: must have at most 500 elements": pod(func(p *tenancy.Pod) { p.OwnerReferences = make([]metav1.OwnerReference, MaxOwners+1) }),
 		"spec.limits: must have at most 1000 elements":             &tenancy.LimitRange{Spec: corev1.LimitRangeSpec{Limits: make([]corev1.LimitRangeItem, MaxLimitRangeItems+1)}},
 		"spec.finalizers: must have at most 10000 elements":        &tenancy.Namespace{Spec: tenancy.NamespaceSpec{Finalizers: make([]tenancy.FinalizerName, MaxElements+1)}},
