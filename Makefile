@@ -1,6 +1,10 @@
 # Copyright The Borough Authors.
 # SPDX-License-Identifier: Apache-2.0
 
+# All modules are built with the release of Go that go.mod names, which go downloads if it is
+# another one.
+export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)
+
 # The port that `make run` serves on.
 PORT ?= 6443
 

@@ -3,7 +3,7 @@ module github.com/borough-io/borough
 go 1.26.0
 
 // Releases are built with it.
-toolchain go1.26.8
+toolchain go1.27.3
 
 require (
 	github.com/distribution/reference v0.6.0

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/version"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
@@ -55,8 +56,18 @@ func embeddedCluster(server *embedded.Server, prefix string) *cluster {
 	c.status = server.Status
 	// Consistent reads from the watch cache need progress requests for watches. The
 	// library checks for support at the endpoints of a client, and this one has none.
-	feature.DefaultFeatureSupportChecker.CheckClient(client.Ctx(), c, storage.RequestWatchProgress)
+	feature.DefaultFeatureSupportChecker.CheckClient(context.Background(), linkedEtcd{}, storage.RequestWatchProgress)
 	return c
+}
+
+// linkedEtcd answers the library's check with the version of etcd in the binary. A check of
+// the member would log an error if the start fails at the same time.
+type linkedEtcd struct{}
+
+func (linkedEtcd) Endpoints() []string { return []string{"embedded"} }
+
+func (linkedEtcd) Status(context.Context, string) (*clientv3.StatusResponse, error) {
+	return &clientv3.StatusResponse{Version: version.Version}, nil
 }
 
 // clusters are the clusters that a server stores objects in: that of --etcd-servers,
@@ -202,11 +213,3 @@ func (c *cluster) Monitor(ctx context.Context) (metrics.StorageMetrics, error) {
 
 // Close implements metrics.Monitor. The client is closed with the server.
 func (c *cluster) Close() error { return nil }
-
-// Endpoints and Status are what the library's feature checker calls; any endpoint
-// stands for the cluster.
-func (c *cluster) Endpoints() []string { return []string{c.name} }
-
-func (c *cluster) Status(ctx context.Context, _ string) (*clientv3.StatusResponse, error) {
-	return c.status(ctx)
-}
