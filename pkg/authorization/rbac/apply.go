@@ -247,7 +247,12 @@ func (p *policy) endBinding(position int64, b *binding) {
 	b.To = position
 	for _, s := range b.subjects {
 		s.bindings = remove(s.bindings, b)
-		p.past[s.subject] = append(p.past[s.subject], b)
+		past := p.past[s.subject]
+		if past == nil {
+			past = map[string][]*binding{}
+			p.past[s.subject] = past
+		}
+		past[b.namespace] = append(past[b.namespace], b)
 	}
 	p.addEnded(ended{at: position, binding: b, bytes: b.size()})
 }
@@ -263,8 +268,12 @@ func (p *policy) removeBinding(b *binding) {
 	removeFrom(p.byRole, b.roleKey(), b)
 	for _, s := range b.subjects {
 		past := p.past[s.subject]
-		past[0] = nil
-		if p.past[s.subject] = past[1:]; len(past) > 1 {
+		list := past[b.namespace]
+		list[0] = nil
+		if past[b.namespace] = list[1:]; len(list) > 1 {
+			continue
+		}
+		if delete(past, b.namespace); len(past) > 0 {
 			continue
 		}
 		if delete(p.past, s.subject); len(s.bindings) == 0 {

@@ -223,19 +223,13 @@ func (p *policy) in(s *subject, namespace string, position int64) []*binding {
 	if later := func(b *binding) bool { return b.From > position }; slices.ContainsFunc(found, later) {
 		found = slices.DeleteFunc(slices.Clone(found), later)
 	}
-	for b := range p.endedAfter(s, position) {
-		if b.namespace == namespace {
-			found = append(found, b)
-		}
-	}
-	return found
+	return slices.AppendSeq(found, endedAfter(p.past[s][namespace], position))
 }
 
-// endedAfter returns the versions of the bindings of a subject that were in force at a
-// position and have ended since.
-func (p *policy) endedAfter(s *subject, position int64) iter.Seq[*binding] {
+// endedAfter returns which of the versions of bindings, in the order in which they have ended,
+// were in force at a position and have ended since.
+func endedAfter(past []*binding, position int64) iter.Seq[*binding] {
 	return func(yield func(*binding) bool) {
-		past := p.past[s]
 		for i := len(past) - 1; i >= 0 && past[i].To > position; i-- {
 			if past[i].From <= position && !yield(past[i]) {
 				return

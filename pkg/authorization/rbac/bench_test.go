@@ -87,6 +87,22 @@ func BenchmarkHistory(b *testing.B) {
 	}
 }
 
+// BenchmarkPastRights reads the rights of a user in a Namespace as they were before many changes
+// in another one.
+func BenchmarkPastRights(b *testing.B) {
+	x := newIndex(b, newClusterRole("r", "get tenancy.borough.io namespaces"), bind("quiet", "b", "ClusterRole", "r", "User:u"))
+	for i := range 2 * maxEnded {
+		x.Apply(int64(2+i), []Change{changeOf(bind("busy", "b", "ClusterRole", "r", "User:u"), i%2 == 1)})
+	}
+	subjects := []Subject{{Name: "u"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if get, _ := x.RightsIn("quiet", subjects, 2); !get {
+			b.Fatal("the user has no right")
+		}
+	}
+}
+
 // BenchmarkLargeRole changes a role of thousands of names to which thousands of bindings refer.
 func BenchmarkLargeRole(b *testing.B) {
 	const count = 5_000

@@ -55,9 +55,9 @@ type policy struct {
 	bindings map[string][]*binding
 	// subjects has the subjects of the bindings.
 	subjects map[Subject]*subject
-	// past has, for each subject, the versions of its bindings that have ended, in that
-	// order. Few subjects have any.
-	past map[*subject][]*binding
+	// past has, for each subject and namespace, the versions of the bindings that have ended,
+	// in that order. Few subjects have any.
+	past map[*subject]map[string][]*binding
 	// byRole has the bindings that refer to a role, which need not exist, in the same
 	// order.
 	byRole map[objectKey][]*binding
@@ -77,7 +77,7 @@ func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
 		pastRoles:   history.Past[objectKey, *role]{},
 		bindings:    map[string][]*binding{},
 		subjects:    map[Subject]*subject{},
-		past:        map[*subject][]*binding{},
+		past:        map[*subject]map[string][]*binding{},
 		byRole:      map[objectKey][]*binding{},
 		aggregating: map[objectKey]struct{}{},
 	}

@@ -194,9 +194,15 @@ func (x *Index) Visible(subjects []Subject, from string, position int64, size in
 				break
 			}
 		}
-		for b := range p.endedAfter(bound, position) {
-			if b.namespace >= from && visible(b) {
-				names = append(names, b.namespace)
+		for namespace, past := range p.past[bound] {
+			if namespace < from {
+				continue
+			}
+			for b := range endedAfter(past, position) {
+				if visible(b) {
+					names = append(names, namespace)
+					break
+				}
 			}
 		}
 	}
