@@ -29,10 +29,11 @@ func (r *watcher) sendPosition(ctx context.Context, position int64, items []item
 	// event continues behind its resourceVersion.
 	revision := r.revisionAt(position)
 	granted := false
-	var last watch.Event  // not sent yet
+	var last watch.Event // not sent yet
+	lastByRights := false
 	var own []watch.Event // those of Namespaces that have changed at the revision
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		event := r.event(name, position, &before, &after)
+		event, byRights := r.event(name, position, &before, &after)
 		if r.lost(position - 1) {
 			return r.sendExpired(ctx)
 		}
@@ -45,13 +46,13 @@ func (r *watcher) sendPosition(ctx context.Context, position int64, items []item
 		case last.Object != nil && !r.send(ctx, last):
 			return false
 		}
-		last = event
+		last, lastByRights = event, byRights
 		granted = granted || event.Type != watch.Deleted
 	}
 	if r.lost(position - 1) {
 		return r.sendExpired(ctx) // the rights may be incomplete
 	}
-	if last.Type == watch.Deleted && len(own) == 0 {
+	if lastByRights && len(own) == 0 {
 		setRevision(last.Object, revision)
 	}
 	if last.Object != nil {
@@ -91,24 +92,32 @@ func (r *watcher) addDifferences(names map[string]struct{}, position int64, befo
 }
 
 // event returns the event of a Namespace at a position, or one without an object: the
-// difference of what the user sees before and at the position. A DELETED has the
-// revision before, as if it were not the last event.
-func (r *watcher) event(name string, position int64, before, after *rbac.ClusterRights) watch.Event {
+// difference of what the user sees before and at the position. byRights is whether its
+// resourceVersion is not that of the Namespace: that of a DELETED, and of a MODIFIED by which
+// only the access changes, if that has a revision: to informers, a MODIFIED with the same
+// resourceVersion is a resync. It is the revision before, as if it were not the last event.
+func (r *watcher) event(name string, position int64, before, after *rbac.ClusterRights) (event watch.Event, byRights bool) {
 	earlier, now := r.visible(name, position-1, before), r.visible(name, position, after)
 	if earlier == now {
-		return watch.Event{}
+		return watch.Event{}, false
 	}
 	was, is := r.selected(name, earlier), r.selected(name, now)
 	switch {
 	case was == nil && is == nil:
-		return watch.Event{}
+		return watch.Event{}, false
 	case was == nil:
-		return watch.Event{Type: watch.Added, Object: is}
+		return watch.Event{Type: watch.Added, Object: is}, false
 	case is == nil:
-		setRevision(was, r.revisionAt(position-1))
-		return watch.Event{Type: watch.Deleted, Object: was}
+		event = watch.Event{Type: watch.Deleted, Object: was}
+	default:
+		event = watch.Event{Type: watch.Modified, Object: is}
 	}
-	return watch.Event{Type: watch.Modified, Object: is}
+	revision := r.revisionAt(position - 1)
+	byRights = event.Type == watch.Deleted || earlier.version == now.version && revision < r.revisionAt(position)
+	if byRights {
+		setRevision(event.Object, revision)
+	}
+	return event, byRights
 }
 
 // selected returns the object that shows what the user sees of a Namespace, or nil if

@@ -172,7 +172,7 @@ func compareWatch(t *testing.T, projects *visibility.Projects, u string, states 
 	var want []projectEvent
 	for revision := from + 1; revision <= to; revision++ {
 		before, after := states[revision-1].projects(u), states[revision].projects(u)
-		bookmark := false
+		bookmark, byRights := false, false
 		var events, own []projectEvent
 		for _, name := range []string{"a", "b", "c"} {
 			was, wasSeen := before[name]
@@ -182,7 +182,7 @@ func compareWatch(t *testing.T, projects *visibility.Projects, u string, states 
 				continue
 			case !isSeen:
 				was.version = fmt.Sprint(revision - 1)
-				events = append(events, projectEvent{"DELETED", name, was})
+				events, byRights = append(events, projectEvent{"DELETED", name, was}), true
 				continue
 			}
 			event := projectEvent{"ADDED", name, is}
@@ -191,11 +191,14 @@ func compareWatch(t *testing.T, projects *visibility.Projects, u string, states 
 			}
 			if is.version == fmt.Sprint(revision) {
 				own = append(own, event)
-			} else {
-				events, bookmark = append(events, event), true
+				continue
 			}
+			if byRights = wasSeen; byRights { // only the access changes
+				event.version = fmt.Sprint(revision - 1)
+			}
+			events, bookmark = append(events, event), true
 		}
-		if n := len(events); n > 0 && events[n-1].kind == "DELETED" && len(own) == 0 {
+		if n := len(events); byRights && len(own) == 0 {
 			events[n-1].version = fmt.Sprint(revision)
 		}
 		want = slices.Concat(want, events, own)

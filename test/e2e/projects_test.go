@@ -10,13 +10,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
 	"github.com/borough-io/borough/test/harness"
 )
 
@@ -184,7 +188,11 @@ func TestProjectWatch(t *testing.T) {
 	wantVersion(wantEvent(watch.Added, ns, v1.ProjectView))
 	granted := wantEvent(watch.Bookmark, "", "").ResourceVersion
 	bind(t, borough, ns, newRoleBinding("edit", "ClusterRole", "edit", user))
-	wantVersion(wantEvent(watch.Modified, ns, v1.ProjectEdit))
+	binding, err := bindings.Get(t.Context(), "edit", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "resourceVersion", wantEvent(watch.Modified, ns, v1.ProjectEdit).ResourceVersion, binding.ResourceVersion)
 	wantEvent(watch.Bookmark, "", "")
 	patch(`{"metadata":{"labels":{"a":"b"}}}`)
 	wantVersion(wantEvent(watch.Modified, ns, v1.ProjectEdit))
@@ -211,9 +219,68 @@ func TestProjectWatch(t *testing.T) {
 
 	// A watch that continues has the same events.
 	next = streamAs(t, as(t, borough, user), api+"/projects", url.Values{"watch": {"1"}, "resourceVersion": {granted}})
-	wantEvent(watch.Modified, ns, v1.ProjectEdit)
+	wantEqual(t, "resourceVersion", wantEvent(watch.Modified, ns, v1.ProjectEdit).ResourceVersion, binding.ResourceVersion)
 	wantVersion(wantEvent(watch.Modified, ns, v1.ProjectEdit))
 	wantEvent(watch.Deleted, ns, v1.ProjectEdit)
+}
+
+// TestProjectInformer checks that a handler of an informer is called when the access of its
+// user changes, also if one change of a ClusterRoleBinding changes it in several Namespaces.
+// The handler gets no resyncs, for which an informer takes a MODIFIED with the same
+// resourceVersion.
+func TestProjectInformer(t *testing.T) {
+	t.Parallel()
+	ns, other := newNamespace(t, borough), newNamespace(t, borough)
+	user := ns + "-alice"
+	for _, namespace := range []string{ns, other} {
+		bind(t, borough, namespace, newRoleBinding("view", "ClusterRole", "view", user))
+	}
+	client, err := versioned.NewForConfig(impersonate(borough.Config(t, "admin"), user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := externalversions.NewSharedInformerFactory(client, time.Second)
+	informer := factory.Tenancy().V1().Projects().Informer()
+	type access struct {
+		project string
+		access  v1.ProjectAccess
+	}
+	seen := make(chan access, 100)
+	note := func(obj any) {
+		if project := obj.(*v1.Project); project.Name == ns || project.Name == other {
+			seen <- access{project.Name, project.Status.Access}
+		}
+	}
+	if _, err := informer.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, obj any) { note(obj) }}, 0); err != nil {
+		t.Fatal(err)
+	}
+	resynced := make(chan struct{}, 1)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {
+		select {
+		case resynced <- struct{}{}:
+		default:
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context().Done())
+	want := func(all ...access) {
+		t.Helper()
+		for left := all; len(left) > 0; {
+			select {
+			case got := <-seen:
+				left = slices.DeleteFunc(slices.Clone(left), func(a access) bool { return a == got })
+			case <-time.After(time.Minute):
+				t.Fatalf("the handlers were not called with %v", left)
+			}
+		}
+	}
+	want(access{ns, v1.ProjectView}, access{other, v1.ProjectView})
+	<-resynced // from now on, the informer distinguishes its handlers
+	bind(t, borough, ns, newRoleBinding("edit", "ClusterRole", "edit", user))
+	want(access{ns, v1.ProjectEdit})
+	grant(t, borough, "", "admin", user)
+	want(access{ns, v1.ProjectAdmin}, access{other, v1.ProjectAdmin})
 }
 
 // TestProjectsRevoked revokes the right to read projects.
