@@ -327,7 +327,7 @@ type ResourceQuotaList struct {
 // +genclient
 // +genclient:method=UpdateEphemeralContainers,verb=update,subresource=ephemeralcontainers
 // +genclient:method=UpdateResize,verb=update,subresource=resize
-// +genclient:method=Bind,verb=create,subresource=binding,input=github.com/borough-io/borough/pkg/apis/tenancy/v1.Binding,result=k8s.io/apimachinery/pkg/apis/meta/v1.Status
+// +genclient:method=Bind,verb=create,subresource=binding,input=github.com/borough-io/borough/pkg/apis/tenancy/v1.Binding,result=github.com/borough-io/borough/pkg/apis/tenancy/v1.Binding
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +k8s:supportsSubresource="/status"
 // +k8s:supportsSubresource="/ephemeralcontainers"

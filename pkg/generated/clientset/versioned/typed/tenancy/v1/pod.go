@@ -40,7 +40,7 @@ type PodInterface interface {
 	ApplyStatus(ctx context.Context, pod *applyconfigurationtenancyv1.PodApplyConfiguration, opts metav1.ApplyOptions) (result *tenancyv1.Pod, err error)
 	UpdateEphemeralContainers(ctx context.Context, podName string, pod *tenancyv1.Pod, opts metav1.UpdateOptions) (*tenancyv1.Pod, error)
 	UpdateResize(ctx context.Context, podName string, pod *tenancyv1.Pod, opts metav1.UpdateOptions) (*tenancyv1.Pod, error)
-	Bind(ctx context.Context, podName string, binding *tenancyv1.Binding, opts metav1.CreateOptions) (*metav1.Status, error)
+	Bind(ctx context.Context, podName string, binding *tenancyv1.Binding, opts metav1.CreateOptions) (*tenancyv1.Binding, error)
 
 	PodExpansion
 }
@@ -97,9 +97,9 @@ func (c *pods) UpdateResize(ctx context.Context, podName string, pod *tenancyv1.
 	return
 }
 
-// Bind takes the representation of a binding and creates it.  Returns the server's representation of the status, and an error, if there is any.
-func (c *pods) Bind(ctx context.Context, podName string, binding *tenancyv1.Binding, opts metav1.CreateOptions) (result *metav1.Status, err error) {
-	result = &metav1.Status{}
+// Bind takes the representation of a binding and creates it.  Returns the server's representation of the binding, and an error, if there is any.
+func (c *pods) Bind(ctx context.Context, podName string, binding *tenancyv1.Binding, opts metav1.CreateOptions) (result *tenancyv1.Binding, err error) {
+	result = &tenancyv1.Binding{}
 	err = c.GetClient().Post().
 		UseProtobufAsDefault().
 		Namespace(c.GetNamespace()).

@@ -63,14 +63,14 @@ func (c *fakePods) UpdateResize(ctx context.Context, podName string, pod *v1.Pod
 	return obj.(*v1.Pod), err
 }
 
-// Bind takes the representation of a binding and creates it.  Returns the server's representation of the status, and an error, if there is any.
-func (c *fakePods) Bind(ctx context.Context, podName string, binding *v1.Binding, opts metav1.CreateOptions) (result *metav1.Status, err error) {
-	emptyResult := &metav1.Status{}
+// Bind takes the representation of a binding and creates it.  Returns the server's representation of the binding, and an error, if there is any.
+func (c *fakePods) Bind(ctx context.Context, podName string, binding *v1.Binding, opts metav1.CreateOptions) (result *v1.Binding, err error) {
+	emptyResult := &v1.Binding{}
 	obj, err := c.Fake.
 		Invokes(testing.NewCreateSubresourceActionWithOptions(c.Resource(), podName, "binding", c.Namespace(), binding, opts), emptyResult)
 
 	if obj == nil {
 		return emptyResult, err
 	}
-	return obj.(*metav1.Status), err
+	return obj.(*v1.Binding), err
 }
