@@ -46,7 +46,8 @@ func TerminationTimeout(timeout time.Duration) NamespaceOption {
 
 // Namespace creates a Namespace and returns its name, the name of the test with a random
 // suffix. When the test ends, the Namespace is deleted. If it is not removed in time, the
-// test fails with what the Namespace waits for, such as the finalizer of a Pod.
+// test fails with what the Namespace waits for, such as the finalizer of a Pod. It also fails
+// if the Namespace is protected from deletion by then.
 func (s *Server) Namespace(t testing.TB, options ...NamespaceOption) string {
 	t.Helper()
 	o := namespaceOptions{defaultTerminationTimeout}
@@ -95,7 +96,11 @@ func namespaceName(test string) string {
 // remove deletes the Namespace, and returns when it is gone.
 func remove(ctx context.Context, namespaces tenancyv1.NamespaceInterface, ns *v1.Namespace) error {
 	err := namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ns.UID}})
-	if apierrors.IsConflict(err) {
+	switch {
+	case apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause):
+		err = nil // it is Terminating, and has no finalizers
+	case apierrors.HasStatusCause(err, v1.NamespaceProtectedCause):
+	case apierrors.IsConflict(err):
 		return nil // another has its name
 	}
 	for err == nil {

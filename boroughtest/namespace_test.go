@@ -13,8 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/borough-io/borough/boroughtest"
+	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
 // TestNamespaceIsRemoved checks that a Namespace is gone, with its content, when its test
@@ -81,6 +83,80 @@ func remain(t *testing.T, s *boroughtest.Server, timeout time.Duration) string {
 		t.Fatal(err)
 	}
 	return got
+}
+
+// TestNamespaceIsRefused checks that a test fails if its Namespace is protected when it ends, or
+// has lost its finalizers but not its content.
+func TestNamespaceIsRefused(t *testing.T) {
+	s := boroughtest.Shared(t)
+	client := newClient(t, s.Config())
+	tenancy, err := versioned.NewForConfig(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespaces := tenancy.TenancyV1().Namespaces()
+	protect := func(t *testing.T, ns string, protected bool) {
+		t.Helper()
+		patch := fmt.Sprintf(`{"spec":{"deletionProtection":%v}}`, protected)
+		if _, err := namespaces.Patch(t.Context(), ns, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		timeout    time.Duration
+		use, clean func(t *testing.T, ns string)
+		want       string
+	}{
+		"protected": {
+			timeout: time.Minute, // the request fails at once
+			use:     func(t *testing.T, ns string) { protect(t, ns, true) },
+			clean: func(t *testing.T, ns string) {
+				protect(t, ns, false)
+				if err := namespaces.Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "spec.deletionProtection",
+		},
+		"without finalizers": {
+			timeout: time.Second,
+			use: func(t *testing.T, ns string) {
+				create(t, client, ns, pod("web", "example.com/backup"))
+				if err := namespaces.Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+					terminating, err := namespaces.Get(t.Context(), ns, metav1.GetOptions{})
+					if err != nil {
+						return err
+					}
+					terminating.Spec.Finalizers = nil
+					_, err = namespaces.Finalize(t.Context(), ns, terminating, metav1.UpdateOptions{})
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			},
+			clean: func(t *testing.T, ns string) {
+				if _, err := client.CoreV1().Pods(ns).Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "still there after 1s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := newFakeTest(t)
+			ns := s.Namespace(fake, boroughtest.TerminationTimeout(test.timeout))
+			test.use(t, ns)
+			fake.end()
+			if got := strings.Join(fake.errors, "\n"); !strings.Contains(got, test.want) {
+				t.Errorf("the test failed with %q, which lacks %q", got, test.want)
+			}
+			test.clean(t, ns)
+		})
+	}
 }
 
 func TestNamespaceNames(t *testing.T) {
