@@ -89,8 +89,9 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 }
 
 func newController(client versioned.Interface, deletionClient deletion.Client, content metadata.Interface, discover deletion.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
+	api := &availability{}
 	c := &Controller{
-		informer: newInformer(client),
+		informer: newInformer(client, api),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](retryBaseDelay, retryMaxDelay),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "namespace"},
@@ -98,7 +99,7 @@ func newController(client versioned.Interface, deletionClient deletion.Client, c
 		terminations: newTerminations(),
 	}
 	c.lister = tenancylisters.NewNamespaceLister(c.informer.GetIndexer())
-	c.metrics = newControllerMetrics(c.terminations, registry)
+	c.metrics = newControllerMetrics(c.terminations, api, registry)
 	c.watches = newContentWatches(content, c.wake, c.terminations.moved, c.metrics.countPurged)
 	deleter := deletion.New(deletionClient, content, discover, c.metrics.countPurged)
 	c.purge = func(ctx context.Context, ns *v1.Namespace, since time.Time) error {
@@ -247,10 +248,13 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, since tim
 	if waiting {
 		c.watches.keep(ctx, key, ns.UID, remaining.Content)
 	}
-	if waiting && remaining.Failure == nil {
+	switch {
+	case waiting && remaining.Failure == nil:
 		c.terminations.stuck(key, ns.UID, stuckOnContent)
 		logger.V(2).Info("The namespace waits for its content", "content", remaining.Error())
-	} else {
+	case errors.Is(context.Cause(passCtx), errMadeWay): // not a failure
+		logger.V(2).Info("The pass over the namespace continues later", "reason", err)
+	default:
 		c.terminations.stuck(key, ns.UID, stuckOnFailure)
 		logger.Error(err, "Could not purge the namespace, will try again")
 	}

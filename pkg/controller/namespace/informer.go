@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,18 +39,18 @@ const (
 // If the API was not available for long, the informers of the library wait for up to a
 // minute before they try again, in which no Namespace would be purged. This one tries
 // again all the time.
-func newInformer(client versioned.Interface) tenancyinformers.NamespaceIndexInformer {
+func newInformer(client versioned.Interface, api *availability) tenancyinformers.NamespaceIndexInformer {
 	terminating := fields.OneTermEqualSelector("status.phase", string(v1.NamespaceTerminating)).String()
 	namespaces := client.TenancyV1().Namespaces()
 	return cache.NewTypedSharedIndexInformer[*v1.Namespace](cache.NewSharedIndexInformer(
 		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				o.FieldSelector = terminating
-				return untilAvailable(ctx, func() (*v1.NamespaceList, error) { return namespaces.List(ctx, o) })
+				return untilAvailable(ctx, api, func() (*v1.NamespaceList, error) { return namespaces.List(ctx, o) })
 			},
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 				o.FieldSelector = terminating
-				return untilAvailable(ctx, func() (watch.Interface, error) { return namespaces.Watch(ctx, o) })
+				return untilAvailable(ctx, api, func() (watch.Interface, error) { return namespaces.Watch(ctx, o) })
 			},
 		}, client), &v1.Namespace{}, 0, nil))
 }
@@ -62,10 +63,13 @@ type sendOnce struct{ rest.Interface }
 func (c sendOnce) Get() *rest.Request { return c.Interface.Get().MaxRetries(0) }
 
 // untilAvailable sends a request until the API responds, or the context ends.
-func untilAvailable[T any](ctx context.Context, send func() (T, error)) (T, error) {
+func untilAvailable[T any](ctx context.Context, api *availability, send func() (T, error)) (T, error) {
 	logged := time.Time{}
 	for {
 		response, err := send()
+		if ctx.Err() == nil {
+			api.note(err)
+		}
 		if err == nil || ctx.Err() != nil || !isUnavailable(err) {
 			return response, err
 		}
@@ -79,6 +83,35 @@ func untilAvailable[T any](ctx context.Context, send func() (T, error)) (T, erro
 		case <-time.After(wait.Jitter(retryInterval, 1)):
 		}
 	}
+}
+
+// availability keeps since when the informer has got no response but errors, whether the API
+// is not available or refuses to respond.
+type availability struct {
+	mu    sync.Mutex
+	since time.Time // zero if the last request has succeeded
+}
+
+// note notes the result of a request.
+func (a *availability) note(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		a.since = time.Time{}
+	case a.since.IsZero():
+		a.since = time.Now()
+	}
+}
+
+// failing returns for how long all requests have failed, 0 if the last one has not.
+func (a *availability) failing() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		return 0
+	}
+	return time.Since(a.since)
 }
 
 // isUnavailable reports whether the request can succeed when it is sent again: there

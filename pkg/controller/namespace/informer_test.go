@@ -16,31 +16,42 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 )
 
 // TestInformerRetries starts an informer while the API is not available, for an hour.
-// It has synced a second after the API is.
+// It has synced a second after the API is; if the API has refused the requests, with the
+// delay of the library.
 func TestInformerRetries(t *testing.T) {
-	for name, unavailable := range map[string]error{
-		"no connection":       errors.New("connection refused"),
-		"no APIService":       apierrors.NewNotFound(v1.Resource("namespaces"), ""),
-		"service unavailable": apierrors.NewServiceUnavailable("no endpoints"),
-		"too many requests":   apierrors.NewTooManyRequests("busy", 1),
+	for name, test := range map[string]struct {
+		unavailable error
+		within      time.Duration
+	}{
+		"no connection":       {errors.New("connection refused"), time.Second},
+		"no APIService":       {apierrors.NewNotFound(v1.Resource("namespaces"), ""), time.Second},
+		"service unavailable": {apierrors.NewServiceUnavailable("no endpoints"), time.Second},
+		"too many requests":   {apierrors.NewTooManyRequests("busy", 1), time.Second},
+		"no right":            {apierrors.NewForbidden(v1.Resource("namespaces"), "", nil), 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := fake.NewClientset()
 				var available atomic.Bool
 				client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return !available.Load(), nil, unavailable
+					return !available.Load(), nil, test.unavailable
 				})
 				client.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
-					return !available.Load(), nil, unavailable
+					return !available.Load(), nil, test.unavailable
 				})
-				informer := newInformer(client)
+				api := &availability{}
+				informer := newInformer(client, api)
+				// That of the library sleeps until the time at which the process has started.
+				if err := informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
+					t.Fatal(err)
+				}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})
 				go func() {
@@ -51,10 +62,13 @@ func TestInformerRetries(t *testing.T) {
 				if informer.HasSynced() {
 					t.Error("synced without the API")
 				}
+				if failing := api.failing(); failing < time.Hour {
+					t.Errorf("the API is unavailable for %s, want an hour", failing)
+				}
 				available.Store(true)
-				time.Sleep(time.Second)
-				if !informer.HasSynced() {
-					t.Error("not synced a second after the API is available")
+				time.Sleep(test.within)
+				if failing := api.failing(); !informer.HasSynced() || failing != 0 {
+					t.Errorf("%s after the API is available: synced %v, unavailable for %s", test.within, informer.HasSynced(), failing)
 				}
 				cancel()
 				<-done
@@ -75,7 +89,7 @@ func TestInformerReportsErrors(t *testing.T) {
 		apierrors.NewBadRequest("no"),
 	} {
 		calls := 0
-		_, got := untilAvailable(t.Context(), func() (int, error) {
+		_, got := untilAvailable(t.Context(), &availability{}, func() (int, error) {
 			if calls++; calls > 1 {
 				return 0, nil
 			}
@@ -87,7 +101,7 @@ func TestInformerReportsErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	if _, err := untilAvailable(ctx, func() (int, error) {
+	if _, err := untilAvailable(ctx, &availability{}, func() (int, error) {
 		if calls++; calls == 3 {
 			cancel()
 		}

@@ -18,7 +18,7 @@ type controllerMetrics struct {
 	terminationDuration *metrics.Histogram
 }
 
-func newControllerMetrics(terminations *terminations, registry metrics.KubeRegistry) *controllerMetrics {
+func newControllerMetrics(terminations *terminations, api *availability, registry metrics.KubeRegistry) *controllerMetrics {
 	m := &controllerMetrics{
 		purged: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem:      metricsSubsystem,
@@ -35,7 +35,7 @@ func newControllerMetrics(terminations *terminations, registry metrics.KubeRegis
 		}),
 	}
 	registry.MustRegister(m.purged, m.terminationDuration)
-	registry.CustomMustRegister(&terminationsCollector{terminations: terminations})
+	registry.CustomMustRegister(&stateCollector{terminations: terminations, api: api})
 	return m
 }
 
@@ -51,25 +51,30 @@ var (
 		[]string{"reason"}, nil, metrics.ALPHA, "")
 	oldestDesc = metrics.NewDesc(metricsSubsystem+"_oldest_termination_age_seconds",
 		"Time since the deletion of the namespace that has been terminating for longest, 0 if there is none.", nil, nil, metrics.ALPHA, "")
+	apiUnavailableDesc = metrics.NewDesc(metricsSubsystem+"_api_unavailable_seconds",
+		"Time since the lists and watches of namespaces fail, 0 if the last one has not.", nil, nil, metrics.ALPHA, "")
 )
 
-// terminationsCollector reads the account of terminations when it is asked to.
-type terminationsCollector struct {
+// stateCollector reads the state of the controller when it is asked to.
+type stateCollector struct {
 	metrics.BaseStableCollector
 	terminations *terminations
+	api          *availability
 }
 
-func (c *terminationsCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
+func (c *stateCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
 	ch <- terminatingDesc
 	ch <- stuckDesc
 	ch <- oldestDesc
+	ch <- apiUnavailableDesc
 }
 
-func (c *terminationsCollector) CollectWithStability(ch chan<- metrics.Metric) {
+func (c *stateCollector) CollectWithStability(ch chan<- metrics.Metric) {
 	total, stuck, oldest := c.terminations.account()
 	ch <- metrics.NewLazyConstMetric(terminatingDesc, metrics.GaugeValue, float64(total))
 	for _, reason := range stuckReasons {
 		ch <- metrics.NewLazyConstMetric(stuckDesc, metrics.GaugeValue, float64(stuck[reason]), reason)
 	}
 	ch <- metrics.NewLazyConstMetric(oldestDesc, metrics.GaugeValue, oldest.Seconds())
+	ch <- metrics.NewLazyConstMetric(apiUnavailableDesc, metrics.GaugeValue, c.api.failing().Seconds())
 }

@@ -106,6 +106,9 @@ func TestHangingFirstPasses(t *testing.T) {
 				t.Errorf("no pass over %s within %s", name, within)
 			}
 		}
+		if _, stuck, _ := b.terminations.account(); len(stuck) > 0 {
+			t.Errorf("stuck: %v, but no pass has failed yet", stuck)
+		}
 		time.Sleep(48 * time.Hour)
 		for i := range hanging {
 			if got := b.attemptsAt(fmt.Sprint("hangs-", i)); len(got) < 4 {

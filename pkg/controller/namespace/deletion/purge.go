@@ -45,7 +45,7 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, po
 	case errors.Is(err, errGone):
 		return false, err
 	case err == nil:
-		d.countPurged(slices.Concat(pods, others), status)
+		d.countPurged(status)
 		if status.Finalized {
 			return false, errGone
 		}
@@ -103,13 +103,17 @@ func (d *Deleter) createPurge(ctx context.Context, in incarnation, finalize bool
 }
 
 // countPurged counts the objects that a purge has removed.
-func (d *Deleter) countPurged(resources []*resourceState, status *v1.NamespacePurgeStatus) {
+func (d *Deleter) countPurged(status *v1.NamespacePurgeStatus) {
 	for _, p := range status.Purged {
-		i := slices.IndexFunc(resources, func(r *resourceState) bool { return r.is(p.Group, p.Resource) })
-		if i >= 0 && p.Removed > 0 {
-			d.purged(resources[i].GroupVersionResource, int(p.Removed))
+		if p.Removed > 0 {
+			d.purged(resourceOf(p), int(p.Removed))
 		}
 	}
+}
+
+// resourceOf returns the resource of a purge. Its version is that of all resources of a purge.
+func resourceOf(p v1.PurgedResource) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: p.Group, Version: v1.SchemeGroupVersion.Version, Resource: p.Resource}
 }
 
 // applyPurge updates a resource with the status of a purge.
@@ -139,8 +143,7 @@ func (d *Deleter) addHeld(ctx context.Context, in incarnation, found *findings, 
 		if p.Held == 0 || slices.ContainsFunc(found.resources, func(r *resourceState) bool { return r.is(p.Group, p.Resource) }) {
 			continue
 		}
-		gvr := schema.GroupVersionResource{Group: p.Group, Version: v1.SchemeGroupVersion.Version, Resource: p.Resource}
-		state := &resourceState{Resource: Resource{GroupVersionResource: gvr, Watch: true}}
+		state := &resourceState{Resource: Resource{GroupVersionResource: resourceOf(p), Watch: true}}
 		d.listContent(ctx, in, state, true)
 		found.resources = append(found.resources, state)
 	}
