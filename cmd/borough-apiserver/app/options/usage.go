@@ -20,6 +20,7 @@ var usages = map[string]string{
 	"authorization-always-allow-paths": "HTTP paths that all users may use, also those who are not authenticated.",
 	"authorization-kubeconfig":         "kubeconfig of the cluster for SubjectAccessReviews. If empty, that of --kubeconfig.",
 	"cert-dir":                         "Directory for the self-signed certificate of --tls-cert-file. If empty, the certificate is only in memory.",
+	"etcd-db-metric-poll-interval":     "Has no effect: the size of the database is read when the metrics are.",
 	"etcd-servers-overrides": "" +
 		"Other etcd servers for a resource, comma separated: group/resource#servers, where servers are URLs, semicolon separated. " +
 		"The server does not start with an override of a single resource that it stores, because all must be on the etcd of the Namespaces.",
