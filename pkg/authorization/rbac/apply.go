@@ -248,11 +248,11 @@ func (p *policy) endBinding(position int64, b *binding) {
 	for _, s := range b.subjects {
 		s.bindings = remove(s.bindings, b)
 		past := p.past[s.subject]
-		if past == nil {
-			past = map[string][]*binding{}
-			p.past[s.subject] = past
+		if past.in == nil {
+			past.in = map[string][]*binding{}
 		}
-		past[b.namespace] = append(past[b.namespace], b)
+		past.all, past.in[b.namespace] = append(past.all, b), append(past.in[b.namespace], b)
+		p.past[s.subject] = past
 	}
 	p.addEnded(ended{at: position, binding: b, bytes: b.size()})
 }
@@ -268,18 +268,25 @@ func (p *policy) removeBinding(b *binding) {
 	removeFrom(p.byRole, b.roleKey(), b)
 	for _, s := range b.subjects {
 		past := p.past[s.subject]
-		list := past[b.namespace]
-		list[0] = nil
-		if past[b.namespace] = list[1:]; len(list) > 1 {
-			continue
+		if list := withoutFirst(past.in[b.namespace]); len(list) > 0 {
+			past.in[b.namespace] = list
+		} else {
+			delete(past.in, b.namespace)
 		}
-		if delete(past, b.namespace); len(past) > 0 {
+		if past.all = withoutFirst(past.all); len(past.all) > 0 {
+			p.past[s.subject] = past
 			continue
 		}
 		if delete(p.past, s.subject); len(s.bindings) == 0 {
 			delete(p.subjects, s.Subject)
 		}
 	}
+}
+
+// withoutFirst returns the list without its first binding, which it no longer refers to.
+func withoutFirst(list []*binding) []*binding {
+	list[0] = nil
+	return list[1:]
 }
 
 func removeFrom[K comparable](lists map[K][]*binding, key K, b *binding) {

@@ -223,7 +223,7 @@ func (p *policy) in(s *subject, namespace string, position int64) []*binding {
 	if later := func(b *binding) bool { return b.From > position }; slices.ContainsFunc(found, later) {
 		found = slices.DeleteFunc(slices.Clone(found), later)
 	}
-	return slices.AppendSeq(found, endedAfter(p.past[s][namespace], position))
+	return slices.AppendSeq(found, endedAfter(p.past[s].in[namespace], position))
 }
 
 // endedAfter returns which of the versions of bindings, in the order in which they have ended,

@@ -87,20 +87,34 @@ func BenchmarkHistory(b *testing.B) {
 	}
 }
 
-// BenchmarkPastRights reads the rights of a user in a Namespace as they were before many changes
-// in another one.
-func BenchmarkPastRights(b *testing.B) {
+// BenchmarkFullHistory reads the rights of a user of whom a full history has a binding in each of
+// many other Namespaces: in one Namespace, as they were before, and in all, as they are.
+func BenchmarkFullHistory(b *testing.B) {
 	x := newIndex(b, newClusterRole("r", "get tenancy.borough.io namespaces"), bind("quiet", "b", "ClusterRole", "r", "User:u"))
-	for i := range 2 * maxEnded {
-		x.Apply(int64(2+i), []Change{changeOf(bind("busy", "b", "ClusterRole", "r", "User:u"), i%2 == 1)})
-	}
-	subjects := []Subject{{Name: "u"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if get, _ := x.RightsIn("quiet", subjects, 2); !get {
-			b.Fatal("the user has no right")
+	last := int64(1)
+	for i := range maxEnded {
+		for _, deleted := range []bool{false, true} {
+			last++
+			x.Apply(last, []Change{changeOf(bind(fmt.Sprint("busy-", i), "b", "ClusterRole", "r", "User:u"), deleted)})
 		}
 	}
+	subjects := []Subject{{Name: "u"}}
+	b.Run("past rights in one", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if get, _ := x.RightsIn("quiet", subjects, 2); !get {
+				b.Fatal("the user has no right")
+			}
+		}
+	})
+	b.Run("rights in all", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if names, _ := x.Visible(subjects, "", last, 0); len(names) != 1 {
+				b.Fatalf("the user sees %d Namespaces", len(names))
+			}
+		}
+	})
 }
 
 // BenchmarkLargeRole changes a role of thousands of names to which thousands of bindings refer.

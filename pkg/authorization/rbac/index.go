@@ -55,9 +55,9 @@ type policy struct {
 	bindings map[string][]*binding
 	// subjects has the subjects of the bindings.
 	subjects map[Subject]*subject
-	// past has, for each subject and namespace, the versions of the bindings that have ended,
-	// in that order. Few subjects have any.
-	past map[*subject]map[string][]*binding
+	// past has, for each subject, the versions of its bindings that have ended. Few subjects
+	// have any.
+	past map[*subject]pastBindings
 	// byRole has the bindings that refer to a role, which need not exist, in the same
 	// order.
 	byRole map[objectKey][]*binding
@@ -77,10 +77,16 @@ func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
 		pastRoles:   history.Past[objectKey, *role]{},
 		bindings:    map[string][]*binding{},
 		subjects:    map[Subject]*subject{},
-		past:        map[*subject]map[string][]*binding{},
+		past:        map[*subject]pastBindings{},
 		byRole:      map[objectKey][]*binding{},
 		aggregating: map[objectKey]struct{}{},
 	}
+}
+
+// pastBindings are versions of bindings, in the order in which they have ended.
+type pastBindings struct {
+	all []*binding
+	in  map[string][]*binding // those of each namespace
 }
 
 type objectKey struct{ namespace, name string }

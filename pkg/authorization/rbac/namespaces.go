@@ -194,15 +194,9 @@ func (x *Index) Visible(subjects []Subject, from string, position int64, size in
 				break
 			}
 		}
-		for namespace, past := range p.past[bound] {
-			if namespace < from {
-				continue
-			}
-			for b := range endedAfter(past, position) {
-				if visible(b) {
-					names = append(names, namespace)
-					break
-				}
+		for b := range endedAfter(p.past[bound].all, position) {
+			if b.namespace >= from && visible(b) {
+				names = append(names, b.namespace)
 			}
 		}
 	}

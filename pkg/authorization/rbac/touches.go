@@ -77,7 +77,7 @@ func (p *policy) has(b *binding, s *subject) bool {
 		_, found := slices.BinarySearchFunc(s.bindings, b, compareBindings)
 		return found
 	}
-	past := p.past[s][b.namespace]
+	past := p.past[s].in[b.namespace]
 	first, _ := slices.BinarySearchFunc(past, b.To, func(b *binding, to int64) int { return cmp.Compare(b.To, to) })
 	for _, other := range past[first:] {
 		if other == b || other.To > b.To {
