@@ -27,39 +27,49 @@ func (r *watcher) sendPosition(ctx context.Context, position int64, items []item
 	}
 	// No event but the last has the revision, because a client that is cut off after an
 	// event continues behind its resourceVersion.
-	revision := r.revisionAt(position)
+	earlier, revision := r.revisionAt(position-1), r.revisionAt(position)
 	granted := false
-	var last watch.Event // not sent yet
-	lastByRights := false
-	var own []watch.Event // those of Namespaces that have changed at the revision
+	var last difference  // not sent yet
+	var own []difference // those of Namespaces that have changed at the revision
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		event, byRights := r.event(name, position, &before, &after)
+		d := r.difference(name, position, &before, &after)
 		if r.lost(position - 1) {
 			return r.sendExpired(ctx)
 		}
+		// To informers, a MODIFIED with the same resourceVersion is a resync. In a cluster, a
+		// change of rights has no revision.
+		if d.unchanged = d.unchanged && (d.Type == watch.Deleted || earlier < revision); d.unchanged {
+			d.last = d.Type == watch.Modified && (revisionOf(d.Object) == earlier || r.newest == sent{name, earlier})
+			setRevision(d.Object, earlier) // as if it were not the last event
+		}
 		switch {
-		case event.Object == nil:
+		case d.Object == nil:
 			continue
-		case event.Type != watch.Deleted && revisionOf(event.Object) == revision:
-			own = append(own, event)
+		case d.Type != watch.Deleted && revisionOf(d.Object) == revision:
+			own = append(own, d)
 			continue
-		case last.Object != nil && !r.send(ctx, last):
+		}
+		granted = granted || d.Type != watch.Deleted
+		if last.last {
+			last, d = d, last
+		}
+		if last.Object != nil && !r.send(ctx, last.Event) {
 			return false
 		}
-		last, lastByRights = event, byRights
-		granted = granted || event.Type != watch.Deleted
+		last = d
 	}
 	if r.lost(position - 1) {
 		return r.sendExpired(ctx) // the rights may be incomplete
 	}
-	if lastByRights && len(own) == 0 {
+	if last.unchanged && len(own) == 0 {
 		setRevision(last.Object, revision)
+		r.newest = sent{last.name, revision}
 	}
 	if last.Object != nil {
 		own = slices.Insert(own, 0, last)
 	}
-	for _, event := range own {
-		if !r.send(ctx, event) {
+	for _, d := range own {
+		if !r.send(ctx, d.Event) {
 			return false
 		}
 	}
@@ -91,33 +101,42 @@ func (r *watcher) addDifferences(names map[string]struct{}, position int64, befo
 	}
 }
 
-// event returns the event of a Namespace at a position, or one without an object: the
-// difference of what the user sees before and at the position. byRights is whether its
-// resourceVersion is not that of the Namespace: that of a DELETED, and of a MODIFIED by which
-// only the access changes, if that has a revision: to informers, a MODIFIED with the same
-// resourceVersion is a resync. It is the revision before, as if it were not the last event.
-func (r *watcher) event(name string, position int64, before, after *rbac.ClusterRights) (event watch.Event, byRights bool) {
+// difference is an event of a Namespace.
+type difference struct {
+	watch.Event
+	name string
+	// unchanged is whether the object has the version of the Namespace that the user has seen
+	// before: that of a DELETED, and of a MODIFIED by which only the access changes.
+	unchanged bool
+	// last is whether it has to be the last event of its position, because the client has the
+	// object with the revision before, which the other events get.
+	last bool
+}
+
+// sent is a Namespace in an event that has got the revision of a change of rights.
+type sent struct {
+	name     string
+	revision int64
+}
+
+// difference returns the event of a Namespace at a position, or one without an object: the
+// difference of what the user sees before and at the position.
+func (r *watcher) difference(name string, position int64, before, after *rbac.ClusterRights) difference {
 	earlier, now := r.visible(name, position-1, before), r.visible(name, position, after)
 	if earlier == now {
-		return watch.Event{}, false
+		return difference{}
 	}
 	was, is := r.selected(name, earlier), r.selected(name, now)
+	d := difference{Event: watch.Event{Type: watch.Modified, Object: is}, name: name, unchanged: earlier.version == now.version}
 	switch {
 	case was == nil && is == nil:
-		return watch.Event{}, false
+		return difference{}
 	case was == nil:
-		return watch.Event{Type: watch.Added, Object: is}, false
+		d.Type, d.unchanged = watch.Added, false
 	case is == nil:
-		event = watch.Event{Type: watch.Deleted, Object: was}
-	default:
-		event = watch.Event{Type: watch.Modified, Object: is}
+		d.Type, d.Object, d.unchanged = watch.Deleted, was, true
 	}
-	revision := r.revisionAt(position - 1)
-	byRights = event.Type == watch.Deleted || earlier.version == now.version && revision < r.revisionAt(position)
-	if byRights {
-		setRevision(event.Object, revision)
-	}
-	return event, byRights
+	return d
 }
 
 // selected returns the object that shows what the user sees of a Namespace, or nil if

@@ -170,10 +170,14 @@ func TestRandomAccess(t *testing.T) {
 func compareWatch(t *testing.T, projects *visibility.Projects, u string, states map[int64]state, from, to int64) {
 	t.Helper()
 	var want []projectEvent
+	held := map[string]string{} // the versions that the client has
+	for name, is := range states[from].projects(u) {
+		held[name] = is.version
+	}
 	for revision := from + 1; revision <= to; revision++ {
 		before, after := states[revision-1].projects(u), states[revision].projects(u)
 		bookmark, byRights := false, false
-		var events, own []projectEvent
+		var events, own, last []projectEvent
 		for _, name := range []string{"a", "b", "c"} {
 			was, wasSeen := before[name]
 			is, isSeen := after[name]
@@ -193,15 +197,29 @@ func compareWatch(t *testing.T, projects *visibility.Projects, u string, states 
 				own = append(own, event)
 				continue
 			}
+			bookmark = true
 			if byRights = wasSeen; byRights { // only the access changes
 				event.version = fmt.Sprint(revision - 1)
+				if held[name] == event.version { // the client needs another one
+					last = append(last, event)
+					continue
+				}
 			}
-			events, bookmark = append(events, event), true
+			events = append(events, event)
+		}
+		if events = append(events, last...); len(last) > 0 {
+			byRights = true
 		}
 		if n := len(events); byRights && len(own) == 0 {
 			events[n-1].version = fmt.Sprint(revision)
 		}
 		want = slices.Concat(want, events, own)
+		for _, event := range slices.Concat(events, own) {
+			if event.kind == "MODIFIED" && event.version == held[event.name] {
+				t.Fatalf("%v at %d has the version that the client has", event, revision)
+			}
+			held[event.name] = event.version
+		}
 		if bookmark {
 			want = append(want, projectEvent{"BOOKMARK", "", seen{fmt.Sprint(revision), ""}})
 		}

@@ -146,6 +146,8 @@ type watcher struct {
 	// ClusterRoleBindings at this position.
 	position int64
 	rights   rbac.ClusterRights
+	// newest is the last Namespace that was sent with the revision of a change of rights.
+	newest sent
 }
 
 // ResultChan implements watch.Interface.

@@ -255,10 +255,12 @@ func TestProjectInformer(t *testing.T) {
 		t.Fatal(err)
 	}
 	resynced := make(chan struct{}, 1)
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) {
-		select {
-		case resynced <- struct{}{}:
-		default:
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, obj any) {
+		if old == obj {
+			select {
+			case resynced <- struct{}{}:
+			default:
+			}
 		}
 	}}); err != nil {
 		t.Fatal(err)
