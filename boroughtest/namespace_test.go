@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/borough-io/borough/boroughtest"
@@ -77,12 +78,16 @@ func remain(t *testing.T, s *boroughtest.Server, timeout time.Duration) string {
 			t.Errorf("the test failed with %q, which lacks %q", got, want)
 		}
 	}
-	// The Namespace waits for nothing else.
-	_, err := client.CoreV1().Pods(ns).Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	if err != nil {
+	release(t, client, ns) // the Namespace waits for nothing else
+	return got
+}
+
+// release removes the finalizers of the Pod web.
+func release(t *testing.T, client kubernetes.Interface, ns string) {
+	t.Helper()
+	if _, err := client.CoreV1().Pods(ns).Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return got
 }
 
 // TestNamespaceIsRefused checks that a test fails if its Namespace is protected when it ends, or
@@ -138,12 +143,8 @@ func TestNamespaceIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			clean: func(t *testing.T, ns string) {
-				if _, err := client.CoreV1().Pods(ns).Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
-					t.Fatal(err)
-				}
-			},
-			want: "still there after 1s",
+			clean: func(t *testing.T, ns string) { release(t, client, ns) },
+			want:  "still there after 1s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
