@@ -252,7 +252,7 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, since tim
 	case waiting && remaining.Failure == nil:
 		c.terminations.stuck(key, ns.UID, stuckOnContent)
 		logger.V(2).Info("The namespace waits for its content", "content", remaining.Error())
-	case errors.Is(context.Cause(passCtx), errMadeWay): // not a failure
+	case errors.Is(err, errMadeWay): // not a failure
 		logger.V(2).Info("The pass over the namespace continues later", "reason", err)
 	default:
 		c.terminations.stuck(key, ns.UID, stuckOnFailure)

@@ -68,7 +68,7 @@ func untilAvailable[T any](ctx context.Context, api *availability, send func() (
 	for {
 		response, err := send()
 		if ctx.Err() == nil {
-			api.note(err)
+			api.record(err)
 		}
 		if err == nil || ctx.Err() != nil || !isUnavailable(err) {
 			return response, err
@@ -85,15 +85,15 @@ func untilAvailable[T any](ctx context.Context, api *availability, send func() (
 	}
 }
 
-// availability keeps since when the informer has got no response but errors, whether the API
-// is not available or refuses to respond.
+// availability records for how long all lists and watches of the informer have failed, because
+// the API is not available or refuses them.
 type availability struct {
 	mu    sync.Mutex
 	since time.Time // zero if the last request has succeeded
 }
 
-// note notes the result of a request.
-func (a *availability) note(err error) {
+// record records the result of a request.
+func (a *availability) record(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -104,7 +104,7 @@ func (a *availability) note(err error) {
 	}
 }
 
-// failing returns for how long all requests have failed, 0 if the last one has not.
+// failing returns for how long all requests have failed, 0 if the last one has succeeded.
 func (a *availability) failing() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

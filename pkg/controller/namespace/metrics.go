@@ -52,7 +52,7 @@ var (
 	oldestDesc = metrics.NewDesc(metricsSubsystem+"_oldest_termination_age_seconds",
 		"Time since the deletion of the namespace that has been terminating for longest, 0 if there is none.", nil, nil, metrics.ALPHA, "")
 	apiUnavailableDesc = metrics.NewDesc(metricsSubsystem+"_api_unavailable_seconds",
-		"Time since the lists and watches of namespaces fail, 0 if the last one has not.", nil, nil, metrics.ALPHA, "")
+		"Time for which all lists and watches of namespaces have failed, 0 if the last one has succeeded.", nil, nil, metrics.ALPHA, "")
 )
 
 // stateCollector reads the state of the controller when it is asked to.
