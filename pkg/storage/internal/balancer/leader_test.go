@@ -364,7 +364,13 @@ func TestHangingLeader(t *testing.T) {
 				return ""
 			})
 			moveLeader(t, s.member, s.followers[0])
-			respond(t, s.client, s.followers)
+			// Again, because a request fails, without a response, while the members elect.
+			poll.Eventually(t, func() string {
+				if respond(t, s.client, s.followers); len(results) == 0 {
+					return "the requests have not ended"
+				}
+				return ""
+			})
 			for range cap(results) {
 				if err := <-results; !errors.Is(err, rpctypes.ErrLeaderChanged) {
 					t.Errorf("A put to the leader that hangs returned %v", err)
