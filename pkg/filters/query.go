@@ -61,17 +61,30 @@ func WithLimitedFieldManager(next http.Handler, serializer runtime.NegotiatedSer
 	})
 }
 
-// WithLimitedSelectors answers 400 to a label selector that would take too long to parse.
+// WithLimitedSelectors answers 400 to a selector that would take too long to parse, or to
+// compare with objects.
 // It has to be the first handler, because the library parses the selector to find out
 // what a request is for, before it authenticates the client.
 func WithLimitedSelectors(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		for _, selector := range req.URL.Query()["labelSelector"] {
-			if err := requestlimits.CheckLabelSelector(selector); err != nil {
-				responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), serializer, v1.SchemeGroupVersion, w, req)
-				return
-			}
+		if err := checkSelectors(req.URL.Query()); err != nil {
+			responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), serializer, v1.SchemeGroupVersion, w, req)
+			return
 		}
 		next.ServeHTTP(w, req)
 	})
+}
+
+func checkSelectors(query url.Values) error {
+	for _, selector := range query["labelSelector"] {
+		if err := requestlimits.CheckLabelSelector(selector); err != nil {
+			return err
+		}
+	}
+	for _, selector := range query["fieldSelector"] {
+		if err := requestlimits.CheckFieldSelector(selector); err != nil {
+			return err
+		}
+	}
+	return nil
 }

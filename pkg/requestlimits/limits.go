@@ -89,6 +89,11 @@ const (
 	// their message takes time that grows with the square of the number.
 	MaxErrors = 100
 
+	// MaxSelectorTerms is the number of requirements of a label selector or a field
+	// selector, and of the values in them, together. Each can be compared with each object
+	// of a list, which does not end with the request.
+	MaxSelectorTerms = 1000
+
 	// MaxSelectorErrors is the number of invalid values in a list of a label selector.
 	// The parser names all of them, each with the whole key, in a message that takes
 	// as long as one of many errors.

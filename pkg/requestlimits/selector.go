@@ -11,9 +11,12 @@ import (
 )
 
 // CheckLabelSelector checks the text of a label selector before it is parsed. It returns
-// an *Error if more values of a list are invalid than the parser may name. Of other
-// errors, the parser names the first.
+// an *Error if it has too many terms, or if more values of a list are invalid than the
+// parser may name. Of other errors, the parser names the first.
 func CheckLabelSelector(text string) error {
+	if err := checkTerms("label", text); err != nil {
+		return err
+	}
 	for _, list := range strings.Split(text, "(")[1:] {
 		values, _, _ := strings.Cut(list, ")")
 		invalid := 0
@@ -26,6 +29,18 @@ func CheckLabelSelector(text string) error {
 				return &Error{Detail: fmt.Sprintf("more than %d values of a label selector are invalid: %s", MaxSelectorErrors, strings.Join(faults, "; "))}
 			}
 		}
+	}
+	return nil
+}
+
+// CheckFieldSelector checks the text of a field selector before it is parsed. It returns
+// an *Error if it has too many terms.
+func CheckFieldSelector(text string) error { return checkTerms("field", text) }
+
+// checkTerms counts what is between commas, which is at least the number of terms.
+func checkTerms(kind, text string) error {
+	if strings.Count(text, ",") >= MaxSelectorTerms {
+		return &Error{Detail: fmt.Sprintf("a %s selector has more than %d requirements and values", kind, MaxSelectorTerms)}
 	}
 	return nil
 }

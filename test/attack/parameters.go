@@ -43,8 +43,8 @@ func parameters(p paths) (requests []Request) {
 	alike = false
 	for _, query := range []string{
 		"?" + strings.Repeat("a=b&", 50_000), "?" + numbered(20_000, "k%d=v", "&"), "?" + strings.Repeat("dryRun=All&", 10_000), "?" + strings.Repeat("&", longText), "?" + strings.Repeat(";", 1000), "?%", "?%zz=%", "?=%00",
-		"?labelSelector=" + url.QueryEscape(numbered(10_000, "k%d=v", ",")), "?labelSelector=" + url.QueryEscape("k in ("+numbered(20_000, "v%d", ",")+")"), "?" + invalidValues, "?labelSelector=" + url.QueryEscape(strings.Repeat("(", 10_000)), "?labelSelector=" + url.QueryEscape(strings.Repeat("!", 10_000)),
-		"?fieldSelector=" + url.QueryEscape(numbered(10_000, "metadata.name=v%d", ",")), "?fieldSelector=" + url.QueryEscape(strings.Repeat(`a\`, 10_000)), "?fieldSelector=" + url.QueryEscape("spec.host=n1"), "?fieldSelector=%3D%3D%3D",
+		"?labelSelector=" + url.QueryEscape(numbered(1_000, "!k%d", ",")), "?labelSelector=" + url.QueryEscape(numbered(10_000, "k%d=v", ",")), "?labelSelector=" + url.QueryEscape("k in ("+numbered(20_000, "v%d", ",")+")"), "?" + invalidValues, "?labelSelector=" + url.QueryEscape(strings.Repeat("(", 10_000)), "?labelSelector=" + url.QueryEscape(strings.Repeat("!", 10_000)),
+		"?fieldSelector=" + url.QueryEscape(numbered(1_000, "metadata.name!=v%d", ",")), "?fieldSelector=" + url.QueryEscape(numbered(10_000, "metadata.name=v%d", ",")), "?fieldSelector=" + url.QueryEscape(strings.Repeat(`a\`, 10_000)), "?fieldSelector=" + url.QueryEscape("spec.host=n1"), "?fieldSelector=%3D%3D%3D",
 		"?limit=1&continue=" + strings.Repeat("QUFB", 10_000), "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiLi4vLi4vLi4ifQ", "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJ4XHUwMDAwIn0",
 		"?watch=true&resourceVersion=abc", "?watch=true&resourceVersion=9999999999999", "?watch=1&sendInitialEvents=true", "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "?watch=1&limit=1&continue=x",
 		"?resourceVersion=0&resourceVersionMatch=Exact", "?resourceVersion=9223372036854775807&resourceVersionMatch=NotOlderThan", "?resourceVersion=1&resourceVersionMatch=Exact",

@@ -36,14 +36,19 @@ func TestMalformedQuery(t *testing.T) {
 	wantAnswer(t, http.Do(t, "GET", pods+"/there", nil), 200)
 }
 
-// TestInvalidSelector checks that a label selector that takes long to parse is rejected
-// before the client is authenticated.
+// TestInvalidSelector checks that a selector that takes long to parse, or to compare with
+// objects, is rejected before the client is authenticated.
 func TestInvalidSelector(t *testing.T) {
 	t.Parallel()
-	query := "?labelSelector=" + url.QueryEscape("k in ("+strings.Repeat("@,", 1000)+")")
-	for _, path := range []string{api + "/namespaces", "/api/v1/pods", "/healthz"} {
-		for _, method := range []string{"GET", "DELETE"} {
-			wantStatus(t, anonymous(t, borough).Do(t, method, path+query, nil), 400, "more than 10 values of a label selector are invalid: a valid label must")
+	for want, query := range map[string]string{
+		"more than 10 values of a label selector are invalid: a valid label must": "labelSelector=" + url.QueryEscape("k in ("+strings.Repeat("@,", 500)+")"),
+		"a label selector has more than 1000 requirements and values":             "labelSelector=" + strings.Repeat("!k,", 1000),
+		"a field selector has more than 1000 requirements and values":             "fieldSelector=" + strings.Repeat("metadata.name!=x,", 1000),
+	} {
+		for _, path := range []string{api + "/namespaces", "/api/v1/pods", "/healthz"} {
+			for _, method := range []string{"GET", "DELETE"} {
+				wantStatus(t, anonymous(t, borough).Do(t, method, path+"?"+query, nil), 400, want)
+			}
 		}
 	}
 }

@@ -41,6 +41,26 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
+// TestLongDenial checks that the rights that a user lacks are listed up to a bound.
+func TestLongDenial(t *testing.T) {
+	long := func(n int) []string {
+		values := make([]string, n)
+		for i := range values {
+			values[i] = fmt.Sprintf("%d%s", i, strings.Repeat("x", longString-10))
+		}
+		return values
+	}
+	rules := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: long(21), Resources: long(21), ResourceNames: long(22)}}
+	err := NewAuthorizer(newIndex(t)).ConfirmHeld(request.WithUser(t.Context(), &user.DefaultInfo{Name: "alice"}), rules)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if size, last := len(err.Error()), lines[len(lines)-1]; size > maxMissingBytes+1000 || last != fmt.Sprintf("and %d more", 21*21*22-(len(lines)-2)) {
+		t.Errorf("got %d lines with %d bytes, the last one is %.100q", len(lines), size, last)
+	}
+}
+
 // TestManyRules checks that the rules of a user who has many roles are listed up to a bound.
 func TestManyRules(t *testing.T) {
 	const each = maxReviewed / 10 // strings of a role: rules have three

@@ -22,6 +22,10 @@ const (
 	maxComparisons  = 2_000_000 // less than a second
 	// longString is the length from which a string counts as several. Names are shorter.
 	longString = 256
+	// maxMissingBytes is the length up to which an error lists the rights that a user
+	// lacks, in bytes. A right has up to four strings of the rules, each of which can be
+	// in thousands of rights.
+	maxMissingBytes = 64 << 10
 )
 
 // weight returns the number of strings, counting long ones several times.
@@ -61,7 +65,7 @@ func sizeOf(rules []rbacv1.PolicyRule) int {
 
 // ConfirmHeld returns nil if the user of the request holds all rights of the rules,
 // in the namespace of the request. Otherwise it returns an error with those that the
-// user lacks.
+// user lacks, up to maxMissingBytes.
 func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule) error {
 	u, ok := request.UserFrom(ctx)
 	if !ok {
@@ -98,11 +102,22 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	}
 	slices.Sort(lines)
 	message := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
-		u.GetName(), u.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
+		u.GetName(), u.GetGroups(), joinLines(slices.Compact(lines)))
 	if err := missingRoles.aggregate(requested(ctx)); err != nil {
 		message += fmt.Sprintf("; resolution errors: [%v]", err)
 	}
 	return errors.New(message)
+}
+
+// joinLines joins lines up to maxMissingBytes, and says how many more there are.
+func joinLines(lines []string) string {
+	size := 0
+	for i, line := range lines {
+		if size += len(line); size > maxMissingBytes {
+			return strings.Join(append(lines[:i], fmt.Sprintf("and %d more", len(lines)-i)), "\n")
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // ConfirmRoleHeld returns nil if the user of the request holds all rights of a role

@@ -228,18 +228,15 @@ func (cw *contentWatch) observe(event watch.EventType, object *metav1.PartialObj
 		}
 		cw.objects[object.UID] = after
 	}
-	for _, f := range before {
-		if cw.finalizers[f]--; cw.finalizers[f] == 0 {
-			delete(cw.finalizers, f)
-		}
-	}
+	// Finalizers are added before they are removed, so that one that stays is no change.
 	for _, f := range after {
-		if cw.finalizers[f]++; cw.finalizers[f] == 1 && !slices.Contains(before, f) {
+		if cw.finalizers[f]++; cw.finalizers[f] == 1 {
 			wake = true
 		}
 	}
 	for _, f := range before {
-		if cw.finalizers[f] == 0 {
+		if cw.finalizers[f]--; cw.finalizers[f] == 0 {
+			delete(cw.finalizers, f)
 			wake = true
 		}
 	}

@@ -4,7 +4,6 @@
 package warnings
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,9 +47,9 @@ func (w *warnings) addVolumes(volumes []corev1.Volume) {
 func (w *warnings) addOverlaps(volume *corev1.Volume) {
 	switch {
 	case volume.ConfigMap != nil:
-		w.addOverlappingFiles(volume.Name, fmt.Sprintf("ConfigMap %q", volume.ConfigMap.Name), keyFiles("", volume.ConfigMap.Items))
+		w.addOverlappingFiles(volume.Name, "ConfigMap "+quoted(volume.ConfigMap.Name).String(), keyFiles("", volume.ConfigMap.Items))
 	case volume.Secret != nil:
-		w.addOverlappingFiles(volume.Name, fmt.Sprintf("Secret %q", volume.Secret.SecretName), keyFiles("", volume.Secret.Items))
+		w.addOverlappingFiles(volume.Name, "Secret "+quoted(volume.Secret.SecretName).String(), keyFiles("", volume.Secret.Items))
 	case volume.DownwardAPI != nil:
 		w.addOverlappingFiles(volume.Name, "DownwardAPI", downwardFiles("", volume.DownwardAPI.Items))
 	case volume.Projected != nil:
@@ -58,7 +57,7 @@ func (w *warnings) addOverlaps(volume *corev1.Volume) {
 		for i := range volume.Projected.Sources {
 			source := &volume.Projected.Sources[i]
 			if *source == (corev1.VolumeProjection{}) {
-				w.addPlain(fmt.Sprintf("volume %q (Projected) has no sources provided", volume.Name))
+				w.addPlain("volume %s (Projected) has no sources provided", quoted(volume.Name))
 			}
 			files = append(files, projectedFiles(source)...)
 		}
@@ -71,17 +70,17 @@ type file struct{ path, source string }
 
 func (f file) String() string {
 	if f.source == "" {
-		return fmt.Sprintf("%q", f.path)
+		return quoted(f.path).String()
 	}
-	return fmt.Sprintf("%q (%s)", f.path, f.source)
+	return quoted(f.path).String() + " (" + f.source + ")"
 }
 
-func (f file) overlaps(other file) bool {
-	if f.path == "" || other.path == "" {
-		return false
-	}
-	a, b := f.path+"/", other.path+"/"
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+func (f file) overlaps(other file) bool { return f.isIn(other) || other.isIn(f) }
+
+// isIn returns whether the paths are equal, or the other one is a directory of this one.
+func (f file) isIn(other file) bool {
+	rest, found := strings.CutPrefix(f.path, other.path)
+	return found && other.path != "" && (rest == "" || rest[0] == '/')
 }
 
 // addOverlappingFiles compares the first maxCompared files of a volume.
@@ -90,7 +89,7 @@ func (w *warnings) addOverlappingFiles(volume, description string, files []file)
 		files[i].path = strings.TrimRight(files[i].path, "/")
 		for _, earlier := range files[:i] {
 			if files[i].overlaps(earlier) {
-				w.addPlain(fmt.Sprintf("volume %q (%s): overlapping paths: %s with %s", volume, description, files[i], earlier))
+				w.addPlain("volume %s (%s): overlapping paths: %s with %s", quoted(volume), description, files[i], earlier)
 			}
 		}
 	}
@@ -115,9 +114,9 @@ func downwardFiles(source string, items []corev1.DownwardAPIVolumeFile) []file {
 func projectedFiles(source *corev1.VolumeProjection) []file {
 	switch {
 	case source.ConfigMap != nil:
-		return keyFiles(fmt.Sprintf("ConfigMap %q", source.ConfigMap.Name), source.ConfigMap.Items)
+		return keyFiles("ConfigMap "+quoted(source.ConfigMap.Name).String(), source.ConfigMap.Items)
 	case source.Secret != nil:
-		return keyFiles(fmt.Sprintf("Secret %q", source.Secret.Name), source.Secret.Items)
+		return keyFiles("Secret "+quoted(source.Secret.Name).String(), source.Secret.Items)
 	case source.DownwardAPI != nil:
 		return downwardFiles("DownwardAPI", source.DownwardAPI.Items)
 	case source.ServiceAccountToken != nil:
@@ -131,7 +130,7 @@ func projectedFiles(source *corev1.VolumeProjection) []file {
 		case bundle.SignerName != nil:
 			name = *bundle.SignerName
 		}
-		return []file{{bundle.Path, fmt.Sprintf("ClusterTrustBundle %q", name)}}
+		return []file{{bundle.Path, "ClusterTrustBundle " + quoted(name).String()}}
 	case source.PodCertificate != nil:
 		certificate := source.PodCertificate
 		return []file{

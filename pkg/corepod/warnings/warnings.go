@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,17 +31,41 @@ const (
 	// maxCompared is how many things of one sort are compared with each other. A
 	// Pod can have so many that comparing all would take seconds.
 	maxCompared = 200
+	// maxQuoted is the length up to which a name or path is quoted. One of them can be
+	// in all warnings. Valid names are shorter.
+	maxQuoted = 512
 )
 
+func (w *warnings) isFull() bool { return len(*w) >= maxWarnings }
+
 func (w *warnings) add(path *field.Path, format string, args ...any) {
-	if len(*w) < maxWarnings {
+	if !w.isFull() {
 		*w = append(*w, path.String()+": "+fmt.Sprintf(format, args...))
 	}
 }
 
-// addPlain adds warnings that name no field.
-func (w *warnings) addPlain(texts ...string) {
-	*w = append(*w, texts[:min(len(texts), maxWarnings-len(*w))]...)
+// addPlain adds a warning that names no field.
+func (w *warnings) addPlain(format string, args ...any) {
+	if !w.isFull() {
+		*w = append(*w, fmt.Sprintf(format, args...))
+	}
+}
+
+// addIP warns of an address that is not in canonical form.
+func (w *warnings) addIP(path *field.Path, ip string) {
+	for _, text := range utilvalidation.GetWarningsForIP(path, ip) {
+		w.addPlain("%s", text)
+	}
+}
+
+// quoted is a name or path that is quoted in a warning.
+type quoted string
+
+func (q quoted) String() string {
+	if len(q) > maxQuoted {
+		return strconv.Quote(string(q[:maxQuoted])) + "..."
+	}
+	return strconv.Quote(string(q))
 }
 
 // ForPod returns the warnings for a new Pod: fields that are deprecated, ambiguous
@@ -87,11 +112,11 @@ func ForPod(pod *corev1.Pod) []string {
 	}
 	if spec.DNSConfig != nil {
 		for i, ip := range spec.DNSConfig.Nameservers {
-			w.addPlain(utilvalidation.GetWarningsForIP(path.Child("dnsConfig", "nameservers").Index(i), ip)...)
+			w.addIP(path.Child("dnsConfig", "nameservers").Index(i), ip)
 		}
 	}
 	for i, alias := range spec.HostAliases {
-		w.addPlain(utilvalidation.GetWarningsForIP(path.Child("hostAliases").Index(i).Child("ip"), alias.IP)...)
+		w.addIP(path.Child("hostAliases").Index(i).Child("ip"), alias.IP)
 	}
 	return w
 }
@@ -102,10 +127,10 @@ func ForStatus(status *corev1.PodStatus) []string {
 	path := field.NewPath("status")
 	var w warnings
 	for i, ip := range status.PodIPs {
-		w.addPlain(utilvalidation.GetWarningsForIP(path.Child("podIPs").Index(i).Child("ip"), ip.IP)...)
+		w.addIP(path.Child("podIPs").Index(i).Child("ip"), ip.IP)
 	}
 	for i, ip := range status.HostIPs {
-		w.addPlain(utilvalidation.GetWarningsForIP(path.Child("hostIPs").Index(i).Child("ip"), ip.IP)...)
+		w.addIP(path.Child("hostIPs").Index(i).Child("ip"), ip.IP)
 	}
 	return w
 }

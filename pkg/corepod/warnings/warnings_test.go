@@ -4,6 +4,8 @@
 package warnings_test
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -198,5 +200,37 @@ func TestForStatus(t *testing.T) {
 	got := warnings.ForStatus(&p.Status)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// TestLongTexts has long names in as many warnings as there can be.
+func TestLongTexts(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	files := make([]corev1.KeyToPath, 200)
+	for i := range files {
+		files[i].Path = long
+	}
+	name := corev1.LocalObjectReference{Name: long}
+	for kind, source := range map[string]corev1.VolumeSource{
+		"configMap": {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: name, Items: files}},
+		"secret":    {Secret: &corev1.SecretVolumeSource{SecretName: long, Items: files}},
+		"projected": {Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: name, Items: files}},
+		}}},
+		"no sources": {Projected: &corev1.ProjectedVolumeSource{Sources: make([]corev1.VolumeProjection, 200)}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			p := &corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: long, VolumeSource: source}}}}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := warnings.ForPod(p)
+			runtime.ReadMemStats(&after)
+			if size := len(strings.Join(got, "")); len(got) != 100 || size > 1<<20 {
+				t.Errorf("there are %d warnings with %d bytes", len(got), size)
+			}
+			if bytes := after.TotalAlloc - before.TotalAlloc; bytes > 10<<20 {
+				t.Errorf("%d bytes were allocated", bytes)
+			}
+		})
 	}
 }

@@ -97,6 +97,9 @@ func labelRequirements(s *authorizationv1.LabelSelectorAttributes) (labels.Requi
 
 func fieldRequirements(s *authorizationv1.FieldSelectorAttributes) (fields.Requirements, error) {
 	if len(s.Requirements) == 0 {
+		if err := requestlimits.CheckFieldSelector(s.RawSelector); err != nil {
+			return nil, err
+		}
 		selector, err := fields.ParseSelector(s.RawSelector)
 		if err != nil {
 			return nil, err

@@ -66,10 +66,15 @@ func validateAggregation(rule *rbacv1.AggregationRule, options metav1validation.
 	}
 	for i := range rule.ClusterRoleSelectors {
 		selector := &rule.ClusterRoleSelectors[i]
-		errs = append(errs, metav1validation.ValidateLabelSelector(selector, options, path.Index(i))...)
-		if parsed, err := metav1.LabelSelectorAsSelector(selector); err != nil {
-			errs = append(errs, field.Invalid(path.Index(i), parsed, "invalid label selector."))
+		invalid := metav1validation.ValidateLabelSelector(selector, options, path.Index(i))
+		// The conversion of an invalid selector fails, too, with errors that repeat a key for
+		// each of its values.
+		if len(invalid) == 0 {
+			if _, err := metav1.LabelSelectorAsSelector(selector); err == nil {
+				continue
+			}
 		}
+		errs = append(append(errs, invalid...), field.Invalid(path.Index(i), nil, "invalid label selector."))
 	}
 	return errs
 }
