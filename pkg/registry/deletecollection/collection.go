@@ -5,11 +5,11 @@
 //
 // It replaces the library's DeleteCollection, which deletes by name, even if
 // another object has that name by then. Here each delete carries the UID of the object
-// that was listed. Package namespacepurge builds on the same steps: EachPage,
-// ForEach and Delete.
+// that was listed. Package namespacepurge builds on the same steps.
 package deletecollection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -48,16 +48,14 @@ func (d *Deleter) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 	if listOptions == nil {
 		listOptions = &metainternalversion.ListOptions{}
 	}
-	deletePage := func(page []runtime.Object) error {
-		return d.ForEach(ctx, page, func(ctx context.Context, obj runtime.Object) error {
-			_, _, err := d.Delete(ctx, obj, validate, options)
-			return err
-		})
+	deleteOne := func(ctx context.Context, obj runtime.Object) error {
+		_, _, err := d.Delete(ctx, obj, validate, options)
+		return err
 	}
 	if listOptions.Limit > 0 {
 		list, page, _, err := d.list(ctx, listOptions)
 		if err == nil {
-			err = deletePage(page)
+			err = d.ForEach(ctx, page, deleteOne)
 		}
 		if err != nil {
 			return nil, err
@@ -66,17 +64,37 @@ func (d *Deleter) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 	}
 	var first runtime.Object
 	var items []runtime.Object
-	err := d.EachPage(ctx, listOptions, func(list runtime.Object, page []runtime.Object) error {
+	collect := func(list runtime.Object, page []runtime.Object) error {
 		if first == nil {
 			first = list
 		}
 		items = append(items, page...)
-		return deletePage(page)
-	})
-	if err != nil {
+		return nil
+	}
+	if err := d.EachObject(ctx, listOptions, collect, deleteOne); err != nil {
 		return nil, err
 	}
 	return listOf(first, items)
+}
+
+// EachObject lists the objects that options select, page by page, and calls f for each, as
+// ForEach does, after it has called before with their page. It returns the first error that
+// stops it: one of before or of a list, or one of f that does not concern only its object.
+// Otherwise it returns the first error of f.
+func (d *Deleter) EachObject(ctx context.Context, options *metainternalversion.ListOptions, before func(list runtime.Object, page []runtime.Object) error, f func(context.Context, runtime.Object) error) error {
+	var refused error
+	err := d.EachPage(ctx, options, func(list runtime.Object, page []runtime.Object) error {
+		if err := before(list, page); err != nil {
+			return err
+		}
+		err := d.ForEach(ctx, page, f)
+		if IsRefused(err) {
+			refused = cmp.Or(refused, err)
+			return nil
+		}
+		return err
+	})
+	return cmp.Or(err, refused)
 }
 
 // EachPage lists the objects that options select, page by page, and calls f with

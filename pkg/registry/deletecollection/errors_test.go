@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
@@ -34,7 +35,8 @@ func TestErrors(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := r.Pods.DeleteCollection(r.Context, validate, background(), nil)
+		deleter := deletecollection.Deleter{Store: r.Pods.Store, PageSize: 10}
+		_, err := deleter.DeleteCollection(r.Context, validate, background(), nil)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"p00"`) {
 			t.Errorf("got the error %v, want that of the first Pod", err)
 		}

@@ -4,6 +4,7 @@
 package deletecollection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,31 +19,38 @@ import (
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 )
 
-// ForEach calls f for each object, with as many workers as the store has for
-// collections, and returns the error of the first object that failed, in the
-// order of the slice. An error that concerns only its object does not stop the
-// others. Any other error stops the worker that got it, so that ForEach makes no
-// more than one call per worker to a storage or a webhook that does not answer.
-func (d *Deleter) ForEach(ctx context.Context, objects []runtime.Object, f func(context.Context, runtime.Object) error) error {
+// ForEach calls f for each object of a page, with as many workers as the store has for
+// collections. An error that concerns only its object does not stop the others. Any other
+// error stops the worker that got it, so that ForEach makes no more than one call per
+// worker to a storage or a webhook that does not answer. ForEach returns an error that
+// stopped a worker, if there is one, and otherwise that of the first object that failed,
+// in the order of the page.
+func (d *Deleter) ForEach(ctx context.Context, page []runtime.Object, f func(context.Context, runtime.Object) error) error {
 	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
-		index int // of the object that first belongs to
-		next  atomic.Int64
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		stopped error // an error that stopped a worker
+		refused error // that of the first object that was refused
+		index   int   // of that object
+		next    atomic.Int64
 		// panicked is the reason and stack of the first panic. The server
 		// survives a panic only in the goroutine that serves the request, so it
 		// is repeated there.
 		panicked atomic.Pointer[string]
 	)
-	fail := func(i int, err error) {
+	fail := func(i int, err error) (stop bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if first == nil || i < index {
-			first, index = err, i
+		if !IsRefused(err) {
+			stopped = cmp.Or(stopped, err)
+			return true
 		}
+		if refused == nil || i < index {
+			refused, index = err, i
+		}
+		return false
 	}
-	for range max(1, min(d.Store.DeleteCollectionWorkers, len(objects))) {
+	for range max(1, min(d.Store.DeleteCollectionWorkers, len(page))) {
 		wg.Go(func() {
 			defer func() {
 				if reason := recover(); reason != nil {
@@ -51,17 +59,14 @@ func (d *Deleter) ForEach(ctx context.Context, objects []runtime.Object, f func(
 			}()
 			for {
 				i := int(next.Add(1)) - 1
-				if i >= len(objects) {
+				if i >= len(page) {
 					return
 				}
 				err := ctx.Err()
 				if err == nil {
-					err = f(ctx, objects[i])
+					err = f(ctx, page[i])
 				}
-				if err != nil {
-					fail(i, err)
-				}
-				if err != nil && !IsRefused(err) {
+				if err != nil && fail(i, err) {
 					return
 				}
 			}
@@ -71,7 +76,7 @@ func (d *Deleter) ForEach(ctx context.Context, objects []runtime.Object, f func(
 	if reason := panicked.Load(); reason != nil {
 		panic(*reason)
 	}
-	return first
+	return cmp.Or(stopped, refused)
 }
 
 // IsRefused returns whether the error says that one request was not acceptable,

@@ -53,23 +53,22 @@ func (d *deleter) begin() { d.result = d.report.result(d.Resource.GroupResource(
 // run deletes all objects of the resource in the Namespace of the request.
 func (d *deleter) run(ctx context.Context) error {
 	d.begin()
-	return d.EachPage(ctx, &metainternalversion.ListOptions{}, func(_ runtime.Object, page []runtime.Object) error {
+	check := func(_ runtime.Object, page []runtime.Object) error {
 		// The check follows the list. The objects that were listed then belong to
 		// this Namespace, or to an earlier one and are gone; deletes carry their
 		// UIDs.
-		if _, err := d.checkNamespace(ctx); err != nil {
-			if len(page) == 0 && !d.first && apierrors.IsNotFound(err) {
-				return nil // the purge has removed the last object, and another client the Namespace
-			}
-			return err
+		_, err := d.checkNamespace(ctx)
+		if len(page) == 0 && !d.first && apierrors.IsNotFound(err) {
+			return nil // the purge has removed the last object, and another client the Namespace
 		}
-		// The quotas of a Namespace that is being deleted do not matter any more.
-		ctx := charge.Exempt(ctx)
-		if d.force {
-			return d.ForEach(ctx, page, d.forceDelete)
-		}
-		return d.ForEach(ctx, page, d.delete)
-	})
+		return err
+	}
+	remove := d.delete
+	if d.force {
+		remove = d.forceDelete
+	}
+	// The quotas of a Namespace that is being deleted do not matter any more.
+	return d.EachObject(charge.Exempt(ctx), &metainternalversion.ListOptions{}, check, remove)
 }
 
 // checkNamespace reads the Namespace of the request from etcd. It returns an error unless

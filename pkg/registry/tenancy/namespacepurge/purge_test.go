@@ -4,6 +4,7 @@
 package namespacepurge_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/utils/ptr"
 
@@ -321,7 +324,6 @@ func TestErrors(t *testing.T) {
 				}
 				return nil
 			}
-			p.purges.Content[0].PageSize = 20
 			if _, err := p.purge(spec(uid)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"p00" is forbidden: it is kept`) {
 				t.Errorf("got %v, want the error of the first Pod", err)
 			}
@@ -357,6 +359,46 @@ func TestErrors(t *testing.T) {
 					t.Errorf("%d are left", len(left))
 				}
 			})
+		}
+	})
+}
+
+// TestInterrupted ends the context of a purge halfway. The audit event has what was
+// deleted until then, and another purge deletes the rest.
+func TestInterrupted(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	both(t, func(t *testing.T, spec func(types.UID) tenancy.NamespacePurgeSpec) {
+		p := newPurger(t, member)
+		p.CreatePods(t, 40)
+		uid := p.Terminate(t)
+		whole := p.ctx
+		ctx, cancel := context.WithCancel(audit.WithAuditContext(whole))
+		defer cancel()
+		if err := audit.AuditContextFrom(ctx).Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata}, nil); err != nil {
+			t.Fatal(err)
+		}
+		p.ctx = ctx
+		p.admit = func(name string) error {
+			if name == "p10" {
+				cancel()
+			}
+			return nil
+		}
+		if _, err := p.purge(spec(uid)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that the purge was interrupted", err)
+		}
+		left := len(p.PodNames(t))
+		if left == 0 || left == 40 {
+			t.Fatalf("%d of 40 Pods are left", left)
+		}
+		if removed, _ := audit.AuditContextFrom(ctx).GetEventAnnotation("namespacepurges.tenancy.borough.io/removed"); removed != fmt.Sprintf("pods=%d", 40-left) {
+			t.Errorf("the audit event has %q, and %d of 40 Pods are left", removed, left)
+		}
+
+		p.ctx = whole
+		got, err := p.purge(spec(uid))
+		if err != nil || got[0].Removed != int64(left) || len(p.PodNames(t)) > 0 {
+			t.Errorf("the next purge: got %v, %v, want that it removes %d Pods", got, err, left)
 		}
 	})
 }
