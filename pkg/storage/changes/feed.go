@@ -160,7 +160,10 @@ func (f *Feed) follow(ctx context.Context, client *clientv3.Client) error {
 	if f.reached.Get() == 0 || f.readable {
 		// Without a write, the sink could get other objects at the same revision.
 		if f.begin || f.readable {
-			if _, err := client.Put(ctx, f.source.BeginKey, ""); err != nil {
+			_, err := client.Put(ctx, f.source.BeginKey, "")
+			if f.readable && errors.Is(err, rpctypes.ErrNoSpace) {
+				klog.FromContext(ctx).Error(err, "Objects that can be decrypted again may not be in lists at the current revision")
+			} else if err != nil {
 				return fmt.Errorf("write %s: %w", f.source.BeginKey, err)
 			}
 		}
