@@ -233,6 +233,7 @@ func TestStandaloneBackup(t *testing.T) {
 	acknowledged := mustContents(t, client) // the content of the backup
 	createPod(t, client, "live", "another")
 	lost := createPod(t, client, "live", "lost")
+	restores := 0
 	restore := func(variables ...string) {
 		t.Helper()
 		if err := borough.Stop(); err != nil {
@@ -243,6 +244,11 @@ func TestStandaloneBackup(t *testing.T) {
 		}
 		if err := borough.StartServer(t.Context()); err != nil {
 			t.Fatal(err)
+		}
+		restores++
+		replaced, err := filepath.Glob(borough.Dir + ".replaced-*/pki/ca.crt")
+		if err != nil || len(replaced) != restores {
+			t.Errorf("after %d restores, the replaced data is in %q, error %v", restores, replaced, err)
 		}
 		wantRestored(t, client, acknowledged)
 		if got := len(mustContents(t, client)); got != len(acknowledged) {
