@@ -15,6 +15,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -148,6 +149,22 @@ func TestEventsAreLimited(t *testing.T) {
 	if err := create(other); err != nil {
 		t.Errorf("in another Namespace: %v", err)
 	}
+	// Updates count, too.
+	events, err := client.Events(ns).List(t.Context(), metav1.ListOptions{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1000 {
+		body := fmt.Appendf(nil, `{"count":%d}`, n+2)
+		err := client.RESTClient().Patch(types.MergePatchType).Namespace(ns).Resource("events").Name(events.Items[0].Name).Body(body).MaxRetries(0).Do(t.Context()).Error()
+		if apierrors.IsTooManyRequests(err) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("no update was rejected")
 }
 
 // TestLeaderElection elects a leader, and another one when the first has gone.

@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	applyv1 "github.com/borough-io/borough/pkg/generated/applyconfiguration/tenancy/v1"
+	"github.com/borough-io/borough/test/poll"
 )
 
 func TestNamespaceCreate(t *testing.T) {
@@ -227,6 +228,25 @@ func TestNamespaceDeleteAtOnce(t *testing.T) {
 	wantEqual(t, "the name in the response", removed.Name, name)
 	if _, err := namespaces.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after DELETE: got %v, want not found", err)
+	}
+}
+
+// TestPropagationPolicies checks that a server without a garbage collector ignores
+// propagation policies: nothing would remove their finalizers.
+func TestPropagationPolicies(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		ns := newNamespace(t, borough)
+		createPod(t, borough, ns, newPod("p"))
+		options := metav1.DeleteOptions{PropagationPolicy: &policy}
+		if err := borough.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "p", options); err != nil {
+			t.Fatal(err)
+		}
+		wantAnswer(t, borough.HTTP(t).Do(t, "GET", api+"/namespaces/"+ns+"/pods/p", nil), 404)
+		if err := borough.Client(t).TenancyV1().Namespaces().Delete(t.Context(), ns, options); err != nil {
+			t.Fatal(err)
+		}
+		poll.Eventually(t, gone(t, borough, ns))
 	}
 }
 

@@ -223,6 +223,8 @@ func TestForcedPurge(t *testing.T) {
 		t.Errorf("the keys of another Namespace are %v", b.keys(t, bystander))
 	}
 
+	// The log has it, but not the dry runs.
+	wantEqual(t, "number of purges in the log", strings.Count(b.Server.Output(), `"Forced the purge of a namespace" namespace="`+name+`" uid="`+string(ns.UID)+`" user="`), 1)
 	const prefix = "namespacepurges.tenancy.borough.io/"
 	var got []map[string]string
 	for _, event := range b.audited(t, name, 6) {

@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -207,7 +208,13 @@ func testUnreadable(t *testing.T, b *harness.Borough, flags []string, flip func(
 	wantStatus(t, answer, 409, "there is content left in it: pods.tenancy.borough.io")
 	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/bad/pods", nil), 200)
 	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/bad", unsafely), 200)
-	wantAnswer(t, h.Do(t, "DELETE", api+"/namespaces/pods/pods/bad", unsafely), 200)
+	// A user needs a verb of its own for that.
+	bad := api + "/namespaces/pods/pods/bad"
+	grant(t, b, "", "edit", "editor")
+	wantStatus(t, as(t, b, "editor").Do(t, "DELETE", bad, unsafely), 403, "unsafe-delete-ignore-read-errors")
+	wantStatus(t, h.Do(t, "GET", bad, nil), 500, "cannot be read from storage")
+	grantRule(t, b, "operator", rbacv1.PolicyRule{Verbs: []string{"delete", "unsafe-delete-ignore-read-errors"}, APIGroups: []string{v1.GroupName}, Resources: []string{"pods"}})
+	wantAnswer(t, as(t, b, "operator").Do(t, "DELETE", bad, unsafely), 200)
 	wantContains(t, b.Kubectl(t, "delete", "--raw", api+"/namespaces/limits/limitranges/bad?ignoreStoreReadErrorWithClusterBreakingPotential=true"), "Success")
 	poll.Eventually(t, gone(t, b, "pods"))
 	create("bad")

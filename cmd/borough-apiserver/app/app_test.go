@@ -50,6 +50,9 @@ func TestDefaultsStandalone(t *testing.T) {
 	if o.Features.EnablePriorityAndFairness {
 		t.Error("priority and fairness is enabled with --standalone")
 	}
+	if o.Storage.Etcd.EnableGarbageCollection {
+		t.Error("deletes wait for a garbage collector with --standalone")
+	}
 	if got := o.Storage.Etcd.DefaultStorageMediaType; got != "application/vnd.kubernetes.protobuf" {
 		t.Errorf("storage media type %s", got)
 	}
@@ -88,6 +91,9 @@ func TestDefaultsInCluster(t *testing.T) {
 	}
 	if !o.Features.EnablePriorityAndFairness || o.Storage.Embedded() {
 		t.Errorf("priority and fairness %v, embedded etcd %v", o.Features.EnablePriorityAndFairness, o.Storage.Embedded())
+	}
+	if tokens, allowed, denied := o.Authentication.CacheTTL, o.Authorization.AllowCacheTTL, o.Authorization.DenyCacheTTL; tokens != 10*time.Second || allowed != tokens || denied != tokens {
+		t.Errorf("reviews are cached for %s (tokens), %s (allowed), %s (denied)", tokens, allowed, denied)
 	}
 	o, err = run(t, "--kubeconfig="+kubeconfig, "--authentication-kubeconfig=a", "--authorization-kubeconfig=b")
 	if err != nil {

@@ -19,22 +19,25 @@ import (
 	"github.com/borough-io/borough/pkg/registry/event"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/storage"
+	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
-// newEvents returns the storage of Events, and the context of a request in a Namespace.
-func newEvents(t *testing.T) (*event.REST, context.Context) {
+// newEvents returns the storage of Events that expire after ttl, the context of a request in
+// a Namespace, and the etcd.
+func newEvents(t *testing.T, ttl time.Duration) (*event.REST, context.Context, *embedded.Server) {
 	t.Helper()
 	options := storage.NewOptions()
 	options.Etcd.EnableWatchCache = false
-	config := storagetest.NewStandaloneConfig(storagetest.StartEmbedded(t))
+	member := storagetest.StartEmbedded(t)
+	config := storagetest.NewStandaloneConfig(member)
 	backend := storagetest.NewBackend(t, options, config)
 	namespaces, err := namespace.NewStorage(config.Scheme, backend, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(namespaces.Namespace.Destroy)
-	events, err := event.NewREST(config.Scheme, backend, time.Second)
+	events, err := event.NewREST(config.Scheme, backend, ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +47,7 @@ func newEvents(t *testing.T) (*event.REST, context.Context) {
 	if _, err := namespaces.Namespace.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return events, request.WithNamespace(t.Context(), "a")
+	return events, request.WithNamespace(t.Context(), "a"), member
 }
 
 func newEvent() *corev1.Event {
@@ -53,7 +56,7 @@ func newEvent() *corev1.Event {
 
 // TestExpiry waits for an Event to expire. Then its Namespace is empty.
 func TestExpiry(t *testing.T) {
-	events, ctx := newEvents(t)
+	events, ctx, _ := newEvents(t, time.Second)
 	w, err := events.Watch(ctx, &metainternalversion.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,9 +76,39 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// TestUpdateExtends checks that an Event expires ttl after it was last written: an update
+// gives it another lease.
+func TestUpdateExtends(t *testing.T) {
+	events, ctx, member := newEvents(t, 10*time.Second)
+	key, err := events.KeyFunc(ctx, "e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := func() int64 {
+		t.Helper()
+		response, err := member.Client().Get(ctx, "/registry"+key)
+		if err != nil || len(response.Kvs) != 1 {
+			t.Fatalf("got %v, error %v", response, err)
+		}
+		return response.Kvs[0].Lease
+	}
+	if _, err := events.Create(ctx, newEvent(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	before := lease()
+	changed := newEvent()
+	changed.Count = 2
+	if _, _, err := events.Update(ctx, "e", rest.DefaultUpdatedObjectInfo(changed), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if after := lease(); after == 0 || after == before {
+		t.Errorf("the lease is %x, after the create it was %x", after, before)
+	}
+}
+
 // TestDryRunsAreNotLimited creates more Events in dry runs than are accepted at once.
 func TestDryRunsAreNotLimited(t *testing.T) {
-	events, ctx := newEvents(t)
+	events, ctx, _ := newEvents(t, time.Second)
 	dryRun := []string{metav1.DryRunAll}
 	for range 600 {
 		if _, err := events.Create(ctx, newEvent(), rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: dryRun}); err != nil {
