@@ -16,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
 var (
@@ -29,6 +27,7 @@ var (
 // except generated code and the standard library.
 var counted = []string{
 	"github.com/borough-io/borough/pkg/admission/...",
+	"github.com/borough-io/borough/pkg/apis/rbac/...",
 	"github.com/borough-io/borough/pkg/apis/tenancy",
 	"github.com/borough-io/borough/pkg/requestlimits",
 	"github.com/borough-io/borough/pkg/apis/tenancy/v1",
@@ -71,8 +70,8 @@ const (
 
 // TestEveryKind checks that there is an object of every namespaced kind to change.
 func TestEveryKind(t *testing.T) {
-	for _, kind := range tenancy.NamespacedKinds() {
-		if !slices.ContainsFunc(setup, func(o object) bool { return o.path == namespace+"/"+kind.Resource }) {
+	for _, kind := range kinds() {
+		if !slices.ContainsFunc(setup, func(o object) bool { return o.path == kind.path() }) {
 			t.Errorf("setup has no %s", kind.Kind)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/borough-io/borough/pkg/apis/kubernetes"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
@@ -36,7 +37,36 @@ type target struct{ method, path, contentType string }
 const (
 	group     = "/apis/tenancy.borough.io/v1"
 	namespace = group + "/namespaces/ns"
+	rights    = "/apis/rbac.authorization.k8s.io/v1"
 )
+
+// kind is a namespaced kind, the type of its objects, and its API version.
+type kind struct {
+	tenancy.NamespacedKind
+	object     reflect.Type
+	apiVersion string
+}
+
+// kinds returns all kinds that a standalone server has.
+func kinds() (kinds []kind) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	kubernetes.Install(scheme)
+	for _, k := range append(tenancy.NamespacedKinds(), kubernetes.NamespacedKinds()...) {
+		version := scheme.PrioritizedVersionsForGroup(k.Group)[0]
+		kinds = append(kinds, kind{k, scheme.KnownTypes(version)[k.Kind], version.String()})
+	}
+	return kinds
+}
+
+// path returns the path of the kind's objects.
+func (k kind) path() string {
+	root := "/apis/"
+	if k.Group == "" {
+		root = "/api/"
+	}
+	return root + k.apiVersion + "/namespaces/ns/" + k.Resource
+}
 
 type object struct{ path, body string }
 
@@ -46,15 +76,19 @@ var setup = []object{
 	{namespace + "/pods", `{"metadata": {"name":"o"},"spec":{"containers":[{"name":"c","image":"i"}]}}`},
 	{namespace + "/limitranges", `{"metadata": {"name":"o"},"spec":{"limits":[{"type":"PersistentVolumeClaim","max":{"storage":"1"}}]}}`},
 	{namespace + "/resourcequotas", `{"metadata": {"name":"o"},"spec":{"hard":{"pods":"1000000"}}}`},
+	{rights + "/namespaces/ns/roles", `{"metadata": {"name":"o"},"rules":[{"verbs":["get"],"apiGroups":[""],"resources":["pods"]}]}`},
+	{rights + "/namespaces/ns/rolebindings", `{"metadata": {"name":"o"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"o"}}`},
+	{"/api/v1/namespaces/ns/events", `{"metadata": {"name":"o"},"involvedObject":{"namespace":"ns"}}`},
+	{"/apis/coordination.k8s.io/v1/namespaces/ns/leases", `{"metadata": {"name":"o"},"spec":{}}`},
 	// As much as a strategic merge patch can be merged into.
 	{namespace + "/pods", largePod},
 }
 
 var largePod = `{"metadata":{"name":"large","finalizers":[` + items(1000, `"a/f%d"`) + `]},"spec":{"containers":[{"name":"c","image":"i","env":[` + items(1600, `{"name":"e%d"}`) + `]}]}}`
 
-// targets are the paths that take an object of the resource.
-func targets(resource string) []target {
-	collection, object := namespace+"/"+resource+"?dryRun=All", namespace+"/"+resource+"/o?dryRun=All&fieldManager=m"
+// targets are the paths that take an object of a kind.
+func targets(path string) []target {
+	collection, object := path+"?dryRun=All", path+"/o?dryRun=All&fieldManager=m"
 	targets := []target{
 		{"POST", collection, "application/json"},
 		{"POST", collection, "application/yaml"},
@@ -63,9 +97,9 @@ func targets(resource string) []target {
 		{"PATCH", object, "application/strategic-merge-patch+json"},
 		{"PATCH", object + "&force=true", "application/apply-patch+yaml"},
 	}
-	if resource == "pods" {
+	if path == namespace+"/pods" {
 		for _, subresource := range []string{"status", "resize", "ephemeralcontainers"} {
-			targets = append(targets, target{"PATCH", namespace + "/pods/o/" + subresource + "?dryRun=All", "application/merge-patch+json"})
+			targets = append(targets, target{"PATCH", path + "/o/" + subresource + "?dryRun=All", "application/merge-patch+json"})
 		}
 	}
 	return targets
@@ -85,7 +119,7 @@ func items(n int, format string) string {
 
 // hostileRequests are those that once cost too much, or might.
 func hostileRequests() (requests []request) {
-	pods := targets("pods")
+	pods := targets(namespace + "/pods")
 	add := func(name string, target target, max int, body func(n int) string) {
 		r := request{name: name, target: target, max: max, body: body}
 		if strings.Contains(target.path, "/large") {
@@ -116,6 +150,12 @@ func hostileRequests() (requests []request) {
 	add("invalid containers", pods[0], 1000, func(n int) string { return pod("", `"containers":[`+items(n, `{}`)+`]`) })
 	add("files", pods[0], 10000, func(n int) string {
 		return pod("", plain+`,"volumes":[{"name":"v","configMap":{"name":"m","items":[`+items(n, `{"key":"k","path":"p"}`)+`]}}]`)
+	})
+	add("files of a long name", pods[0], 100000, func(n int) string {
+		return pod("", plain+`,"volumes":[{"name":"v","configMap":{"name":"`+strings.Repeat("m", n)+`","items":[`+items(200, `{"key":"k","path":"p"}`)+`]}}]`)
+	})
+	add("values of a long key", target{"POST", rights + "/clusterroles?dryRun=All", "application/json"}, 100000, func(n int) string {
+		return `{"metadata":{"name":"o"},"aggregationRule":{"clusterRoleSelectors":[{"matchExpressions":[{"operator":"In","key":"` + strings.Repeat("k", n) + `","values":[` + items(5000, `"!"`) + `]}]}]}}`
 	})
 	add("mounts and devices", pods[0], 5000, func(n int) string {
 		return pod("", container(`"volumeMounts":[`+items(n, `{"name":"v%d","mountPath":"/v%d"}`)+`],"volumeDevices":[`+items(n, `{"name":"d%d","devicePath":"/d%d"}`)+`]`))
@@ -150,28 +190,30 @@ func hostileRequests() (requests []request) {
 }
 
 // generatedRequests returns n requests, each with one long list or map of a served
-// type. Its elements are empty, all equal, or all different.
+// type. Its elements are empty, all equal, or all different, or they are all equal and
+// the texts of the objects that the list is in are long.
 func generatedRequests(random *rand.Rand, n int) (requests []request) {
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
-	types := scheme.KnownTypes(v1.SchemeGroupVersion)
-	for _, kind := range tenancy.NamespacedKinds() {
-		resource, object := kind.Resource, types[kind.Kind]
+	for _, kind := range kinds() {
 		var lists []list
-		findLists(object, "", "{", "}", &lists)
+		findLists(kind.object, "", "{", "}", &lists)
 		for _, l := range lists {
-			for style := range 3 {
-				for _, target := range targets(resource) {
+			for style, name := range []string{"empty", "same", "different", "same in long"} {
+				for _, target := range targets(kind.path()) {
 					requests = append(requests, request{
-						name:   fmt.Sprintf("%s%s %s %s", resource, l.path, []string{"empty", "same", "different"}[style], target.method),
+						name:   fmt.Sprintf("%s%s %s %s", kind.Resource, l.path, name, target.method),
 						target: target,
 						max:    l.max,
 						body: func(n int) string {
-							body := l.prefix + items(n, l.item(style)) + l.suffix
-							if strings.HasPrefix(body, `{"metadata":{`) {
-								return strings.Replace(body, `{"metadata":{`, `{"apiVersion":"tenancy.borough.io/v1","kind":"`+object.Name()+`","metadata":{"name":"o",`, 1)
+							element, text := style, ""
+							if style == long {
+								element, text = same, `"$1":"`+strings.Repeat("x", 5*n)+`",`
 							}
-							return `{"apiVersion":"tenancy.borough.io/v1","kind":"` + object.Name() + `","metadata":{"name":"o"},` + body[1:]
+							body := texts.ReplaceAllString(l.prefix, text) + items(n, l.item(element)) + l.suffix
+							head := `{"apiVersion":"` + kind.apiVersion + `","kind":"` + kind.Kind + `","metadata":{"name":"o"`
+							if rest, found := strings.CutPrefix(body, `{"metadata":{`); found {
+								return head + "," + rest
+							}
+							return head + "}," + body[1:]
 						},
 					})
 				}
@@ -184,6 +226,15 @@ func generatedRequests(random *rand.Rand, n int) (requests []request) {
 	random.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
 	return requests[:min(n, len(requests))]
 }
+
+// Two of the styles of generatedRequests.
+const (
+	same = 1
+	long = 3
+)
+
+// texts are the texts of the objects that a list is in, as its prefix has them.
+var texts = regexp.MustCompile(`"(\w+)":TEXT,`)
 
 // list is a list or map in an object, with what comes before and after its
 // elements in JSON.
@@ -205,8 +256,24 @@ func findLists(t reflect.Type, path, prefix, suffix string, lists *[]list) {
 			}
 			continue
 		}
-		findListsOf(f.Type, path+"."+name, prefix+`"`+name+`":`, suffix, lists)
+		findListsOf(f.Type, path+"."+name, prefix+textsOf(t, path, name)+`"`+name+`":`, suffix, lists)
 	}
+}
+
+// textsOf returns the fields of a struct that have texts, except those of metadata, which
+// are bounded, and the field that is being written.
+func textsOf(t reflect.Type, path, except string) string {
+	var b strings.Builder
+	if path == "" || strings.HasPrefix(path, ".metadata") {
+		return ""
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != except && f.Type.Kind() == reflect.String {
+			b.WriteString(`"` + name + `":TEXT,`)
+		}
+	}
+	return b.String()
 }
 
 func findListsOf(t reflect.Type, path, prefix, suffix string, lists *[]list) {
@@ -237,7 +304,7 @@ func findListsOf(t reflect.Type, path, prefix, suffix string, lists *[]list) {
 	}
 }
 
-// item returns the format of an element in one of three styles.
+// item returns the format of an element in one of the first three styles.
 func (l list) item(style int) string {
 	text := []string{`""`, `"a/b"`, `"x%d"`}[style]
 	value := text
