@@ -29,11 +29,16 @@ func (c *ExtraConfig) newPosterConfig(generic *genericapiserver.Config) (poster.
 
 // newTemplates returns the storage of namespacetemplates.
 func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*namespacetemplate.REST, error) {
+	resource := tenancy.Resource("namespacetemplates")
+	prefix, err := c.Storage.Prefix(resource)
+	if err != nil {
+		return nil, err
+	}
 	config := namespacetemplate.Config{
 		Scheme:      c.Scheme,
 		RESTOptions: c.Storage,
-		Prefixes:    c.Storage,
-		Unreadable:  func() []string { return c.Unreadable.In(tenancy.Resource("namespacetemplates"), "") },
+		Prefix:      prefix,
+		Unreadable:  func() []string { return c.Unreadable.In(resource, "") },
 	}
 	if c.Standalone != nil {
 		config.Rights = rights

@@ -39,7 +39,7 @@ func (c *ExtraConfig) work() []work {
 			c.Informers.WaitForCacheSync(ctx.Done())
 		}},
 		{name: "default-namespace", do: func(ctx context.Context) {
-			awaitAttempt(ctx, func(attempted func()) { ensureNamespace(ctx, c.Client, metav1.NamespaceDefault, attempted) })
+			awaitAttempt(ctx, func(attempted func()) { ensureDefaultNamespace(ctx, c.Client, attempted) })
 		}},
 	}
 }
@@ -139,12 +139,13 @@ const (
 	attemptTimeout      = 30 * time.Second
 )
 
-// ensureNamespace creates a Namespace if it does not exist. It retries until it
+// ensureDefaultNamespace creates the Namespace default if it does not exist. It retries until it
 // succeeds or the server stops, because etcd may be unavailable. It calls attempted
 // once the Namespace exists, or the first attempt to create it has failed: a policy
 // or a webhook of the cluster may reject it, and the server must become ready all the
 // same.
-func ensureNamespace(ctx context.Context, client versioned.Interface, name string, attempted func()) {
+func ensureDefaultNamespace(ctx context.Context, client versioned.Interface, attempted func()) {
+	const name = metav1.NamespaceDefault
 	defer attempted()
 	namespaces := client.TenancyV1().Namespaces()
 	timeout := firstAttemptTimeout
@@ -162,7 +163,7 @@ func ensureNamespace(ctx context.Context, client versioned.Interface, name strin
 		if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsStoreReadError(err) {
 			return true, nil
 		}
-		klog.FromContext(ctx).Info("Failed to create a Namespace that always exists, will retry", "namespace", name, "reason", err)
+		klog.FromContext(ctx).Info("Failed to create the Namespace that always exists, will retry", "namespace", name, "reason", err)
 		return false, nil
 	})
 }

@@ -12,6 +12,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+
+	"github.com/borough-io/borough/pkg/delegation"
 )
 
 // right is a permission for resources of an API group, restricted by namespace and
@@ -32,7 +34,7 @@ var (
 	}
 	readerRights = []right{{
 		verbs: []string{"get", "list", "watch"}, resources: []string{"configmaps"},
-		namespace: metav1.NamespaceSystem, name: authenticationConfigMap,
+		namespace: metav1.NamespaceSystem, name: delegation.ConfigMapName,
 	}}
 
 	webhookRights = []right{{

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
+
+	"github.com/borough-io/borough/pkg/delegation"
 )
 
 const (
@@ -120,7 +122,7 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 			namespacesPath: {body: corev1.NamespaceList{Items: []corev1.Namespace{{}}}},
 			secretPath:     {body: corev1.Secret{Data: map[string][]byte{"tls.crt": certPEM}}},
 			configPath: {body: corev1.ConfigMap{Data: map[string]string{
-				requestHeaderCA:                  string(ca.pem()),
+				delegation.FrontProxyCAKey:       string(ca.pem()),
 				"requestheader-username-headers": `["X-Remote-User"]`,
 				"requestheader-group-headers":    `["X-Remote-Group"]`,
 			}}},

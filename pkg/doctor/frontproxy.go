@@ -20,20 +20,12 @@ import (
 	"github.com/borough-io/borough/pkg/delegation"
 )
 
-const (
-	// authenticationConfigMap in kube-system has the CA and the headers by which to
-	// authenticate kube-apiserver and the users of the requests that it forwards.
-	authenticationConfigMap = delegation.ConfigMapName
-	// requestHeaderCA is a key of it, and a flag of the server.
-	requestHeaderCA = delegation.FrontProxyCAKey
-)
-
 func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding {
-	if x.deployment.lastFlag(requestHeaderCA) != "" {
-		return ok("not checked, because the server has its own --%s", requestHeaderCA)
+	if x.deployment.lastFlag(delegation.FrontProxyCAKey) != "" {
+		return ok("not checked, because the server has its own --%s", delegation.FrontProxyCAKey)
 	}
-	where := metav1.NamespaceSystem + "/" + authenticationConfigMap
-	config, err := x.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
+	where := metav1.NamespaceSystem + "/" + delegation.ConfigMapName
+	config, err := x.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, delegation.ConfigMapName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fault(fmt.Sprintf("the ConfigMap %s does not exist", where),
@@ -51,14 +43,14 @@ func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding 
 }
 
 func requestHeaderProblem(data map[string]string, now time.Time) string {
-	cas, err := certutil.ParseCertsPEM([]byte(data[requestHeaderCA]))
+	cas, err := certutil.ParseCertsPEM([]byte(data[delegation.FrontProxyCAKey]))
 	switch {
-	case data[requestHeaderCA] == "":
-		return "has no " + requestHeaderCA
+	case data[delegation.FrontProxyCAKey] == "":
+		return "has no " + delegation.FrontProxyCAKey
 	case err != nil:
-		return fmt.Sprintf("has no certificates in %s: %v", requestHeaderCA, err)
+		return fmt.Sprintf("has no certificates in %s: %v", delegation.FrontProxyCAKey, err)
 	case expired(cas, now):
-		return fmt.Sprintf("has only certificates in %s that are expired or not yet valid", requestHeaderCA)
+		return fmt.Sprintf("has only certificates in %s that are expired or not yet valid", delegation.FrontProxyCAKey)
 	}
 	for _, key := range []string{delegation.UsernameHeadersKey, delegation.GroupHeadersKey} {
 		var headers []string
@@ -128,5 +120,5 @@ func (x *examination) unauthenticated(problem string) Finding {
 	}
 	return fault(problem, fmt.Sprintf("the certificate in --proxy-client-cert-file of kube-apiserver must be signed by the CA, and have one of the names, "+
 		"in the ConfigMap %s/%s; the server reads the ConfigMap if it has the reader binding and no flags --requestheader-*",
-		metav1.NamespaceSystem, authenticationConfigMap))
+		metav1.NamespaceSystem, delegation.ConfigMapName))
 }

@@ -49,7 +49,6 @@ var (
 	_ precondition.Checker      = &Backend{}
 	_ quota.Checker             = &Backend{}
 	_ transaction.Guards        = &Backend{}
-	_ transaction.Prefixes      = &Backend{}
 )
 
 // Check implements precondition.Checker for the namespaced resources.

@@ -141,7 +141,7 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 			return true
 		}
 		for i := range r.effective {
-			if max -= sizeOf(r.effective[i : i+1]); max < 0 {
+			if max -= sizeOf(&r.effective[i]); max < 0 {
 				complete = false
 				return false
 			}

@@ -52,13 +52,11 @@ func combinations(rules []rbacv1.PolicyRule) int {
 	return total
 }
 
-// sizeOf returns the number of strings in the rules, counting long ones several times.
-func sizeOf(rules []rbacv1.PolicyRule) int {
+// sizeOf returns the number of strings in a rule, counting long ones several times.
+func sizeOf(rule *rbacv1.PolicyRule) int {
 	size := 0
-	for i := range rules {
-		for _, list := range lists(&rules[i]) {
-			size += weight(list)
-		}
+	for _, list := range lists(rule) {
+		size += weight(list)
 	}
 	return size
 }

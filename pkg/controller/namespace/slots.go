@@ -21,20 +21,24 @@ type slots struct {
 func (s *slots) acquire(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free == 0 {
-		if !slices.Contains(s.waiting, key) {
-			s.waiting = append(s.waiting, key)
-		}
-		return false
+	if s.take() {
+		return true
 	}
-	s.free--
-	return true
+	if !slices.Contains(s.waiting, key) {
+		s.waiting = append(s.waiting, key)
+	}
+	return false
 }
 
 // tryAcquire takes a slot if one is free.
 func (s *slots) tryAcquire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.take()
+}
+
+// take takes a slot if one is free. The lock is held.
+func (s *slots) take() bool {
 	if s.free == 0 {
 		return false
 	}

@@ -140,7 +140,7 @@ func TestChanged(t *testing.T) {
 	validate := func(context.Context, runtime.Object) error {
 		if calls++; calls == 2 {
 			store.full = false
-			r.Update(t, "p", registrytest.OnNode)
+			r.UpdatePod(t, "p", registrytest.OnNode)
 		}
 		return nil
 	}
@@ -158,7 +158,7 @@ func TestChanged(t *testing.T) {
 func TestOutdated(t *testing.T) {
 	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	outdated := r.CreatePod(t, "p")
-	r.Update(t, "p", registrytest.OnNode)
+	r.UpdatePod(t, "p", registrytest.OnNode)
 	r.Pods.Storage.Storage = &outdatedStore{r.Pods.Storage.Storage, outdated}
 	_, removed, err := r.Pods.Delete(r.Context, "p", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
 	if err != nil || removed {

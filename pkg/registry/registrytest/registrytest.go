@@ -201,8 +201,8 @@ func (r *Registry) CreateQuota(t testing.TB, name string, hard corev1.ResourceLi
 	}
 }
 
-// Update changes a Pod. It bypasses the strategy.
-func (r *Registry) Update(t testing.TB, name string, change func(*tenancy.Pod)) {
+// UpdatePod changes a Pod. It bypasses the strategy.
+func (r *Registry) UpdatePod(t testing.TB, name string, change func(*tenancy.Pod)) {
 	t.Helper()
 	past := *r.Pods.Store
 	past.UpdateStrategy = anything{past.UpdateStrategy}

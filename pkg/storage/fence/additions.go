@@ -18,12 +18,10 @@ import (
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
-var (
-	_ transaction.Guards   = &Fence{}
-	_ transaction.Prefixes = &Fence{}
-)
+var _ transaction.Guards = &Fence{}
 
-// Prefix implements transaction.Prefixes.
+// Prefix returns the prefix of the keys of a resource, or an error if transactions cannot
+// have conditions on it.
 func (f *Fence) Prefix(resource schema.GroupResource) (string, error) {
 	for _, r := range f.config.Conditional {
 		if r.GroupResource == resource {

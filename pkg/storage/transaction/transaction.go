@@ -16,8 +16,6 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Guard is a key that serializes transactions. A transaction with a guard is carried
@@ -49,13 +47,6 @@ type Condition struct {
 	// notice that it was deleted.
 	Key         string
 	KeyRevision int64
-}
-
-// Prefixes returns the prefixes for conditions.
-type Prefixes interface {
-	// Prefix returns the prefix of the keys of a resource, or an error if transactions
-	// cannot have conditions on it.
-	Prefix(resource schema.GroupResource) (string, error)
 }
 
 // ErrConditionChanged is the error of a transaction that was not carried out because

@@ -20,34 +20,29 @@ import (
 func NewFuncs(scheme *runtime.Scheme) func(serializer.CodecFactory) []any {
 	return func(serializer.CodecFactory) []any {
 		return []any{
-			func(obj *tenancy.Namespace, c randfill.Continue) {
-				c.FillNoCustom(obj)
-				applyDefaults(scheme, obj, &v1.Namespace{})
-			},
-			func(obj *tenancy.LimitRange, c randfill.Continue) {
-				c.FillNoCustom(obj)
-				applyDefaults(scheme, obj, &v1.LimitRange{})
-			},
-			func(obj *tenancy.ResourceQuota, c randfill.Continue) {
-				c.FillNoCustom(obj)
-				applyDefaults(scheme, obj, &v1.ResourceQuota{})
-			},
-			func(obj *tenancy.NamespaceTemplate, c randfill.Continue) {
-				c.FillNoCustom(obj)
-				applyDefaults(scheme, obj, &v1.NamespaceTemplate{})
-			},
-			func(obj *tenancy.Pod, c randfill.Continue) {
-				c.FillNoCustom(obj)
-				applyDefaults(scheme, obj, &v1.Pod{})
-			},
+			fill[tenancy.Namespace, v1.Namespace](scheme),
+			fill[tenancy.LimitRange, v1.LimitRange](scheme),
+			fill[tenancy.ResourceQuota, v1.ResourceQuota](scheme),
+			fill[tenancy.NamespaceTemplate, v1.NamespaceTemplate](scheme),
+			fill[tenancy.Pod, v1.Pod](scheme),
 		}
 	}
 }
 
-// applyDefaults takes an object to its external version, where defaults live,
-// and back.
-func applyDefaults(scheme *runtime.Scheme, internal, external runtime.Object) {
-	utilruntime.Must(scheme.Convert(internal, external, nil))
-	scheme.Default(external)
-	utilruntime.Must(scheme.Convert(external, internal, nil))
+// fill returns a function that fills an internal object, and takes it to its external
+// version, where defaults live, and back.
+func fill[Internal, External any, I object[Internal], E object[External]](scheme *runtime.Scheme) func(I, randfill.Continue) {
+	return func(obj I, c randfill.Continue) {
+		c.FillNoCustom(obj)
+		external := E(new(External))
+		utilruntime.Must(scheme.Convert(obj, external, nil))
+		scheme.Default(external)
+		utilruntime.Must(scheme.Convert(external, obj, nil))
+	}
+}
+
+// object is a pointer to T.
+type object[T any] interface {
+	*T
+	runtime.Object
 }

@@ -141,8 +141,8 @@ func TestCached(t *testing.T) {
 		{
 			name: "a Pod in the cache has changed",
 			steps: []func(*testing.T, *purger){pod("a"), hold(pods, limitRanges), func(t *testing.T, p *purger) {
-				p.Update(t, "a", registrytest.WithFinalizer)
-				p.Update(t, "a", func(p *tenancy.Pod) { p.Finalizers = nil })
+				p.UpdatePod(t, "a", registrytest.WithFinalizer)
+				p.UpdatePod(t, "a", func(p *tenancy.Pod) { p.Finalizers = nil })
 			}, terminate},
 			asked: []string{"DELETE pods NS/a", "UPDATE namespaces/finalize NS"},
 			reads: 1,
@@ -199,7 +199,7 @@ func TestCachedSkips(t *testing.T) {
 		{
 			name:   "a Pod is held",
 			before: func(t *testing.T, p *purger) { p.CreatePod(t, "a"); p.CreateLimitRange(t, "l") },
-			after:  func(t *testing.T, p *purger) { p.Update(t, "a", registrytest.WithFinalizer) },
+			after:  func(t *testing.T, p *purger) { p.UpdatePod(t, "a", registrytest.WithFinalizer) },
 			want:   []string{"pods: removed 0, held 1"},
 		},
 		{

@@ -106,7 +106,7 @@ func TestOrdinary(t *testing.T) {
 			}
 
 			for _, name := range waiting {
-				p.Update(t, name, func(p *tenancy.Pod) { p.Finalizers, p.Spec.NodeName = nil, "" })
+				p.UpdatePod(t, name, func(p *tenancy.Pod) { p.Finalizers, p.Spec.NodeName = nil, "" })
 				if _, _, err := p.Pods.Delete(p.Context, name, rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil && !apierrors.IsNotFound(err) {
 					t.Fatal(err)
 				}
@@ -162,7 +162,7 @@ func TestForced(t *testing.T) {
 			p.CreatePod(t, "held", registrytest.WithFinalizer)
 			p.CreatePod(t, "running", registrytest.OnNode)
 			p.CreatePod(t, "ended", registrytest.OnNode)
-			p.Update(t, "ended", func(p *tenancy.Pod) { p.Status.Phase = "Succeeded" })
+			p.UpdatePod(t, "ended", func(p *tenancy.Pod) { p.Status.Phase = "Succeeded" })
 			p.CreatePod(t, "held-and-running", registrytest.OnNode, registrytest.WithFinalizer)
 			p.CreatePod(t, "marked", registrytest.OnNode)
 			if _, _, err := p.Pods.Delete(p.Context, "marked", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
@@ -209,10 +209,10 @@ func TestOvertaken(t *testing.T) {
 		stays   bool // in an ordinary purge
 		removed int64
 	}{
-		"assigned to a node": {func(t *testing.T, p *purger) { p.Update(t, "p01", registrytest.OnNode) }, true, 3},
-		"finalizer added":    {func(t *testing.T, p *purger) { p.Update(t, "p01", registrytest.WithFinalizer) }, true, 3},
+		"assigned to a node": {func(t *testing.T, p *purger) { p.UpdatePod(t, "p01", registrytest.OnNode) }, true, 3},
+		"finalizer added":    {func(t *testing.T, p *purger) { p.UpdatePod(t, "p01", registrytest.WithFinalizer) }, true, 3},
 		"label added": {func(t *testing.T, p *purger) {
-			p.Update(t, "p01", func(p *tenancy.Pod) { p.Labels["new"] = "label" })
+			p.UpdatePod(t, "p01", func(p *tenancy.Pod) { p.Labels["new"] = "label" })
 		}, false, 3},
 		"gone": {func(t *testing.T, p *purger) {
 			if _, _, err := p.Pods.Delete(p.Context, "p01", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
@@ -387,18 +387,20 @@ func TestInterrupted(t *testing.T) {
 		if _, err := p.purge(spec(uid)); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that the purge was interrupted", err)
 		}
-		left := len(p.PodNames(t))
-		if left == 0 || left == 40 {
-			t.Fatalf("%d of 40 Pods are left", left)
+		gone := 40 - len(p.PodNames(t))
+		if gone == 0 || gone == 40 {
+			t.Fatalf("%d of 40 Pods are gone", gone)
 		}
-		if removed, _ := audit.AuditContextFrom(ctx).GetEventAnnotation("namespacepurges.tenancy.borough.io/removed"); removed != fmt.Sprintf("pods=%d", 40-left) {
-			t.Errorf("the audit event has %q, and %d of 40 Pods are left", removed, left)
+		// The context can end before the answer to a delete is there.
+		annotation, _ := audit.AuditContextFrom(ctx).GetEventAnnotation("namespacepurges.tenancy.borough.io/removed")
+		var removed int
+		if _, err := fmt.Sscanf(annotation, "pods=%d", &removed); err != nil || removed == 0 || removed > gone {
+			t.Errorf("the audit event has %q, and %d Pods are gone", annotation, gone)
 		}
 
 		p.ctx = whole
-		got, err := p.purge(spec(uid))
-		if err != nil || got[0].Removed != int64(left) || len(p.PodNames(t)) > 0 {
-			t.Errorf("the next purge: got %v, %v, want that it removes %d Pods", got, err, left)
+		if _, err := p.purge(spec(uid)); err != nil || len(p.PodNames(t)) > 0 {
+			t.Errorf("after the next purge, %v are left, error %v", p.PodNames(t), err)
 		}
 	})
 }

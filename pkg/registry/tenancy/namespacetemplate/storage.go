@@ -18,7 +18,6 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
 var resource = tenancy.Resource("namespacetemplates")
@@ -35,8 +34,8 @@ type Rights interface {
 type Config struct {
 	Scheme      *runtime.Scheme
 	RESTOptions generic.RESTOptionsGetter
-	// Prefixes are those of the storage of RESTOptions.
-	Prefixes transaction.Prefixes
+	// Prefix is that of the keys of NamespaceTemplates.
+	Prefix string
 	// Rights is nil if the server has no policy. Templates then have no RoleBindings.
 	Rights Rights
 	// Unreadable returns the names of the templates that cannot be read.
@@ -45,10 +44,6 @@ type Config struct {
 
 // NewREST returns what serves namespacetemplates.
 func NewREST(config Config) (*REST, error) {
-	prefix, err := config.Prefixes.Prefix(resource)
-	if err != nil {
-		return nil, err
-	}
 	strategy := strategy{standard.NewStrategy(config.Scheme), config.Rights != nil}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.NamespaceTemplate{} },
@@ -62,7 +57,7 @@ func NewREST(config Config) (*REST, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &REST{REST: served, prefix: prefix, rights: config.Rights, unreadable: config.Unreadable}, nil
+	return &REST{REST: served, prefix: config.Prefix, rights: config.Rights, unreadable: config.Unreadable}, nil
 }
 
 // REST serves namespacetemplates.

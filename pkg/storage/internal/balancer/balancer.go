@@ -102,9 +102,5 @@ func (p *picker) member(address string) *member {
 			return &p.members[i]
 		}
 	}
-	return p.inTurn()
-}
-
-func (p *picker) inTurn() *member {
 	return &p.members[p.next.Add(1)%uint32(len(p.members))]
 }

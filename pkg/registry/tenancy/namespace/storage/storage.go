@@ -20,7 +20,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/util/dryrun"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/table"
@@ -72,7 +71,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 	finalize.UpdateStrategy = finalizeStrategy
 	finalize.ResetFieldsStrategy = finalizeStrategy
 
-	rest := &REST{store: store, views: views, content: creator}
+	rest := &REST{served: store, store: store, views: views, content: creator}
 	return Storage{
 		Namespace: rest,
 		Status:    &StatusREST{subresource{&status}},
@@ -80,51 +79,34 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 	}, nil
 }
 
-// REST serves namespaces. It names the verbs one by one instead of embedding
-// the store: that would bring deletecollection along, and with it a way around
-// the life cycle that Delete keeps.
+// REST serves namespaces. It does not embed the store, which would serve deletecollection,
+// too, and with it a way around the life cycle that Delete keeps.
 type REST struct {
+	served
 	store   *genericregistry.Store
 	views   *visibility.Views // or nil
 	content *content.Creator  // or nil
 }
 
+// served is what the store serves as it is. Of rest.Lister, REST overrides List.
+type served interface {
+	rest.Storage
+	rest.Getter
+	rest.Lister
+	rest.Scoper
+	rest.SingularNameProvider
+	rest.StorageVersionProvider
+	rest.ResetFieldsStrategy
+}
+
 var (
-	_ rest.Creater                = &REST{}
-	_ rest.Lister                 = &REST{}
-	_ rest.Watcher                = &REST{}
-	_ rest.Patcher                = &REST{}
-	_ rest.GracefulDeleter        = &REST{}
-	_ rest.Scoper                 = &REST{}
-	_ rest.SingularNameProvider   = &REST{}
-	_ rest.StorageVersionProvider = &REST{}
-	_ rest.ResetFieldsStrategy    = &REST{}
+	_ rest.Creater         = &REST{}
+	_ rest.Watcher         = &REST{}
+	_ rest.Patcher         = &REST{}
+	_ rest.GracefulDeleter = &REST{}
 
 	_ rest.CorruptObjectDeleterProvider = &REST{}
 )
-
-// New returns an empty Namespace.
-func (r *REST) New() runtime.Object { return r.store.New() }
-
-// NewList returns an empty list of Namespaces.
-func (r *REST) NewList() runtime.Object { return r.store.NewList() }
-
-// Destroy ends what the shared store runs.
-func (r *REST) Destroy() { r.store.Destroy() }
-
-// NamespaceScoped is false.
-func (r *REST) NamespaceScoped() bool { return r.store.NamespaceScoped() }
-
-// GetSingularName returns the name that kubectl prints for one of them.
-func (r *REST) GetSingularName() string { return r.store.GetSingularName() }
-
-// StorageVersion returns the version that is written to etcd.
-func (r *REST) StorageVersion() runtime.GroupVersioner { return r.store.StorageVersion() }
-
-// GetResetFields names the fields that a write does not change.
-func (r *REST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return r.store.GetResetFields()
-}
 
 // Create stores a new Namespace with its content.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
@@ -138,11 +120,6 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 		return nil, err
 	}
 	return created, nil
-}
-
-// Get reads one Namespace.
-func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return r.store.Get(ctx, name, options)
 }
 
 // List reads the Namespaces that the options select.
