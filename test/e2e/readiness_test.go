@@ -14,12 +14,12 @@ import (
 // server.
 func TestReadinessChecks(t *testing.T) {
 	t.Parallel()
-	verbose := borough.Kubectl(t, "get", "--raw", "/readyz?verbose")
-	missing, err := harness.UndocumentedChecks(verbose)
+	readyz, livez := borough.Kubectl(t, "get", "--raw", "/readyz?verbose"), borough.Kubectl(t, "get", "--raw", "/livez?verbose")
+	missing, err := harness.UndocumentedChecks(readyz, livez)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(missing) > 0 || !strings.Contains(verbose, "[+]rbac-index ") {
-		t.Errorf("docs/operations.md lacks the checks %q of\n%s", missing, verbose)
+	if len(missing) > 0 || !strings.Contains(readyz, "[+]rbac-index ") || !strings.Contains(livez, "[+]etcd ") {
+		t.Errorf("docs/operations.md lacks the checks %q of\n%s", missing, readyz+livez)
 	}
 }

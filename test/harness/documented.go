@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -28,34 +27,40 @@ func Documented(file, name string) (string, error) {
 	return commands, nil
 }
 
-// UndocumentedChecks returns the checks in the response to /readyz?verbose that the table
-// of docs/operations.md lacks.
-func UndocumentedChecks(verbose string) ([]string, error) {
+// UndocumentedChecks returns the checks in the responses to /readyz?verbose and to
+// /livez?verbose that docs/operations.md lacks.
+func UndocumentedChecks(readyz, livez string) ([]string, error) {
 	const section = "\n## The checks of readiness\n"
 	doc, err := os.ReadFile(filepath.Join(Root, "docs", "operations.md"))
 	if err != nil {
 		return nil, err
 	}
-	_, table, found := strings.Cut(string(doc), section)
+	_, text, found := strings.Cut(string(doc), section)
 	if !found {
 		return nil, fmt.Errorf("docs/operations.md has no section %q", strings.TrimSpace(section))
 	}
-	table, _, _ = strings.Cut(table, "\n## ")
-	var documented []*regexp.Regexp
-	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`.*?)"+` \|`).FindAllStringSubmatch(table, -1) {
-		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
-			pattern := regexp.QuoteMeta(name[1])
-			pattern = strings.NewReplacer("/NAME", "/.+", "-N", `-\d+`).Replace(pattern)
-			documented = append(documented, regexp.MustCompile("^"+pattern+"$"))
-		}
+	text, _, _ = strings.Cut(text, "\n## ")
+	live := regexp.MustCompile("`/livez` has only .*").FindString(text)
+	var rows []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`.*?)"+` \|`).FindAllStringSubmatch(text, -1) {
+		rows = append(rows, row[1])
 	}
-	var missing []string
+	return append(otherChecks(readyz, strings.Join(rows, " ")), otherChecks(livez, live)...), nil
+}
+
+// otherChecks returns the checks in a response that are not among the names in a text.
+func otherChecks(verbose, text string) (others []string) {
+	var names []string
+	for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
+		names = append(names, strings.NewReplacer("/NAME", "/.+", "-N", `-\d+`).Replace(regexp.QuoteMeta(name[1])))
+	}
+	named := regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")
 	for _, check := range regexp.MustCompile(`(?m)^\[.\](\S+)`).FindAllStringSubmatch(verbose, -1) {
-		if !slices.ContainsFunc(documented, func(d *regexp.Regexp) bool { return d.MatchString(check[1]) }) {
-			missing = append(missing, check[1])
+		if !named.MatchString(check[1]) {
+			others = append(others, check[1])
 		}
 	}
-	return missing, nil
+	return others
 }
 
 // RunScript runs commands in a directory with additional variables, until the first

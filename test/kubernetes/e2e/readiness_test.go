@@ -15,12 +15,14 @@ import (
 // cluster.
 func TestReadinessChecks(t *testing.T) {
 	t.Parallel()
-	verbose := string(newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, "/readyz?verbose", nil).Body)
-	missing, err := harness.UndocumentedChecks(verbose)
+	direct := newDirect(t, cluster.AdminConfig())
+	readyz := string(direct.Do(t, http.MethodGet, "/readyz?verbose", nil).Body)
+	livez := string(direct.Do(t, http.MethodGet, "/livez?verbose", nil).Body)
+	missing, err := harness.UndocumentedChecks(readyz, livez)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(missing) > 0 || !strings.Contains(verbose, "[+]cluster-reached ") {
-		t.Errorf("docs/operations.md lacks the checks %q of\n%s", missing, verbose)
+	if len(missing) > 0 || !strings.Contains(readyz, "[+]cluster-reached ") || !strings.Contains(livez, "[+]etcd ") {
+		t.Errorf("docs/operations.md lacks the checks %q of\n%s\n%s", missing, readyz, livez)
 	}
 }
