@@ -37,7 +37,7 @@ func WithRequestLimits(next http.Handler, checker *requestlimits.Checker, maxByt
 		case types.JSONPatchType:
 			check = checker.CheckJSONPatch
 		case types.MergePatchType:
-			check = checker.CheckJSON
+			check = checker.CheckMergePatch
 		case types.StrategicMergePatchType:
 			check = checker.CheckStrategicMergePatch
 		case types.ApplyYAMLPatchType:

@@ -34,10 +34,16 @@ func NewChecker(scheme *runtime.Scheme) *Checker {
 	return c
 }
 
-// CheckJSON checks an object in JSON, or a merge patch of one.
+// CheckJSON checks an object in JSON.
 func (c *Checker) CheckJSON(data []byte) error {
 	_, err := walkJSON(data, c.any)
 	return named(err, "the object")
+}
+
+// CheckMergePatch checks a merge patch.
+func (c *Checker) CheckMergePatch(data []byte) error {
+	_, err := walkJSONPatch(data, c.any)
+	return named(err, "the merge patch")
 }
 
 // CheckYAML checks an object in YAML, or an apply configuration.
@@ -56,7 +62,7 @@ var jsonPatch = &shape{list: true, max: MaxPatchOperations}
 // CheckJSONPatch checks a JSON patch. The patched object has to be checked as
 // well.
 func (c *Checker) CheckJSONPatch(data []byte) error {
-	_, err := walkJSON(data, jsonPatch)
+	_, err := walkJSONPatch(data, jsonPatch)
 	return named(err, "the JSON patch")
 }
 
@@ -71,7 +77,7 @@ func named(err error, name string) error {
 
 // CheckStrategicMergePatch checks a strategic merge patch.
 func (c *Checker) CheckStrategicMergePatch(data []byte) error {
-	elements, err := walkJSON(data, c.any)
+	elements, err := walkJSONPatch(data, c.any)
 	if err != nil {
 		return named(err, "the strategic merge patch")
 	}

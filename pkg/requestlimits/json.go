@@ -19,12 +19,25 @@ type jsonWalk struct {
 	pos  int
 	// elements are those of all lists so far.
 	elements int
+	// repeated, unless it is nil, is the number of fields so far that their object already
+	// has.
+	repeated *int
 }
 
 // walkJSON checks JSON of the shape. It returns the number of elements of all
 // lists.
 func walkJSON(data []byte, s *shape) (elements int, err error) {
 	w := jsonWalk{data: data}
+	if err := w.value(s, 0); err != nil && err != errSyntax {
+		return w.elements, err
+	}
+	return w.elements, nil
+}
+
+// walkJSONPatch checks a patch in JSON of the shape. The error of the decoder about a
+// repeated field has the path to it, which can be as long as the patch.
+func walkJSONPatch(data []byte, s *shape) (elements int, err error) {
+	w := jsonWalk{data: data, repeated: new(int)}
 	if err := w.value(s, 0); err != nil && err != errSyntax {
 		return w.elements, err
 	}
@@ -74,6 +87,10 @@ func (w *jsonWalk) value(s *shape, depth int) error {
 
 func (w *jsonWalk) object(s *shape, depth int) error {
 	w.pos++
+	var seen map[string]struct{}
+	if w.repeated != nil {
+		seen = map[string]struct{}{}
+	}
 	for n := 0; ; n++ {
 		switch w.next() {
 		case '}':
@@ -97,6 +114,14 @@ func (w *jsonWalk) object(s *shape, depth int) error {
 		name, err := unquote(quoted)
 		if err != nil {
 			return err
+		}
+		if seen != nil {
+			if _, found := seen[string(name)]; found {
+				if *w.repeated++; *w.repeated > MaxRepeatedFields {
+					return errTooManyRepeats
+				}
+			}
+			seen[string(name)] = struct{}{}
 		}
 		if err := w.value(s.field(name), depth); err != nil {
 			return atField(err, name, s != nil && s.dict)

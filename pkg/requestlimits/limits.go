@@ -57,9 +57,10 @@ const (
 	// compared with all others that have the same UID.
 	MaxOwners = 500
 
-	// MaxNameLength is the number of bytes of metadata.name and metadata.generateName, and of
-	// each text of an owner reference. Names have at most 253. Errors repeat them for each
-	// volume of a Pod and for each owner.
+	// MaxNameLength is the number of bytes of metadata.name and metadata.generateName, of
+	// each text of an owner reference, and of the names of containers and volumes and other
+	// keys of elements that contain lists. Names have at most 253. Errors repeat them for
+	// each volume of a Pod, for each owner, and for each error in an element.
 	MaxNameLength = 1000
 
 	// MaxElements is the number of elements in any other list and of entries in
@@ -74,6 +75,10 @@ const (
 	// MaxPatchElements is the number of elements of all lists of a strategic
 	// merge patch together. Each is looked for in the list that it is merged into.
 	MaxPatchElements = 1000
+
+	// MaxRepeatedFields is the number of fields of a patch that their object already has.
+	// The decoder warns of each, with the path to it.
+	MaxRepeatedFields = 10
 
 	// MaxMergeComparisons bounds the lists of an object that a strategic merge
 	// patch is merged into: the squares of their lengths, added up. The library

@@ -65,6 +65,7 @@ func TestLimits(t *testing.T) {
 		misread  = "a multiple of 1000E must be written with an exponent, such as 1e21"
 		depth    = "objects and lists must be nested at most 100 deep"
 	)
+	tooLong := strings.Repeat("a", MaxNameLength+1)
 	container := func(resources string) string {
 		return `{"spec":{"containers":[{"name":"c","resources":` + resources + `}]}}`
 	}
@@ -107,7 +108,12 @@ func TestLimits(t *testing.T) {
 		{"name prefix", `{"metadata":{"generateName":"` + strings.Repeat("a", MaxNameLength+1) + `"}}`, "metadata.generateName: must have at most 1000 bytes"},
 		{"owner", `{"metadata":{"ownerReferences":[{},{"name":"` + strings.Repeat("a", MaxNameLength+1) + `"}]}}`, "metadata.ownerReferences[1].name: must have at most 1000 bytes"},
 		{"names within", `{"metadata":{"name":"` + strings.Repeat("a", MaxNameLength) + `","annotations":{"name":"` + strings.Repeat("a", 2*MaxNameLength) + `"}},
-			"spec":{"containers":[{"name":"` + strings.Repeat("a", 2*MaxNameLength) + `"}]}}`, ""},
+			"spec":{"containers":[{"name":"` + strings.Repeat("a", MaxNameLength) + `","env":[{"name":"` + strings.Repeat("a", 2*MaxNameLength) + `"}]}]}}`, ""},
+		{"name of a container", `{"spec":{"initContainers":[{"name":"` + tooLong + `"}]}}`, "spec.initContainers[0].name: must have at most 1000 bytes"},
+		{"name of an ephemeral container", `{"spec":{"ephemeralContainers":[{"name":"` + tooLong + `"}]}}`, "spec.ephemeralContainers[0].name: must have at most 1000 bytes"},
+		{"name of a volume", `{"spec":{"volumes":[{"name":"` + tooLong + `"}]}}`, "spec.volumes[0].name: must have at most 1000 bytes"},
+		{"address of a host alias", `{"spec":{"hostAliases":[{"ip":"` + tooLong + `"}]}}`, "spec.hostAliases[0].ip: must have at most 1000 bytes"},
+		{"key of a constraint", `{"spec":{"topologySpreadConstraints":[{"topologyKey":"` + tooLong + `"}]}}`, "spec.topologySpreadConstraints[0].topologyKey: must have at most 1000 bytes"},
 		{"managers", `{"metadata":{"managedFields":[` + repeat(MaxManagers+1, "{}") + `]}}`, "metadata.managedFields: must have at most 200 elements"},
 		{"another list", `{"metadata":{"finalizers":[` + repeat(MaxElements+1, `"a"`) + `]}}`, fmt.Sprintf("metadata.finalizers: must have at most %d elements", MaxElements)},
 		{"unknown list", `{"foo":{"bar":[` + repeat(MaxElements+1, `"a"`) + `]}}`, fmt.Sprintf("foo.bar: must have at most %d elements", MaxElements)},
@@ -313,6 +319,26 @@ func FuzzObjects(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestRepeatedFields checks the bound on fields that a patch has more than once.
+func TestRepeatedFields(t *testing.T) {
+	for name, check := range map[string]func([]byte) error{
+		"merge patch": checker.CheckMergePatch, "strategic merge patch": checker.CheckStrategicMergePatch,
+		"JSON patch": func(body []byte) error { return checker.CheckJSONPatch(fmt.Appendf(nil, `[{"value":%s}]`, body)) },
+	} {
+		object := func(n int) string { return `{"a":{` + repeat(n+1, `"b":1`) + `},"b":{"b":1}}` }
+		if err := check([]byte(object(MaxRepeatedFields))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := check([]byte(object(MaxRepeatedFields + 1))); err == nil || !strings.Contains(err.Error(), "a: must not repeat more than 10 fields") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		// Fields of different objects count together.
+		if err := check([]byte(`{"a":` + object(MaxRepeatedFields) + `,"a":1}`)); err == nil {
+			t.Errorf("%s: fields of several objects are not counted together", name)
+		}
+	}
 }
 
 // BenchmarkCheckJSON checks an ordinary Pod with its managed fields.

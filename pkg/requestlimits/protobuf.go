@@ -131,6 +131,7 @@ func checkName(length int) error {
 var (
 	errTooLong        = &Error{Detail: fmt.Sprintf("must have at most %d bytes", MaxNameLength)}
 	errTooDeep        = &Error{Detail: fmt.Sprintf("objects and lists must be nested at most %d deep", MaxDepth)}
+	errTooManyRepeats = &Error{Detail: fmt.Sprintf("must not repeat more than %d fields", MaxRepeatedFields)}
 	errTooManyEntries = &Error{Detail: fmt.Sprintf("must have at most %d entries", MaxElements)}
 )
 

@@ -67,6 +67,13 @@ var maxima = map[reflect.Type]int{
 var names = map[reflect.Type][]string{
 	reflect.TypeFor[metav1.ObjectMeta]():     {"Name", "GenerateName"},
 	reflect.TypeFor[metav1.OwnerReference](): {"APIVersion", "Kind", "Name", "UID"},
+	// Keys of elements that contain lists. An error of server-side apply about anything
+	// in an element repeats its key.
+	reflect.TypeFor[corev1.Container]():                {"Name"},
+	reflect.TypeFor[corev1.EphemeralContainerCommon](): {"Name"},
+	reflect.TypeFor[corev1.Volume]():                   {"Name"},
+	reflect.TypeFor[corev1.TopologySpreadConstraint](): {"TopologyKey", "WhenUnsatisfiable"},
+	reflect.TypeFor[corev1.HostAlias]():                {"IP"},
 }
 
 // field returns the shape of a field of a struct, or of an entry of a map.

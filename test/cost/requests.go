@@ -80,6 +80,7 @@ var setup = []object{
 	{rights + "/namespaces/ns/rolebindings", `{"metadata": {"name":"o"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"o"}}`},
 	{"/api/v1/namespaces/ns/events", `{"metadata": {"name":"o"},"involvedObject":{"namespace":"ns"}}`},
 	{"/apis/coordination.k8s.io/v1/namespaces/ns/leases", `{"metadata": {"name":"o"},"spec":{}}`},
+	{namespace + "/pods", `{"metadata": {"name":"claims"},"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}`},
 	// As much as a strategic merge patch can be merged into.
 	{namespace + "/pods", largePod},
 }
@@ -153,6 +154,15 @@ func hostileRequests() (requests []request) {
 	})
 	add("files of a long name", pods[0], 100000, func(n int) string {
 		return pod("", plain+`,"volumes":[{"name":"v","configMap":{"name":"`+strings.Repeat("m", n)+`","items":[`+items(200, `{"key":"k","path":"p"}`)+`]}}]`)
+	})
+	add("errors in an element with a long key", target{"PATCH", namespace + "/pods/o?dryRun=All&fieldManager=m", "application/apply-patch+yaml"}, 100000, func(n int) string {
+		return pod("", `"containers":[{"name":"`+strings.Repeat("c", n)+`","image":"i","env":[`+items(5000, `{"name":"a"}`)+`]}]`)
+	})
+	add("repeated fields below a long one", target{"PATCH", namespace + "/pods/o?dryRun=All", "application/merge-patch+json"}, 100000, func(n int) string {
+		return `{"` + strings.Repeat("x", n) + `":{"a":{` + items(5000, `"b":1`) + `}}}`
+	})
+	add("requests of a long claim", target{"PATCH", namespace + "/pods/claims/status?dryRun=All", "application/merge-patch+json"}, 100000, func(n int) string {
+		return `{"status":{"extendedResourceClaimStatus":{"resourceClaimName":"` + strings.Repeat("x", n) + `","requestMappings":[` + items(5000, `{"containerName":"c","resourceName":"cpu","requestName":"%d"}`) + `]}}}`
 	})
 	add("values of a long key", target{"POST", rights + "/clusterroles?dryRun=All", "application/json"}, 100000, func(n int) string {
 		return `{"metadata":{"name":"o"},"aggregationRule":{"clusterRoleSelectors":[{"matchExpressions":[{"operator":"In","key":"` + strings.Repeat("k", n) + `","values":[` + items(5000, `"!"`) + `]}]}]}}`

@@ -28,12 +28,15 @@ func TestComparisons(t *testing.T) {
 	long.Rules = slices.Repeat([]rbacv1.PolicyRule{{Verbs: slices.Repeat([]string{"get"}, 10_000)}}, 201)
 	paths := newClusterRole("paths")
 	paths.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: slices.Repeat([]string{"/x*"}, 2001)}}
-	x := newIndex(t, different, same, long, paths,
+	heavy := newClusterRole("heavy")
+	heavy.Rules = slices.Repeat([]rbacv1.PolicyRule{{Verbs: []string{"get"}, ResourceNames: slices.Repeat([]string{strings.Repeat("x", 250)}, 5_600)}}, 50)
+	x := newIndex(t, different, same, long, paths, heavy,
+		bind("", "eve", "ClusterRole", "heavy", "User:eve"),
 		bind("", "alice", "ClusterRole", "different", "User:alice"), bind("", "bob", "ClusterRole", "same", "User:bob"),
 		bind("", "carol", "ClusterRole", "long", "User:carol"), bind("", "dave", "ClusterRole", "paths", "User:dave"))
 	wanted := []rbacv1.PolicyRule{rule("get core pods")}
 	wanted[0].ResourceNames = slices.Repeat([]string{"x"}, 1000)
-	for name, refused := range map[string]bool{"alice": true, "bob": false, "carol": true, "dave": true} {
+	for name, refused := range map[string]bool{"alice": true, "bob": false, "carol": true, "dave": true, "eve": true} {
 		err := NewAuthorizer(x).ConfirmHeld(request.WithUser(t.Context(), &user.DefaultInfo{Name: name}), wanted)
 		if got := err != nil && strings.Contains(err.Error(), "too many to compare"); got != refused {
 			t.Errorf("%s: got %v, want it to be refused: %v", name, err, refused)

@@ -5,6 +5,7 @@ package rbac
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -117,13 +118,30 @@ func mergeVerbs(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return merged
 }
 
-// unique removes from the rules those that stand before.
+// unique removes from the rules those that stand before. Of two rules with the same hash,
+// it compares only the first one with others, so it may leave some.
 func unique(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	seen := make(map[string]struct{}, len(rules))
+	seed := maphash.MakeSeed()
+	seen := make(map[uint64]rbacv1.PolicyRule, len(rules))
 	return slices.DeleteFunc(rules, func(rule rbacv1.PolicyRule) bool {
-		text := describeRule(rule)
-		_, twice := seen[text]
-		seen[text] = struct{}{}
-		return twice
+		var hash maphash.Hash
+		hash.SetSeed(seed)
+		for _, list := range lists(&rule) {
+			for _, s := range list {
+				_, _ = hash.WriteString(s)
+				_ = hash.WriteByte(0)
+			}
+			_ = hash.WriteByte(1)
+		}
+		first, found := seen[hash.Sum64()]
+		if !found {
+			seen[hash.Sum64()] = rule
+		}
+		return found && equalRules(&first, &rule)
 	})
+}
+
+func equalRules(a, b *rbacv1.PolicyRule) bool {
+	ofA, ofB := lists(a), lists(b)
+	return slices.EqualFunc(ofA[:], ofB[:], slices.Equal[[]string])
 }

@@ -173,7 +173,7 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 			}
 			before := len(cw.objects[object.UID])
 			wake, end := cw.observe(event.Type, object)
-			if event.Type == watch.Deleted || len(object.Finalizers) < before {
+			if event.Type == watch.Deleted || len(deletion.Finalizers(object)) < before {
 				w.moved(cw.key, cw.uid)
 			}
 			if event.Type == watch.Deleted {
@@ -218,7 +218,7 @@ func (w *contentWatches) remove(cw *contentWatch) {
 // each object that is removed would cost a list of the others.
 func (cw *contentWatch) observe(event watch.EventType, object *metav1.PartialObjectMetadata) (wake, end bool) {
 	before, known := cw.objects[object.UID]
-	after := object.Finalizers
+	after := deletion.Finalizers(object)
 	if event == watch.Deleted {
 		after = nil
 		delete(cw.objects, object.UID)

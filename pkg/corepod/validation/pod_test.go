@@ -4,8 +4,10 @@
 package validation_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +97,33 @@ func validatePod(op string, pod, old *corev1.Pod) field.ErrorList {
 		return validation.ValidatePodEphemeralContainersUpdate(pod, old)
 	}
 	panic("unknown op " + op)
+}
+
+// TestDifferences checks that the differences of all ephemeral containers together are shown
+// up to a bound.
+func TestDifferences(t *testing.T) {
+	old := &corev1.Pod{}
+	for i := range 4 {
+		old.Spec.EphemeralContainers = append(old.Spec.EphemeralContainers, corev1.EphemeralContainer{
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: fmt.Sprint("e", i), Command: slices.Repeat([]string{"a"}, 900)},
+		})
+	}
+	pod := old.DeepCopy()
+	for i := range pod.Spec.EphemeralContainers {
+		pod.Spec.EphemeralContainers[i].Command[0] = "b"
+	}
+	var shown, notShown int
+	for _, text := range messages(validatePod("ephemeral", pod, old)) {
+		switch {
+		case strings.Contains(text, "the difference is not shown: there are more than 2000 lines to compare"):
+			notShown++
+		case strings.Contains(text, `may not be changed`):
+			shown++
+		}
+	}
+	if shown != 2 || notShown != 2 {
+		t.Errorf("%d differences are shown, %d are not", shown, notShown)
+	}
 }
 
 func complete(scheme *runtime.Scheme, pod *corev1.Pod) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -146,8 +147,8 @@ func claimReferences(claims []corev1.ResourceClaim) sets.Set[string] {
 // extendedClaimReferences returns the references to requests of the extended claim, by
 // the name of the container that requests the resource.
 func extendedClaimReferences(extended *corev1.PodExtendedResourceClaimStatus, containers map[string]*corev1.Container) map[string]sets.Set[string] {
-	if extended == nil || extended.ResourceClaimName == "" {
-		return nil
+	if extended == nil || extended.ResourceClaimName == "" || len(extended.ResourceClaimName) > content.DNS1123SubdomainMaxLength {
+		return nil // what is too long is an error, and would be repeated for each mapping
 	}
 	references := map[string]sets.Set[string]{}
 	for _, m := range extended.RequestMappings {

@@ -71,7 +71,7 @@ func ValidatePodUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 	}
 	if !apiequality.Semantic.DeepEqual(rest, oldSpec) {
 		errs = append(errs, field.Forbidden(path,
-			fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatableFields, difference(oldSpec, rest))))
+			fmt.Sprintf("pod updates may not change fields other than %s\n%v", updatableFields, new(differences).of(oldSpec, rest))))
 	}
 	return errs
 }
@@ -213,12 +213,13 @@ func ValidatePodEphemeralContainersUpdate(newPod, oldPod *corev1.Pod) field.Erro
 	for i := range newPod.Spec.EphemeralContainers { // a patch may reorder them
 		byName[newPod.Spec.EphemeralContainers[i].Name] = &newPod.Spec.EphemeralContainers[i]
 	}
+	var shown differences
 	for i := range oldPod.Spec.EphemeralContainers {
 		before := &oldPod.Spec.EphemeralContainers[i]
 		if after, kept := byName[before.Name]; !kept {
 			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", before.Name)))
 		} else if !apiequality.Semantic.DeepEqual(before, after) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", before.Name, difference(before, after))))
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", before.Name, shown.of(before, after))))
 		}
 	}
 	return errs

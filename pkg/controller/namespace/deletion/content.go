@@ -21,8 +21,23 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// pageSize is the maximum number of objects in one response to a list.
-const pageSize = 500
+// The bounds on the memory that the content of a Namespace takes: the metadata of an object
+// can have more than 1 MB.
+const (
+	// pageSize is the maximum number of objects in one response to a list.
+	pageSize = 100
+	// maxConsidered is the number of finalizers of an object that are considered.
+	maxConsidered = 100
+)
+
+// Finalizers returns the first finalizers of an object.
+func Finalizers(object metav1.Object) []string {
+	finalizers := object.GetFinalizers()
+	if len(finalizers) <= maxConsidered {
+		return finalizers
+	}
+	return slices.Clone(finalizers[:maxConsidered]) // without the memory of the others
+}
 
 // incarnation is one Namespace. Its UID distinguishes it from others with the
 // same name.
@@ -223,7 +238,7 @@ func (d *Deleter) list(ctx context.Context, in incarnation, r Resource, all bool
 		for i := range page.Items {
 			object := &page.Items[i]
 			inv.items[object.UID] = item{
-				name: object.Name, finalizers: object.Finalizers,
+				name: object.Name, finalizers: Finalizers(object),
 				deletion: object.DeletionTimestamp, grace: object.DeletionGracePeriodSeconds,
 			}
 			if !isDeleting(object) {

@@ -78,12 +78,12 @@ func TestRemaining(t *testing.T) {
 				}
 			},
 			requests: []string{
-				"create namespacepurges", "list pods", "list pods 500", "list pods 1000",
+				"create namespacepurges", "list pods", "list pods 100", "list pods 200",
 				"list limitranges", "update namespaces/status",
 			},
 			stays: true,
 			waits: []string{"pods"},
-			err:   "content remains: 1001 pods.tenancy.borough.io",
+			err:   "content remains: 201 pods.tenancy.borough.io",
 		},
 		{
 			name: "another agent's finalizer is left, and the status says that the content is gone",
