@@ -143,7 +143,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 		core := coreResources(resources)
 		core["events"] = own.events
 		groups = append(groups, apiGroup{coregroup.GroupName, core})
-		groups, work = append(groups, s.groups(server.Authorizer, own)...), append(s.work(), work...)
+		groups, work = append(groups, s.groups(server.Authorizer, own)...), append(s.work(c.generic.DrainedNotify()), work...)
 	}
 	if p := c.extra.Projects; p != nil {
 		work = append(work, p.work()...)

@@ -155,7 +155,7 @@ func ensureDefaultNamespace(ctx context.Context, client versioned.Interface, att
 		if apierrors.IsNotFound(err) {
 			attempt, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			_, err = namespaces.Create(attempt, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			_, err = namespaces.Create(attempt, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{FieldManager: "borough-apiserver"})
 			timeout = attemptTimeout
 			attempted()
 		}

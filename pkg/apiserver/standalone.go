@@ -13,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -96,12 +97,16 @@ func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, stor
 	}
 }
 
-func (s *StandaloneConfig) work() []work {
+// work returns the work of a standalone server. Requests that are in flight wait for the feed
+// until drained is closed.
+func (s *StandaloneConfig) work(drained <-chan struct{}) []work {
 	return []work{
 		{name: "rbac-index", direct: true, do: func(ctx context.Context) {
+			logger := klog.FromContext(ctx)
 			go func() {
+				ctx := klog.NewContext(wait.ContextForChannel(drained), logger)
 				if err := s.Views.Feed().Run(ctx); err != nil && ctx.Err() == nil {
-					klog.FromContext(ctx).Error(err, "The policy is not followed")
+					logger.Error(err, "Cannot watch the RBAC objects and the Namespaces")
 				}
 			}()
 			_ = s.Index.AwaitSync(ctx)

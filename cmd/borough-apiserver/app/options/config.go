@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
@@ -77,8 +78,11 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 		}
 	}
 
-	// Admission reads through the loopback client.
-	client, err := versioned.NewForConfig(generic.LoopbackClientConfig)
+	// Admission reads through the loopback client, also for requests that are in flight when
+	// the server shuts down: the library then refuses all requests but those of this agent.
+	loopback := rest.CopyConfig(generic.LoopbackClientConfig)
+	loopback.UserAgent = "kube-apiserver/borough"
+	client, err := versioned.NewForConfig(loopback)
 	if err != nil {
 		return nil, fmt.Errorf("create the loopback client: %w", err)
 	}
