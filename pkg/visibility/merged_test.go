@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -131,8 +132,8 @@ func (c *client) await(t *testing.T, want map[string]seen) {
 				t.Fatalf("the watch has ended: %v", event.Object)
 			}
 			c.apply(event)
-		case <-t.Context().Done():
-			t.Fatal("the watch does not get there")
+		case <-time.After(time.Minute):
+			t.Fatalf("the watch has sent %v, want %v", c.projects, want)
 		}
 	}
 }

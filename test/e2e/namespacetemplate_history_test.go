@@ -41,9 +41,9 @@ func replayTemplates(t *testing.T, client *clientv3.Client) (with, without int) 
 		t.Fatal(err)
 	}
 	for len(events) == 0 || events[len(events)-1].Kv.ModRevision < last.Kvs[0].ModRevision {
-		response := <-watch
-		if err := response.Err(); err != nil {
-			t.Fatal(err)
+		response, open := <-watch
+		if err := response.Err(); err != nil || !open {
+			t.Fatalf("the watch has ended: %v", err)
 		}
 		events = append(events, response.Events...)
 	}

@@ -151,6 +151,9 @@ func TestProjectWatch(t *testing.T) {
 	wantEvent := func(kind watch.EventType, name string, access v1.ProjectAccess) *v1.Project {
 		t.Helper()
 		event := next()
+		for event.Type == watch.Bookmark && kind != watch.Bookmark { // can be sent at any time
+			event = next()
+		}
 		project := &v1.Project{}
 		if err := json.Unmarshal(event.Object, project); err != nil {
 			t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 	"github.com/borough-io/borough/pkg/certificates"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // taken returns a port that another listener has.
@@ -41,12 +42,11 @@ func taken(t *testing.T) string {
 // free returns a port that can be opened.
 func free(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	return strconv.Itoa(port)
 }
 
 // TestConfigOpensNothing composes the config from options that nothing can be opened

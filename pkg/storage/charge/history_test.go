@@ -50,9 +50,9 @@ func (h *history) replay(t *testing.T, client *clientv3.Client) {
 	watch := client.Watch(t.Context(), "/", clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithProgressNotify())
 	var events []*clientv3.Event
 	for len(events) == 0 || events[len(events)-1].Kv.ModRevision < now.Header.Revision {
-		response := <-watch
-		if err := response.Err(); err != nil {
-			t.Fatal(err)
+		response, open := <-watch
+		if err := response.Err(); err != nil || !open {
+			t.Fatalf("the watch has ended: %v", err)
 		}
 		events = append(events, response.Events...)
 	}

@@ -6,6 +6,7 @@ package charge_test
 import (
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,12 +36,14 @@ func TestWatchedQuotas(t *testing.T) {
 		t.Cleanup(watches[i].Stop)
 	}
 	const pods = 40
+	var creates sync.WaitGroup
+	defer creates.Wait()
 	for i := range pods {
-		go func() {
+		creates.Go(func() {
 			if err := create(f.ctx, f.servers[0].Pods, newPod(fmt.Sprint("p", i))); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 	}
 	var watched [2][]*tenancy.ResourceQuota
 	for range pods {

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -186,6 +187,14 @@ func TestWebhooks(t *testing.T) {
 		t.Error(err)
 	}
 	wantSeen(admissionv1.Update, "Namespace", "namespaces", "", "", namespace.Name)
+	// While the watch cache is behind, the webhook is asked about the older Namespace, too.
+	poll.Eventually(t, func() string {
+		cached, err := client.Namespaces().Get(ctx, namespace.Name, metav1.GetOptions{ResourceVersion: "0"})
+		if err != nil || cached.Labels["stage"] != "two" {
+			return fmt.Sprintf("the watch cache has the Namespace %v, error %v", cached, err)
+		}
+		return ""
+	})
 	if err := client.Namespaces().Delete(ctx, namespace.Name, metav1.DeleteOptions{}); err != nil {
 		t.Error(err)
 	}

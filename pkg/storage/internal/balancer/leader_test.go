@@ -182,7 +182,10 @@ func (s *site) awaitKnown(t *testing.T, member *clusterMember) {
 
 func moveLeader(t *testing.T, from, to *clusterMember) {
 	t.Helper()
-	if err := from.Server.MoveLeader(t.Context(), from.id(), to.id()); err != nil {
+	// A transfer that raft gives up does not end by itself.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := from.Server.MoveLeader(ctx, from.id(), to.id()); err != nil {
 		t.Fatal(err)
 	}
 }
