@@ -31,11 +31,11 @@ func (p *ClusterProjects) run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	if err := clusterpolicy.Follow(ctx, p.Client, p.Views.SetPolicy); err != nil {
 		if ctx.Err() == nil {
-			logger.Error(err, "The policy of the cluster is not followed, so projects cannot be read")
+			logger.Error(err, "Cannot watch the RBAC objects of the cluster, so projects cannot be read")
 		}
 		return
 	}
 	if err := p.Views.Feed().Run(ctx); err != nil && ctx.Err() == nil {
-		logger.Error(err, "The Namespaces are not followed, so projects cannot be read")
+		logger.Error(err, "Cannot watch the Namespaces, so projects cannot be read")
 	}
 }

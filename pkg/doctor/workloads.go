@@ -72,9 +72,9 @@ func (x *examination) renewed(ctx context.Context, lease *coordinationv1.Lease) 
 	return err == nil
 }
 
-// noController returns the fault that no controller works.
+// noController returns the fault that no controller leads.
 func (x *examination) noController(ctx context.Context, problem string) Finding {
-	problem = "no controller works, so the deletion of Namespaces does not end: " + problem
+	problem = "no controller leads, so deleted Namespaces stay Terminating: " + problem
 	if x.controller == nil {
 		return fault(problem+"; "+fmt.Sprintf("no Deployment in the namespace %s runs as the service account %s", x.Namespace, x.ControllerServiceAccount),
 			deploy+", or pass the --controller-service-account that the controller runs as")

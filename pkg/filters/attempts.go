@@ -48,7 +48,7 @@ func WithAttempts(next http.Handler, checker precondition.Checker, serializer ru
 			again.Body = body.fromStart()
 			next.ServeHTTP(answer, again)
 			if answer.err != nil {
-				err := apierrors.NewInternalError(fmt.Errorf("verify what the request was admitted by: %w", answer.err))
+				err := apierrors.NewInternalError(fmt.Errorf("verify the preconditions of the request: %w", answer.err))
 				responsewriters.ErrorNegotiated(err, serializer, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, req)
 				return
 			}

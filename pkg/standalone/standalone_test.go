@@ -326,7 +326,7 @@ func TestAuthorizer(t *testing.T) {
 		if allowed := decision == authorizer.DecisionAllow; allowed != tc.allowed {
 			t.Errorf("%s gets %s: allowed is %v, want %v", tc.user.GetName(), tc.path, allowed, tc.allowed)
 		}
-		if !tc.allowed && (err == nil || !strings.Contains(err.Error(), "the policy is not ready")) {
+		if !tc.allowed && (err == nil || !strings.Contains(err.Error(), "the RBAC objects have not been read yet")) {
 			t.Errorf("%s gets %s: without a policy: %v", tc.user.GetName(), tc.path, err)
 		}
 	}

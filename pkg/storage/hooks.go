@@ -30,7 +30,7 @@ func (a awaiter) wait(ctx context.Context, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()
 	if err := a.await(ctx, a.resource, revision); err != nil {
-		return apierrors.NewTimeoutError(fmt.Sprintf("%s were written, but this server does not follow the change yet: %v", a.resource, err), 0)
+		return apierrors.NewTimeoutError(fmt.Sprintf("%s were written, but the change is not in force on this server yet: %v", a.resource, err), 0)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestEtcdLater(t *testing.T) {
 	for _, user := range []harness.HTTP{as(t, b, "alice"), impersonator} {
 		for _, path := range []string{"/namespaces/x/pods", "/namespaces?watch=true"} {
 			answer := wantAnswer(t, user.Do(t, "GET", api+path, nil), 503)
-			wantContains(t, string(answer.Body), "the policy is not ready: it has not been read yet", `"retryAfterSeconds":1`)
+			wantContains(t, string(answer.Body), "the RBAC objects have not been read yet", `"retryAfterSeconds":1`)
 			wantEqual(t, "Retry-After", answer.Header.Get("Retry-After"), "1")
 		}
 	}

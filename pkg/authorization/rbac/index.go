@@ -257,7 +257,7 @@ func (x *Index) RequireSync(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if err := x.AwaitSync(wait); err != nil {
-		unavailable := retriable.NewUnavailable("the policy is not ready: it has not been read yet")
+		unavailable := retriable.NewUnavailable("the RBAC objects have not been read yet")
 		retriable.Note(ctx, unavailable)
 		return unavailable
 	}

@@ -79,7 +79,7 @@ func (r *Rotator) writeSecret(ctx context.Context, secret *corev1.Secret, data m
 	case err != nil || !written:
 		return err
 	case ignored != nil:
-		klog.FromContext(ctx).Info("Replaced what the Secret of the serving certificate had", "reason", ignored)
+		klog.FromContext(ctx).Info("Replaced the content of the Secret of the serving certificate", "reason", ignored)
 	default:
 		klog.FromContext(ctx).Info("Updated the Secret of the serving certificate")
 	}

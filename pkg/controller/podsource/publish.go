@@ -71,7 +71,7 @@ func (s *session) publish(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	added, had := s.published.announce(problems)
 	for i, problem := range added {
-		logger.Info("The Pods are not those of the source", "file", problem.File, "pod", problem.Pod, "reason", problem.Message)
+		logger.Info("The Pods in the API differ from those of the source", "file", problem.File, "pod", problem.Pod, "reason", problem.Message)
 		if i >= source.MaxProblems {
 			continue
 		}

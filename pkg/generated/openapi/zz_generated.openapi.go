@@ -731,7 +731,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurge(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NamespacePurge deletes the content of a Terminating Namespace. Creating a NamespacePurge runs the purge, and the response reports the result in status; nothing is stored. borough-controller-manager empties Namespaces this way. Objects with finalizers, and Pods that are still shutting down, are marked for deletion and stay until they are released. With spec.force they are removed as well. The Namespace itself, and its own finalizers, are not changed without spec.finalize. In a dry run nothing is deleted, and status reports what would be.",
+				Description: "NamespacePurge deletes the content of a Terminating Namespace. Creating a NamespacePurge runs the purge, and the response reports the result in status; nothing is stored. borough-controller-manager empties Namespaces this way. Objects with finalizers, and Pods with a grace period, are marked for deletion. They stay until their finalizers are removed and the Pods have ended. With spec.force they are removed as well. The Namespace itself, and its own finalizers, are not changed without spec.finalize. In a dry run nothing is deleted, and status reports what would be deleted.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -829,7 +829,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Purged has an entry for each resource that was purged, in that order: resourcequotas, pods, other resources, roles and rolebindings. Without force, other resources follow only if no pod is left, and roles and rolebindings only if nothing else is left. Resources that were not reached have no entry.",
+							Description: "Purged has an entry for each resource that was purged, in this order: resourcequotas, pods, other resources, roles and rolebindings. Without force, other resources follow only if no pod is left, and roles and rolebindings only if nothing else is left. Resources that were not reached have no entry.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -939,7 +939,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceSpec(ref common.ReferenceCallback) comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Finalizers lists the agents that must finalize the Namespace. A deleted Namespace is removed from storage when the list is empty. Every Namespace is created with \"kubernetes\", the finalizer of borough-controller-manager, which purges the content. Only the finalize subresource changes the list.",
+							Description: "Finalizers lists the agents that must finalize the Namespace. A deleted Namespace is removed from storage when this list and metadata.finalizers are empty and no content is left. Every Namespace is created with \"kubernetes\", the finalizer of borough-controller-manager, which purges the content. Only the finalize subresource changes the list.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1136,7 +1136,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTemplateSpec(ref common.ReferenceCallba
 					},
 					"roleBinding": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RoleBinding is created in the Namespace. It needs a standalone server. A user who writes the template must hold the rights of the role, or the verb bind on it, in all Namespaces.",
+							Description: "RoleBinding is created in the Namespace. Only a standalone server supports it. A user who writes the template must hold the rights of the role, or the verb bind on it, in all Namespaces.",
 							Ref:         ref(v1.RoleBindingTemplate{}.OpenAPIModelName()),
 						},
 					},
@@ -1388,7 +1388,7 @@ func schema_pkg_apis_tenancy_v1_Project(ref common.ReferenceCallback) common.Ope
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is that of the Namespace.",
+							Description: "Spec has the finalizers of the Namespace.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ProjectSpec{}.OpenAPIModelName()),
 						},
@@ -1462,7 +1462,7 @@ func schema_pkg_apis_tenancy_v1_ProjectSpec(ref common.ReferenceCallback) common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ProjectSpec is the desired state of a Namespace.",
+				Description: "ProjectSpec has the finalizers of a Namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"finalizers": {
@@ -1707,7 +1707,7 @@ func schema_pkg_apis_tenancy_v1_ResourceQuota(ref common.ReferenceCallback) comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceQuota limits what the objects in its Namespace may use together. Each write that changes the usage is one transaction with status.used.",
+				Description: "ResourceQuota limits what the objects in its Namespace may use together. Each write that changes the usage also updates status.used, in the same transaction.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

@@ -148,7 +148,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		began := f.reached.Get()
 		err := f.follow(ctx, client)
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Info("Following the changes in etcd was interrupted, will retry", "revision", f.reached.Get(), "progress", f.reached.Get() > began, "reason", err)
+			klog.FromContext(ctx).Info("The watch of etcd was interrupted, will retry", "revision", f.reached.Get(), "progress", f.reached.Get() > began, "reason", err)
 		}
 		return false, nil
 	})

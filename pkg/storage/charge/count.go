@@ -155,7 +155,7 @@ func (t totals) addEach(ctx context.Context, kv clientv3.KV, r *stored.Resource,
 	}
 	if unread > 0 {
 		// When one is deleted, the quotas are counted again.
-		klog.FromContext(ctx).Error(first, "Objects that cannot be read are counted for a resource quota only as objects", "namespace", namespace, "objects", unread)
+		klog.FromContext(ctx).Error(first, "Objects that cannot be read are counted only for count/RESOURCE of a resource quota", "namespace", namespace, "objects", unread)
 		t.addCount(r.GroupResource, unread)
 	}
 	return nil

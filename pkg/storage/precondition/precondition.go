@@ -48,7 +48,7 @@ type Checker interface {
 
 // ErrStale is the error of a write in a stale attempt. No client sees it, because
 // the response of a stale attempt is dropped.
-var ErrStale error = apierrors.NewTooManyRequests("the objects that the request was admitted by have changed", 0)
+var ErrStale error = apierrors.NewTooManyRequests("the objects that admission used have changed", 0)
 
 // Attempt is one attempt to handle a request. It is safe for concurrent use. A nil
 // attempt, which From returns for a context without one, has no preconditions.

@@ -36,7 +36,7 @@ type Guards interface {
 // another one with the same guard was.
 var ErrGuardChanged = errors.New("another transaction with the same guard was carried out")
 
-// Condition is that the objects that a transaction was planned by have not changed. A
+// Condition is that the objects that the plan of a transaction depends on have not changed. A
 // transaction with a condition is carried out only if the condition holds.
 type Condition struct {
 	// Prefix is that of the keys of all objects that may matter. None of them was
@@ -51,7 +51,7 @@ type Condition struct {
 
 // ErrConditionChanged is the error of a transaction that was not carried out because
 // its condition does not hold. With plans the transaction again.
-var ErrConditionChanged = errors.New("the objects that the transaction was planned by have changed")
+var ErrConditionChanged = errors.New("the objects that the plan of the transaction depends on have changed")
 
 // Plan is what a transaction has besides the Namespace.
 type Plan struct {

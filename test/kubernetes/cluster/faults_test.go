@@ -40,7 +40,7 @@ func (s *site) faults() []fault {
 	var node string
 	return []fault{
 		{"no controller runs", kubectl("scale", controller, "--replicas=0"),
-			map[string]string{"controller": "no controller works"}, nil},
+			map[string]string{"controller": "no controller leads"}, nil},
 		{"the controller has no rights", remove("clusterrolebinding", "borough-controller-manager"),
 			map[string]string{"controller rights": "system:serviceaccount:borough-system:borough-controller-manager cannot"}, nil},
 		{"the controller has no right to its Lease", remove("rolebinding", "borough-controller-manager-leader-election"),

@@ -162,7 +162,7 @@ func TestProjects(t *testing.T) {
 	}
 	// The server may not read the policy yet, not even to show an administrator all.
 	answer := harness.NewHTTP(t, cluster.AdminConfig()).Do(t, http.MethodGet, "/apis/tenancy.borough.io/v1/projects", nil)
-	if answer.Code != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || !strings.Contains(string(answer.Body), "the policy is not ready") {
+	if answer.Code != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || !strings.Contains(string(answer.Body), "the RBAC objects have not been read yet") {
 		t.Errorf("before the policy is read: %v", answer)
 	}
 	kubectl := cluster.Kubectl(t)

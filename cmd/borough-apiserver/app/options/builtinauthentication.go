@@ -37,7 +37,7 @@ func (o *BuiltInAuthenticationOptions) AddFlags(fs *pflag.FlagSet) {
 		"Authenticate requests without credentials as the user system:anonymous in the group system:unauthenticated. "+
 		"If false, they get 401. Cannot be used if the file of --authentication-config has the field anonymous.")
 	fs.StringVar(&o.TokenFile, "token-auth-file", o.TokenFile, ""+
-		"CSV file with bearer tokens: token, user name, UID and, optional, groups, as in token,alice,1,\"team-a,team-b\". "+
+		"CSV file with bearer tokens: token, user name, UID and, optionally, groups, as in token,alice,1,\"team-a,team-b\". "+
 		"The server reads it when it starts.")
 	fs.StringVar(&o.ConfigFile, "authentication-config", o.ConfigFile, ""+
 		"File with an AuthenticationConfiguration (apiserver.config.k8s.io) of issuers of JSON web tokens, such as OpenID Connect providers, and of anonymous requests. "+

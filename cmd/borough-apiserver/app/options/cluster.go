@@ -130,7 +130,7 @@ func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig, pr
 	}
 	if projects != nil {
 		if projects.Client, err = kubernetes.NewForConfig(generic.ClientConfig); err != nil {
-			return fmt.Errorf("create the client for the policy of the cluster: %w", err)
+			return fmt.Errorf("create the client for the RBAC objects of the cluster: %w", err)
 		}
 	}
 	return nil

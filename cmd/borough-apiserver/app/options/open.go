@@ -87,7 +87,7 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 			return nil, err
 		}
 		if expires := d.pki.Expires(); time.Until(expires) < caWarning {
-			klog.FromContext(ctx).Info("The CA expires. From then on the server does not start, and no kubeconfig works: rotate the CA",
+			klog.FromContext(ctx).Info("The CA expires soon. After it has expired, the server does not start, and no kubeconfig works: rotate the CA",
 				"file", d.pki.CAFile(), "expires", expires)
 		}
 	}

@@ -102,7 +102,7 @@ func TestCAExpires(t *testing.T) {
 				t.Error(err)
 			}
 			logged := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-			if got := strings.Contains(logged, "The CA expires"); got != tc.want {
+			if got := strings.Contains(logged, "The CA expires soon"); got != tc.want {
 				t.Errorf("the server logs that the CA expires: %t, want %t, in:\n%s", got, tc.want, logged)
 			}
 		})

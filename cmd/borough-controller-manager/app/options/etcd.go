@@ -34,7 +34,7 @@ func newEtcdOptions() *EtcdOptions { return &EtcdOptions{CertLifetime: 90 * 24 *
 func (o *EtcdOptions) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CASecret, "etcd-ca-secret", o.CASecret, ""+
 		"Secret of the cluster, NAMESPACE/NAME, with the CA of an etcd and its key, which the leader creates and renews. "+
-		"The leader signs the certificates in --etcd-cert-secret and --etcd-client-cert-secret with it. If empty, it issues no certificates.")
+		"The leader signs the certificates in --etcd-cert-secret and --etcd-client-cert-secret with it. If the flag is empty, the leader issues no certificates.")
 	fs.StringVar(&o.CertSecret, "etcd-cert-secret", o.CertSecret, ""+
 		"Secret of the cluster, NAMESPACE/NAME, with the certificate that the members of etcd share.")
 	fs.StringVar(&o.ClientCertSecret, "etcd-client-cert-secret", o.ClientCertSecret, ""+

@@ -74,7 +74,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 
 	fs := sets.FlagSet("namespace controller")
 	fs.IntVar(&o.ConcurrentNamespaceSyncs, "concurrent-namespace-syncs", o.ConcurrentNamespaceSyncs, ""+
-		"Number of Namespaces that are purged concurrently. In addition, the same number of retries run concurrently: of Namespaces whose content remains, or whose purge failed or takes long.")
+		"Number of Namespaces that are purged concurrently. In addition, up to the same number of retries run concurrently, for Namespaces whose content remains, whose purge failed, or whose purge takes long.")
 	fs.StringSliceVar(&o.PurgeAPIGroups, "purge-api-groups", o.PurgeAPIGroups, ""+
 		"API groups whose objects are deleted with their Namespace, or '*' for all groups that the server serves. In a cluster, "+
 		"objects of other groups belong to the namespace of the cluster with the same name.")

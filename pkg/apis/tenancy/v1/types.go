@@ -92,7 +92,8 @@ type Namespace struct {
 // NamespaceSpec defines the desired state of a Namespace.
 type NamespaceSpec struct {
 	// Finalizers lists the agents that must finalize the Namespace. A deleted
-	// Namespace is removed from storage when the list is empty. Every Namespace is
+	// Namespace is removed from storage when this list and metadata.finalizers are
+	// empty and no content is left. Every Namespace is
 	// created with "kubernetes", the finalizer of borough-controller-manager, which
 	// purges the content. Only the finalize subresource changes the list.
 	// +optional
@@ -294,7 +295,7 @@ type LimitRangeList struct {
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ResourceQuota limits what the objects in its Namespace may use together. Each write
-// that changes the usage is one transaction with status.used.
+// that changes the usage also updates status.used, in the same transaction.
 type ResourceQuota struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata.

@@ -19,11 +19,11 @@ const ForceVerb = "force"
 // NamespacePurge deletes the content of a Terminating Namespace. Creating a
 // NamespacePurge runs the purge, and the response reports the result in status;
 // nothing is stored. borough-controller-manager empties Namespaces this way.
-// Objects with finalizers, and Pods that are still shutting down, are marked for
-// deletion and stay until they are released. With spec.force they are removed as
+// Objects with finalizers, and Pods with a grace period, are marked for deletion.
+// They stay until their finalizers are removed and the Pods have ended. With spec.force they are removed as
 // well. The Namespace itself, and its own finalizers, are not changed without
 // spec.finalize. In a dry run nothing is deleted, and status reports what would
-// be.
+// be deleted.
 type NamespacePurge struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata. The name has no meaning; it defaults to the
@@ -64,7 +64,7 @@ type NamespacePurgeSpec struct {
 // NamespacePurgeStatus is the result of a NamespacePurge. In a dry run it is
 // what the result would be.
 type NamespacePurgeStatus struct {
-	// Purged has an entry for each resource that was purged, in that order:
+	// Purged has an entry for each resource that was purged, in this order:
 	// resourcequotas, pods, other resources, roles and rolebindings. Without
 	// force, other resources follow only if no pod is left, and roles and
 	// rolebindings only if nothing else is left. Resources that were not reached

@@ -13,8 +13,8 @@ import (
 // change or remove it.
 const RequesterAnnotation = GroupName + "/requester"
 
-// NamespaceLimitCause is the cause in the Forbidden of a NamespaceRequest of a user
-// who has as many Namespaces as a user may request.
+// NamespaceLimitCause is the cause in the 403 response to a NamespaceRequest if the user
+// already has the maximum number of requested Namespaces.
 const NamespaceLimitCause metav1.CauseType = "NamespaceLimitReached"
 
 // +genclient

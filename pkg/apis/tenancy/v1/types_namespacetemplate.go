@@ -45,7 +45,7 @@ type NamespaceTemplateSpec struct {
 	// +optional
 	ResourceQuota *ResourceQuotaTemplate `json:"resourceQuota,omitempty" protobuf:"bytes,3,opt,name=resourceQuota"`
 
-	// RoleBinding is created in the Namespace. It needs a standalone server. A
+	// RoleBinding is created in the Namespace. Only a standalone server supports it. A
 	// user who writes the template must hold the rights of the role, or the verb bind on
 	// it, in all Namespaces.
 	// +optional

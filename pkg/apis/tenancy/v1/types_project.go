@@ -35,7 +35,7 @@ type Project struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Spec is that of the Namespace.
+	// Spec has the finalizers of the Namespace.
 	// +optional
 	Spec ProjectSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 
@@ -44,7 +44,7 @@ type Project struct {
 	Status ProjectStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }
 
-// ProjectSpec is the desired state of a Namespace.
+// ProjectSpec has the finalizers of a Namespace.
 type ProjectSpec struct {
 	// Finalizers lists the agents that must finalize the Namespace.
 	// +optional

@@ -26,7 +26,7 @@ func NewTableConvertor() rest.TableConvertor {
 				table.AgeColumn(),
 				{Name: "Waiting For", Type: "string", Priority: waitingForPriority, Description: "What a terminating namespace waits for: content that is left, finalizers of the namespace, and API groups that cannot be discovered."},
 				{Name: "Protected", Type: "boolean", Priority: 1, Description: "Whether the namespace is protected from deletion."},
-				{Name: "Last Progress", Type: "string", Priority: 1, Description: "How long ago something last moved in the termination of the namespace."},
+				{Name: "Last Progress", Type: "string", Priority: 1, Description: "Time since the last progress of the termination of the namespace."},
 				{Name: "Details", Type: "string", Priority: 1, Description: "Names, finalizers and errors of what a terminating namespace waits for."},
 			},
 			func(ns *tenancy.Namespace) ([]any, []metav1.TableRowCondition) {

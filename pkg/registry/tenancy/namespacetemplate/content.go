@@ -33,7 +33,7 @@ func (r *REST) For(ctx context.Context, ns *tenancy.Namespace, fresh bool) (cont
 	}
 	list := obj.(*tenancy.NamespaceTemplateList)
 	if unreadable := r.unreadable(); len(unreadable) > 0 {
-		return content.Content{}, apierrors.NewInternalError(fmt.Errorf("namespace %q cannot be created because namespace template %q cannot be read from storage, and may be for it", ns.Name, unreadable[0]))
+		return content.Content{}, apierrors.NewInternalError(fmt.Errorf("namespace %q cannot be created because namespace template %q cannot be read from storage, and may apply to the namespace", ns.Name, unreadable[0]))
 	}
 	revision, err := revisionOf(list.ResourceVersion)
 	if err != nil {

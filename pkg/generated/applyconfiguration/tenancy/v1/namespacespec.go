@@ -15,7 +15,8 @@ import (
 // NamespaceSpec defines the desired state of a Namespace.
 type NamespaceSpecApplyConfiguration struct {
 	// Finalizers lists the agents that must finalize the Namespace. A deleted
-	// Namespace is removed from storage when the list is empty. Every Namespace is
+	// Namespace is removed from storage when this list and metadata.finalizers are
+	// empty and no content is left. Every Namespace is
 	// created with "kubernetes", the finalizer of borough-controller-manager, which
 	// purges the content. Only the finalize subresource changes the list.
 	Finalizers []tenancyv1.FinalizerName `json:"finalizers,omitempty"`

@@ -24,7 +24,7 @@ type NamespaceTemplateSpecApplyConfiguration struct {
 	LimitRange *LimitRangeTemplateApplyConfiguration `json:"limitRange,omitempty"`
 	// ResourceQuota is created in the Namespace.
 	ResourceQuota *ResourceQuotaTemplateApplyConfiguration `json:"resourceQuota,omitempty"`
-	// RoleBinding is created in the Namespace. It needs a standalone server. A
+	// RoleBinding is created in the Namespace. Only a standalone server supports it. A
 	// user who writes the template must hold the rights of the role, or the verb bind on
 	// it, in all Namespaces.
 	RoleBinding *RoleBindingTemplateApplyConfiguration `json:"roleBinding,omitempty"`

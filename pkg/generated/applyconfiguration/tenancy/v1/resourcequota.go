@@ -19,7 +19,7 @@ import (
 // with apply.
 //
 // ResourceQuota limits what the objects in its Namespace may use together. Each write
-// that changes the usage is one transaction with status.used.
+// that changes the usage also updates status.used, in the same transaction.
 type ResourceQuotaApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration `json:""`
 	// Standard object's metadata.
