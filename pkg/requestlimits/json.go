@@ -19,25 +19,24 @@ type jsonWalk struct {
 	pos  int
 	// elements are those of all lists so far.
 	elements int
-	// repeated, unless it is nil, is the number of fields so far that their object already
-	// has.
-	repeated *int
+	// patch limits repeated, the number of fields so far that their object already has: the
+	// error of the decoder of patches about one has the path to it, which can be long.
+	patch    bool
+	repeated int
 }
 
 // walkJSON checks JSON of the shape. It returns the number of elements of all
 // lists.
 func walkJSON(data []byte, s *shape) (elements int, err error) {
-	w := jsonWalk{data: data}
-	if err := w.value(s, 0); err != nil && err != errSyntax {
-		return w.elements, err
-	}
-	return w.elements, nil
+	return (&jsonWalk{data: data}).walk(s)
 }
 
-// walkJSONPatch checks a patch in JSON of the shape. The error of the decoder about a
-// repeated field has the path to it, which can be as long as the patch.
+// walkJSONPatch checks a patch in JSON of the shape, like walkJSON.
 func walkJSONPatch(data []byte, s *shape) (elements int, err error) {
-	w := jsonWalk{data: data, repeated: new(int)}
+	return (&jsonWalk{data: data, patch: true}).walk(s)
+}
+
+func (w *jsonWalk) walk(s *shape) (elements int, err error) {
 	if err := w.value(s, 0); err != nil && err != errSyntax {
 		return w.elements, err
 	}
@@ -88,7 +87,7 @@ func (w *jsonWalk) value(s *shape, depth int) error {
 func (w *jsonWalk) object(s *shape, depth int) error {
 	w.pos++
 	var seen map[string]struct{}
-	if w.repeated != nil {
+	if w.patch {
 		seen = map[string]struct{}{}
 	}
 	for n := 0; ; n++ {
@@ -117,7 +116,7 @@ func (w *jsonWalk) object(s *shape, depth int) error {
 		}
 		if seen != nil {
 			if _, found := seen[string(name)]; found {
-				if *w.repeated++; *w.repeated > MaxRepeatedFields {
+				if w.repeated++; w.repeated > MaxRepeatedFields {
 					return errTooManyRepeats
 				}
 			}

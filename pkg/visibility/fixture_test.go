@@ -106,6 +106,14 @@ func (f *fixture) run(t testing.TB) {
 	}
 }
 
+// await waits until the views have reached a revision. A list waits for three seconds at most.
+func (f *fixture) await(t *testing.T, revision int64) {
+	t.Helper()
+	if err := f.views.Feed().Await(t.Context(), revision); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func prefixOf(gr schema.GroupResource) string {
 	return "/registry/" + gr.Group + "/" + gr.Resource + "/"
 }

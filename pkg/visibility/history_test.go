@@ -35,9 +35,11 @@ func TestHistoryOfManySubjects(t *testing.T) {
 			users = append(users, fmt.Sprintf("%d-%d", change, i))
 		}
 		last = f.put(t, bind("a", "many", "r", users...))
-		list(t, f.of("u"), atRevision(last)) // which waits for three seconds at most
+		f.await(t, last)
+		list(t, f.of("u"), atRevision(last))
 	}
 	revoked := f.write(t, nil, objects(bind("b", "x", "r", "u"), bind("a", "many", "r")))
+	f.await(t, revoked)
 	list(t, f.of("u"), atRevision(revoked))
 
 	options := atRevision(begin)

@@ -192,15 +192,18 @@ func wantEventsOfSource(t *testing.T, identity source.Identity, count int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := client.EventsV1().Events(identity.Namespace()).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var notes []string
-	for _, event := range events.Items {
-		notes = append(notes, event.Reason+": "+event.Note)
-	}
-	if len(notes) != count {
-		t.Errorf("got %d Events, want %d: %q", len(notes), count, notes)
-	}
+	poll.Eventually(t, func() string { // they are written in the background
+		events, err := client.EventsV1().Events(identity.Namespace()).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		var notes []string
+		for _, event := range events.Items {
+			notes = append(notes, event.Reason+": "+event.Note)
+		}
+		if len(notes) != count {
+			return fmt.Sprintf("got %d Events, want %d: %q", len(notes), count, notes)
+		}
+		return ""
+	})
 }

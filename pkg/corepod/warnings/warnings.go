@@ -36,17 +36,15 @@ const (
 	maxQuoted = 512
 )
 
-func (w *warnings) isFull() bool { return len(*w) >= maxWarnings }
-
 func (w *warnings) add(path *field.Path, format string, args ...any) {
-	if !w.isFull() {
+	if len(*w) < maxWarnings {
 		*w = append(*w, path.String()+": "+fmt.Sprintf(format, args...))
 	}
 }
 
 // addPlain adds a warning that names no field.
 func (w *warnings) addPlain(format string, args ...any) {
-	if !w.isFull() {
+	if len(*w) < maxWarnings {
 		*w = append(*w, fmt.Sprintf(format, args...))
 	}
 }
