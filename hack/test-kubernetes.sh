@@ -16,7 +16,7 @@ BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
 export BOROUGH_KUBERNETES_BIN BOROUGH_BIN
 cd test/kubernetes
 if ((!$#)); then
-    # The storm takes longer than the others together, so it starts first.
+    # The storm takes longest, so it starts first.
     mapfile -t packages < <(go list ./... | grep -vE '/(attack|manifests|storm)$')
     # -p 3: of three packages, one mostly waits.
     set -- -p 3 -timeout 60m ./storm "${packages[@]}"
