@@ -4,6 +4,8 @@
 package deletion
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,4 +121,19 @@ func TestContent(t *testing.T) {
 			left:      map[schema.GroupVersionResource][]string{pods: {"a"}},
 		},
 	})
+}
+
+// TestFinalizers checks how many finalizers of an object are considered.
+func TestFinalizers(t *testing.T) {
+	object := &metav1.PartialObjectMetadata{}
+	for i := range 150 {
+		object.Finalizers = append(object.Finalizers, fmt.Sprint("example.com/", i))
+	}
+	if got := Finalizers(object); !slices.Equal(got, object.Finalizers[:100]) || cap(got) > 150 {
+		t.Errorf("got %d finalizers in a list of %d", len(got), cap(got))
+	}
+	object.Finalizers = object.Finalizers[:100]
+	if got := Finalizers(object); !slices.Equal(got, object.Finalizers) {
+		t.Errorf("got %v", got)
+	}
 }
