@@ -74,6 +74,11 @@ var names = map[reflect.Type][]string{
 	reflect.TypeFor[corev1.Volume]():                   {"Name"},
 	reflect.TypeFor[corev1.TopologySpreadConstraint](): {"TopologyKey", "WhenUnsatisfiable"},
 	reflect.TypeFor[corev1.HostAlias]():                {"IP"},
+	reflect.TypeFor[corev1.VolumeMount]():              {"MountPath"},
+	reflect.TypeFor[corev1.ResourceStatus]():           {"Name"},
+	reflect.TypeFor[corev1.PodVolumeHealth]():          {"Name"},
+
+	reflect.TypeFor[corev1.NodeAllocatableResourceClaimStatus](): {"ResourceClaimName"},
 }
 
 // field returns the shape of a field of a struct, or of an entry of a map.
