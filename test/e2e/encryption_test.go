@@ -31,18 +31,7 @@ func TestEncryptionOfTwoServers(t *testing.T) {
 	endpoint := storagetest.StartGRPC(t)
 	etcd := newEtcdClient(t, endpoint)
 	config := filepath.Join(t.TempDir(), "encryption.yaml")
-	first, second := harness.New(t), harness.New(t)
-	start := func(b *harness.Borough, flags ...string) {
-		t.Helper()
-		if err := b.StartServer(t.Context(), append(flags, "--etcd-servers="+endpoint)...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	start(first)
-	if err := os.CopyFS(filepath.Join(second.Dir, "pki"), os.DirFS(filepath.Join(first.Dir, "pki"))); err != nil {
-		t.Fatal(err)
-	}
-	start(second)
+	first, second, _ := startTwo(t, endpoint, nil)
 	ns, pods := newNamespace(t, first), 0
 	createQuota(t, first, ns, newQuota("q", "pods=100"))
 
@@ -76,7 +65,9 @@ func TestEncryptionOfTwoServers(t *testing.T) {
 			if err := servers[0].Stop(); err != nil {
 				t.Fatal(err)
 			}
-			start(servers[0], "--encryption-provider-config="+config)
+			if err := servers[0].StartServer(t.Context(), "--etcd-servers="+endpoint, "--encryption-provider-config="+config); err != nil {
+				t.Fatal(err)
+			}
 			write(servers[0], servers[1])
 			write(servers[1], servers[0])
 		}

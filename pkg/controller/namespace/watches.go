@@ -173,7 +173,7 @@ func (w *contentWatches) run(ctx context.Context, cw *contentWatch, resourceVers
 			}
 			before := len(cw.objects[object.UID])
 			wake, end := cw.observe(event.Type, object)
-			if event.Type == watch.Deleted || len(deletion.Finalizers(object)) < before {
+			if event.Type == watch.Deleted || len(cw.objects[object.UID]) < before {
 				w.moved(cw.key, cw.uid)
 			}
 			if event.Type == watch.Deleted {

@@ -270,7 +270,10 @@ func TestOneOfTwo(t *testing.T) {
 		t.Errorf("a third process converged, or ended with: %v", err)
 	}
 	f.write("a.yaml", newPod("a", image("image:2")))
-	f.expect("a-node-1=image:2")
+	managed := f.expect("a-node-1=image:2")["a-node-1"].ManagedFields
+	if len(managed) != 1 {
+		t.Errorf("the Pod has the managers %v", managed)
+	}
 	if n := writes.Load(); n > 0 {
 		t.Errorf("the controller that waits has made %d writes", n)
 	}

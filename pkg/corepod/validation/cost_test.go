@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/corepod/prepare"
@@ -76,12 +77,12 @@ func TestCostOfTwoParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 			pod(p)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			prepare.ForCreate(context.Background(), p)
-			errs := requestlimits.LimitErrors(validation.ValidatePodCreate(p))
-			runtime.ReadMemStats(&after)
-			if got := after.TotalAlloc - before.TotalAlloc; got > bound {
+			var errs field.ErrorList
+			got := allocated(func() {
+				prepare.ForCreate(context.Background(), p)
+				errs = requestlimits.LimitErrors(validation.ValidatePodCreate(p))
+			})
+			if got > bound {
 				t.Errorf("allocated %d bytes", got)
 			}
 			if len(errs) == 0 {
@@ -93,6 +94,34 @@ func TestCostOfTwoParts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// allocated returns how many bytes a function allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestLongClaimName checks that the name of an extended claim is not repeated for each request.
+func TestLongClaimName(t *testing.T) {
+	old := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+	}}}}
+	pod := old.DeepCopy()
+	claim := &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: strings.Repeat("x", 1<<20)}
+	for i := range 1000 {
+		claim.RequestMappings = append(claim.RequestMappings, corev1.ContainerExtendedResourceRequest{
+			ContainerName: "c", ResourceName: "cpu", RequestName: fmt.Sprint("r", i),
+		})
+	}
+	pod.Status.ExtendedResourceClaimStatus = claim
+	var errs field.ErrorList
+	if bytes := allocated(func() { errs = validatePod("status", pod, old) }); len(errs) == 0 || bytes > 200<<20 {
+		t.Errorf("there are %d errors, and %d bytes were allocated", len(errs), bytes)
 	}
 }
 

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -125,28 +123,6 @@ func TestDifferences(t *testing.T) {
 	}
 	if shown != 2 || notShown != 2 {
 		t.Errorf("%d differences are shown, %d are not", shown, notShown)
-	}
-}
-
-// TestLongClaimName checks that the name of an extended claim is not repeated for each request.
-func TestLongClaimName(t *testing.T) {
-	old := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}},
-	}}}}
-	pod := old.DeepCopy()
-	claim := &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: strings.Repeat("x", 1<<20)}
-	for i := range 1000 {
-		claim.RequestMappings = append(claim.RequestMappings, corev1.ContainerExtendedResourceRequest{
-			ContainerName: "c", ResourceName: "cpu", RequestName: fmt.Sprint("r", i),
-		})
-	}
-	pod.Status.ExtendedResourceClaimStatus = claim
-	var before, after goruntime.MemStats
-	goruntime.ReadMemStats(&before)
-	errs := validatePod("status", pod, old)
-	goruntime.ReadMemStats(&after)
-	if bytes := after.TotalAlloc - before.TotalAlloc; len(errs) == 0 || bytes > 200<<20 {
-		t.Errorf("there are %d errors, and %d bytes were allocated", len(errs), bytes)
 	}
 }
 

@@ -154,7 +154,7 @@ func TestFewWrites(t *testing.T) {
 			early = l.writes - before
 		}
 	}
-	if n := l.writes - before; early < 3 || n > 15 {
+	if n := l.writes - before; early < 3 || n < 5 || n > 15 {
 		t.Errorf("%d writes in two minutes, %d in fifty", early, n)
 	}
 }
