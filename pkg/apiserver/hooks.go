@@ -139,11 +139,11 @@ const (
 	attemptTimeout      = 30 * time.Second
 )
 
-// ensureDefaultNamespace creates the Namespace default if it does not exist. It retries until it
-// succeeds or the server stops, because etcd may be unavailable. It calls attempted
-// once the Namespace exists, or the first attempt to create it has failed: a policy
-// or a webhook of the cluster may reject it, and the server must become ready all the
-// same.
+// ensureDefaultNamespace creates the Namespace default if it does not exist. It retries
+// until it succeeds or the server stops, because etcd may be unavailable. It calls
+// attempted once the Namespace exists, or the first attempt to create it has failed: a
+// policy or a webhook of the cluster may reject it, and the server must become ready all
+// the same.
 func ensureDefaultNamespace(ctx context.Context, client versioned.Interface, attempted func()) {
 	const name = metav1.NamespaceDefault
 	defer attempted()

@@ -6,7 +6,6 @@ package requestlimits
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"k8s.io/kube-openapi/pkg/common"
@@ -32,25 +31,27 @@ func TestKeys(t *testing.T) {
 			return
 		}
 		checked[of] = true
-		properties := map[string]spec.Schema{}
-		for name, d := range definitions {
-			if strings.HasSuffix(name, "."+of.Name()) && strings.Contains(name, strings.NewReplacer("k8s.io/api/", "k8s.api.", "/", ".").Replace(of.PkgPath())) {
-				properties = d.Schema.Properties
-			}
+		var properties map[string]spec.Schema
+		if model, ok := reflect.New(of).Interface().(interface{ OpenAPIModelName() string }); ok {
+			properties = definitions[model.OpenAPIModelName()].Schema.Properties
 		}
-		for i := range of.NumField() {
-			f := of.Field(i)
+		for _, f := range reflect.VisibleFields(of) {
 			check(f.Type)
 			keys, ok := properties[jsonName(f)].Extensions["x-kubernetes-list-map-keys"].([]any)
 			if !ok || f.Type.Kind() != reflect.Slice || !hasList(f.Type.Elem()) {
 				continue
 			}
-			for j := range f.Type.Elem().NumField() {
-				elem := f.Type.Elem()
-				key := elem.Field(j)
-				isKey := slices.Contains(keys, any(jsonName(key))) && key.Type.Kind() == reflect.String
-				if isKey && !slices.Contains(names[elem], key.Name) {
-					t.Errorf("%s of %s in %s.%s is not limited", key.Name, elem, of, f.Name)
+			elem := f.Type.Elem()
+			for _, key := range reflect.VisibleFields(elem) {
+				if key.Type.Kind() != reflect.String || !slices.Contains(keys, any(jsonName(key))) {
+					continue
+				}
+				owner := elem // or the struct that it embeds
+				for _, i := range key.Index[:len(key.Index)-1] {
+					owner = owner.Field(i).Type
+				}
+				if !slices.Contains(names[owner], key.Name) {
+					t.Errorf("%s of %s in %s.%s is not limited", key.Name, owner, of, f.Name)
 				}
 			}
 		}

@@ -27,6 +27,53 @@ var (
 	connections = flag.Int("connections", 100, "number of connections that TestManyConnections opens")
 )
 
+// sendWithoutBody sends a request until the server handles it and waits for its body. The
+// function that it returns sends the body, and returns the response.
+func sendWithoutBody(t *testing.T, client *http.Client, method, url string) (end func(body string) harness.Answer) {
+	t.Helper()
+	type result struct {
+		answer harness.Answer
+		err    error
+	}
+	// The server sends 100 Continue once it handles the request.
+	arrived, answered := make(chan struct{}), make(chan result, 1)
+	trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(arrived) }})
+	body, rest := io.Pipe()
+	request, err := http.NewRequestWithContext(trace, method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", asJSON)
+	request.Header.Set("Expect", "100-continue")
+	go func() {
+		response, err := client.Do(request)
+		if err != nil {
+			answered <- result{err: err}
+			return
+		}
+		defer response.Body.Close()
+		content, err := io.ReadAll(response.Body)
+		answered <- result{harness.Answer{Code: response.StatusCode, Header: response.Header, Body: content}, err}
+	}()
+	select {
+	case <-arrived:
+	case early := <-answered:
+		t.Fatalf("the server responded before the body of the request ended: %v, error %v", early.answer, early.err)
+	}
+	return func(body string) harness.Answer {
+		t.Helper()
+		go func() {
+			_, _ = io.WriteString(rest, body) // fails if the server does not read it
+			_ = rest.Close()
+		}()
+		end := <-answered
+		if end.err != nil {
+			t.Errorf("%s %s: %v", method, url, end.err)
+		}
+		return end.answer
+	}
+}
+
 // TestRequestsInFlight reaches the limit for mutating requests with requests
 // whose bodies do not end.
 func TestRequestsInFlight(t *testing.T) {
@@ -45,30 +92,9 @@ func TestRequestsInFlight(t *testing.T) {
 	user, admin := harness.NewHTTP(t, config), b.HTTP(t)
 	const path = api + "/namespaces/absent/finalize"
 
-	// The server sends 100 Continue once it handles the request.
-	arrived, answered := make(chan struct{}), make(chan error, limit)
-	trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { arrived <- struct{}{} }})
-	var bodies []io.Closer
+	var ends []func(body string) harness.Answer
 	for range limit {
-		body, more := io.Pipe()
-		bodies = append(bodies, more)
-		request, err := http.NewRequestWithContext(trace, http.MethodPut, config.Host+path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Expect", "100-continue")
-		go func() {
-			response, err := client.Do(request)
-			if err == nil {
-				err = response.Body.Close()
-			}
-			answered <- err
-		}()
-		select {
-		case <-arrived:
-		case err := <-answered:
-			t.Fatalf("the server responded before the body of the request ended: %v", err)
-		}
+		ends = append(ends, sendWithoutBody(t, client, http.MethodPut, config.Host+path))
 	}
 	rejected := user.Do(t, http.MethodPut, path, []byte("{}"))
 	if rejected.Code != http.StatusTooManyRequests {
@@ -82,13 +108,8 @@ func TestRequestsInFlight(t *testing.T) {
 		t.Errorf("system:masters: got %v", answer)
 	}
 
-	for _, body := range bodies {
-		_ = body.Close() // never fails
-	}
-	for range limit {
-		if err := <-answered; err != nil {
-			t.Error(err)
-		}
+	for _, end := range ends {
+		end("")
 	}
 	if answer := user.Do(t, http.MethodPut, path, []byte("{}")); answer.Code == http.StatusTooManyRequests {
 		t.Errorf("with no write in flight: got %v", answer)

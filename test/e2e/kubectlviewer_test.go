@@ -85,8 +85,7 @@ func TestKubectlWaits(t *testing.T) {
 		t.Errorf("kubectl wait for a label: got %q", line)
 	}
 	borough.Kubectl(t, "delete", "ns", ns)
-	// It prints nothing if it finds no Namespace.
-	if line, open := <-deleted; open && !strings.HasSuffix(line, "condition met") {
+	if line := <-deleted; !strings.HasSuffix(line, "condition met") {
 		t.Errorf("kubectl wait for the deletion: got %q", line)
 	}
 	var events []string

@@ -4,10 +4,7 @@
 package e2e
 
 import (
-	"fmt"
-	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,52 +30,9 @@ func TestRequestsInFlightAtShutdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends []func()
-	for _, request := range []struct {
-		path, body string
-		want       int
-	}{
-		{api + "/namespaces/missing/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, http.StatusNotFound},
-		{rbacAPI + "/namespaces/" + ns + "/rolebindings", `{"metadata":{"name":"r"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`, http.StatusCreated},
-	} {
-		body, rest := io.Pipe()
-		answered := make(chan error, 1)
-		go func() {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, config.Host+request.path, body)
-			if err != nil {
-				answered <- err
-				return
-			}
-			req.Header.Set("Content-Type", asJSON)
-			response, err := client.Do(req)
-			if err != nil {
-				answered <- err
-				return
-			}
-			defer response.Body.Close()
-			if response.StatusCode != request.want {
-				text, _ := io.ReadAll(response.Body)
-				err = fmt.Errorf("got %s, want %d\n%s", response.Status, request.want, text)
-			}
-			answered <- err
-		}()
-		ends = append(ends, func() {
-			if _, err := io.WriteString(rest, request.body); err != nil {
-				t.Error(err)
-			}
-			_ = rest.Close()
-			if err := <-answered; err != nil {
-				t.Errorf("POST %s: %v", request.path, err)
-			}
-		})
-	}
-	inFlight := regexp.MustCompile(`(?m)^apiserver_current_inflight_requests\{request_kind="mutating"\} 2$`)
-	poll.Eventually(t, func() string {
-		if metrics := string(wantAnswer(t, b.HTTP(t).Do(t, "GET", "/metrics", nil), 200).Body); !inFlight.MatchString(metrics) {
-			return "the requests are not in flight"
-		}
-		return ""
-	})
+	t.Cleanup(client.CloseIdleConnections)
+	absent := sendWithoutBody(t, client, http.MethodPost, config.Host+api+"/namespaces/absent/pods")
+	binding := sendWithoutBody(t, client, http.MethodPost, config.Host+rbacAPI+"/namespaces/"+ns+"/rolebindings")
 	if err := syscall.Kill(b.Server.PID(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +42,8 @@ func TestRequestsInFlightAtShutdown(t *testing.T) {
 		}
 		return ""
 	})
-	for _, end := range ends {
-		end()
-	}
+	wantAnswer(t, absent(`{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`), http.StatusNotFound)
+	wantAnswer(t, binding(`{"metadata":{"name":"r"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`), http.StatusCreated)
 	<-b.Server.Done()
 	if code := b.Server.ExitCode(); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -20,8 +20,12 @@ import (
 const (
 	maxCombinations = 10_000
 	maxComparisons  = 2_000_000 // less than a second
-	// longString is the length from which a string counts as several. Names are shorter.
+	// longString is the length from which a string counts as several in a role that is
+	// written. Names are shorter.
 	longString = 256
+	// usualString is that length for a string of the rules that a user holds, which can be
+	// many more. Most names are shorter.
+	usualString = 32
 	// maxMissingBytes is the length up to which an error lists the rights that a user
 	// lacks, in bytes. A right has up to four strings of the rules, each of which can be
 	// in thousands of rights.
@@ -29,10 +33,10 @@ const (
 )
 
 // weight returns the number of strings, counting long ones several times.
-func weight(list []string) int {
+func weight(list []string, long int) int {
 	n := len(list)
 	for _, s := range list {
-		n += len(s) / longString
+		n += len(s) / long
 	}
 	return n
 }
@@ -43,8 +47,8 @@ func combinations(rules []rbacv1.PolicyRule) int {
 	total := 0
 	for i := range rules {
 		r := &rules[i]
-		n := weight(r.Verbs)
-		for _, factor := range []int{weight(r.APIGroups), weight(r.Resources) + weight(r.NonResourceURLs), weight(r.ResourceNames)} {
+		n := weight(r.Verbs, longString)
+		for _, factor := range []int{weight(r.APIGroups, longString), weight(r.Resources, longString) + weight(r.NonResourceURLs, longString), weight(r.ResourceNames, longString)} {
 			n = min(n*max(factor, 1), math.MaxInt32)
 		}
 		total = min(total+n, math.MaxInt32)
@@ -52,15 +56,12 @@ func combinations(rules []rbacv1.PolicyRule) int {
 	return total
 }
 
-// sizeOf returns the number of strings in a rule, counting each several times that is longer
-// than most names are.
+// sizeOf returns the number of strings in a rule that a user holds, counting long ones
+// several times.
 func sizeOf(rule *rbacv1.PolicyRule) int {
 	size := 0
 	for _, list := range lists(rule) {
-		size += len(list)
-		for _, s := range list {
-			size += len(s) / 32
-		}
+		size += weight(list, usualString)
 	}
 	return size
 }

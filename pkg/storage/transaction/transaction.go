@@ -36,8 +36,8 @@ type Guards interface {
 // another one with the same guard was.
 var ErrGuardChanged = errors.New("another transaction with the same guard was carried out")
 
-// Condition is that the objects that the plan of a transaction depends on have not changed. A
-// transaction with a condition is carried out only if the condition holds.
+// Condition is that the objects that the plan of a transaction depends on have not
+// changed. A transaction with a condition is carried out only if the condition holds.
 type Condition struct {
 	// Prefix is that of the keys of all objects that may matter. None of them was
 	// written after Revision.

@@ -93,9 +93,9 @@ type Namespace struct {
 type NamespaceSpec struct {
 	// Finalizers lists the agents that must finalize the Namespace. A deleted
 	// Namespace is removed from storage when this list and metadata.finalizers are
-	// empty and no content is left. Every Namespace is
-	// created with "kubernetes", the finalizer of borough-controller-manager, which
-	// purges the content. Only the finalize subresource changes the list.
+	// empty and no content is left. Every Namespace is created with "kubernetes",
+	// the finalizer of borough-controller-manager, which purges the content. Only
+	// the finalize subresource changes the list.
 	// +optional
 	// +listType=atomic
 	Finalizers []FinalizerName `json:"finalizers,omitempty" protobuf:"bytes,1,rep,name=finalizers,casttype=FinalizerName"`

@@ -20,10 +20,10 @@ const ForceVerb = "force"
 // NamespacePurge runs the purge, and the response reports the result in status;
 // nothing is stored. borough-controller-manager empties Namespaces this way.
 // Objects with finalizers, and Pods with a grace period, are marked for deletion.
-// They stay until their finalizers are removed and the Pods have ended. With spec.force they are removed as
-// well. The Namespace itself, and its own finalizers, are not changed without
-// spec.finalize. In a dry run nothing is deleted, and status reports what would
-// be deleted.
+// They stay until their finalizers are removed and the Pods have ended. With
+// spec.force they are removed as well. The Namespace itself, and its own
+// finalizers, are not changed without spec.finalize. In a dry run nothing is
+// deleted, and status reports what would be deleted.
 type NamespacePurge struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata. The name has no meaning; it defaults to the

@@ -16,9 +16,9 @@ import (
 type NamespaceSpecApplyConfiguration struct {
 	// Finalizers lists the agents that must finalize the Namespace. A deleted
 	// Namespace is removed from storage when this list and metadata.finalizers are
-	// empty and no content is left. Every Namespace is
-	// created with "kubernetes", the finalizer of borough-controller-manager, which
-	// purges the content. Only the finalize subresource changes the list.
+	// empty and no content is left. Every Namespace is created with "kubernetes",
+	// the finalizer of borough-controller-manager, which purges the content. Only
+	// the finalize subresource changes the list.
 	Finalizers []tenancyv1.FinalizerName `json:"finalizers,omitempty"`
 	// DeletionProtection, if true, rejects every DELETE of the Namespace until it
 	// is set to false. It cannot be set on a Namespace that is being deleted.
