@@ -58,17 +58,22 @@ func (c AuthorizerConfig) NewAuthorizer() (authorizer.Authorizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the client for SubjectAccessReviews: %w", err)
 	}
-	reviews, err := authorizerfactory.DelegatingAuthorizerConfig{
+	delegating := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: client,
 		AllowCacheTTL:             c.AllowTTL,
 		DenyCacheTTL:              c.DenyTTL,
 		WebhookRetryBackoff:       &c.Backoff,
-	}.New()
+	}
+	reviews, err := delegating.New()
 	if err != nil {
 		return nil, fmt.Errorf("create the authorizer of reviews: %w", err)
 	}
 	if c.Broad {
-		reviews = broadFirst(reviews)
+		broad, err := delegating.New()
+		if err != nil {
+			return nil, fmt.Errorf("create the authorizer of broad reviews: %w", err)
+		}
+		reviews = broadFirst(broad, reviews)
 	}
 	return union.New(
 		union.NamedAuthorizer{AuthorizerName: "groups", Authorizer: authorizerfactory.NewPrivilegedGroups(c.AllowedGroups...)},
@@ -79,8 +84,7 @@ func (c AuthorizerConfig) NewAuthorizer() (authorizer.Authorizer, error) {
 }
 
 // denyAnonymous denies everything but the version to a user who is not
-// authenticated. kube-apiserver requests nothing else as such a user, and anyone
-// who reaches the port could make the server ask for reviews.
+// authenticated: anyone who reaches the port could make the server ask for reviews.
 func denyAnonymous(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	u := a.GetUser()
 	if u != nil && u.GetName() != user.Anonymous || !a.IsResourceRequest() && a.GetPath() == "/version" {
@@ -92,14 +96,18 @@ func denyAnonymous(_ context.Context, a authorizer.Attributes) (authorizer.Decis
 // broadFirst asks for the broadest right first. Only a right that is not allowed
 // is asked for more narrowly: a SubjectAccessReview without a namespace is about
 // all namespaces, and one without a name is about all objects.
-func broadFirst(reviews authorizer.Authorizer) authorizer.Authorizer {
+//
+// The two authorizers have a cache each. A user gets a right after its broad review was
+// denied, and then requests just that: kube-apiserver, which has allowed the request, would
+// be contradicted by a cached answer to a question that no user had asked.
+func broadFirst(broad, exact authorizer.Authorizer) authorizer.Authorizer {
 	return authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		for _, broader := range broaden(a) {
-			if decision, reason, err := reviews.Authorize(ctx, broader); decision == authorizer.DecisionAllow || err != nil {
+			if decision, reason, err := broad.Authorize(ctx, broader); decision == authorizer.DecisionAllow || err != nil {
 				return decision, reason, err
 			}
 		}
-		return reviews.Authorize(ctx, a)
+		return exact.Authorize(ctx, a)
 	})
 }
 

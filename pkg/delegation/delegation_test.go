@@ -136,8 +136,8 @@ func TestReviews(t *testing.T) {
 	}{
 		{
 			"the right in all namespaces covers each object", everywhere, true,
-			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("b", "x"), get("", "")},
-			[]bool{true, true, true, true}, []string{"get /"},
+			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("b", "x")},
+			[]bool{true, true, true}, []string{"get /"},
 		},
 		{
 			"the right in a namespace covers its objects", inNamespace, true,
@@ -168,6 +168,27 @@ func TestReviews(t *testing.T) {
 				t.Errorf("reviews %q, want %q", c.reviews, tc.reviews)
 			}
 		})
+	}
+}
+
+// A broad right that was denied, and was granted since, is reviewed again when a user
+// requests all of it.
+func TestBroadDenial(t *testing.T) {
+	everywhere := false
+	c := &cluster{allow: func(r authorizationv1.ResourceAttributes) bool {
+		return everywhere || r.Namespace == "a" && r.Name == ""
+	}}
+	a := c.authorizer(t, true)
+	allowed := func(attributes authorizer.AttributesRecord) bool {
+		decision, _, err := a.Authorize(t.Context(), attributes)
+		return decision == authorizer.DecisionAllow && err == nil
+	}
+	if !allowed(get("a", "")) {
+		t.Error("the right in a namespace is not enough")
+	}
+	everywhere = true
+	if !allowed(get("", "")) {
+		t.Errorf("the right in all namespaces is not enough after reviews %q", c.reviews)
 	}
 }
 

@@ -5,14 +5,17 @@ package delegation
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/borough-io/borough/pkg/authentication/x509cache"
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // frontProxy authenticates kube-apiserver by its certificate, and takes its users from
@@ -40,5 +43,9 @@ func (f frontProxy) AuthenticateRequest(req *http.Request) (*authenticator.Respo
 	if _, ok, err := f.certificate.AuthenticateRequest(req); err != nil || !ok {
 		return nil, false, err
 	}
-	return f.headers.AuthenticateRequest(req)
+	response, ok, err := f.headers.AuthenticateRequest(req)
+	if ok && (response.User.GetName() == user.Anonymous || slices.Contains(response.User.GetGroups(), user.AllUnauthenticated)) {
+		retriable.KeepConnection(req.Context())
+	}
+	return response, ok, err
 }

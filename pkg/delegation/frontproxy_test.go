@@ -8,11 +8,18 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"testing"
 
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // changingCA is a CA that a test can change. It counts what is verified with it.
@@ -85,4 +92,58 @@ func TestFrontProxy(t *testing.T) {
 	ca.set(t, otherBundle)
 	check("a CA that is not trusted any more", proxy, "alice", "")
 	check("the new CA", other, "alice", "alice")
+}
+
+// Requests of anonymous users do not close the connection of kube-apiserver, which all users
+// share, but that of a client of its own.
+func TestConnectionOfFrontProxy(t *testing.T) {
+	bundle, proxy := newCA(t, "front-proxy")
+	var ca changingCA
+	ca.set(t, bundle)
+	none := headerrequest.StaticStringSlice{}
+	authn := union.New(newFrontProxy(&authenticatorfactory.RequestHeaderConfig{
+		CAContentProvider: &ca, UsernameHeaders: headerrequest.StaticStringSlice{"X-Remote-User"},
+		UIDHeaders: none, GroupHeaders: headerrequest.StaticStringSlice{"X-Remote-Group"}, ExtraHeaderPrefixes: none,
+		AllowedClientNames: none,
+	}), anonymous.NewAuthenticator(nil))
+	denied := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	chain := retriable.WithErrors(filters.WithAuthentication(denied, authn, nil, nil, nil), nil)
+	var certificates []*x509.Certificate
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		req.TLS.PeerCertificates = certificates
+		chain.ServeHTTP(w, req)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+
+	// send reports whether the request used the connection of the last one.
+	send := func() (reused bool) {
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Remote-User", user.Anonymous)
+		req.Header.Set("X-Remote-Group", user.AllUnauthenticated)
+		response, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusForbidden || response.ProtoMajor != 2 {
+			t.Fatalf("got %s %s", response.Proto, response.Status)
+		}
+		return reused
+	}
+	certificates = []*x509.Certificate{proxy}
+	send()
+	if !send() {
+		t.Error("the connection of kube-apiserver was closed")
+	}
+	certificates = nil
+	send() // closes the connection
+	if send() {
+		t.Error("the connection of an anonymous client was kept")
+	}
 }

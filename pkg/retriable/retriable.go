@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retriable answers requests that cannot be authenticated or authorized now, so
-// that clients keep their credentials and, where that can help, retry them.
+// Package retriable answers requests that are not authenticated or authorized, so that
+// clients keep their credentials and connections and, where that can help, retry them.
 package retriable
 
 import (
@@ -40,10 +40,11 @@ func NewUnavailable(message string) *apierrors.StatusError {
 	return err
 }
 
-// note is what a request could not be authenticated or authorized for.
+// note is what is known about the authentication and authorization of a request.
 type note struct {
-	mu  sync.Mutex
-	err *apierrors.StatusError
+	mu   sync.Mutex
+	err  *apierrors.StatusError // why it failed
+	keep bool                   // the connection
 }
 
 type noteKey struct{}
@@ -58,13 +59,24 @@ func Note(ctx context.Context, err *apierrors.StatusError) {
 	}
 }
 
-func (n *note) get() *apierrors.StatusError {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.err
+// KeepConnection keeps the connection of the request of the context, although the request
+// is anonymous: the library closes it after such requests, but that of a proxy has requests
+// of other users as well. Without WithErrors it does nothing.
+func KeepConnection(ctx context.Context) {
+	if n, ok := ctx.Value(noteKey{}).(*note); ok {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.keep = true
+	}
 }
 
-// replacer replaces the response to a request that has a note.
+func (n *note) get() (err *apierrors.StatusError, keep bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err, n.keep
+}
+
+// replacer replaces the response to a request according to its note.
 type replacer struct {
 	http.ResponseWriter
 	note       *note
@@ -83,9 +95,13 @@ var replacedCodes = []int{http.StatusUnauthorized, http.StatusForbidden, http.St
 func (r *replacer) WriteHeader(code int) {
 	if !r.decided {
 		r.decided = true
-		if err := r.note.get(); err != nil && slices.Contains(replacedCodes, code) {
+		err, keep := r.note.get()
+		header := r.ResponseWriter.Header()
+		if keep {
+			header.Del("Connection")
+		}
+		if err != nil && slices.Contains(replacedCodes, code) {
 			r.replaced = true
-			header := r.ResponseWriter.Header()
 			for _, name := range []string{"Content-Type", "Content-Length", "X-Content-Type-Options", "Www-Authenticate"} {
 				header.Del(name)
 			}
