@@ -8,33 +8,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/feature"
-	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 )
-
-// retryTimeout is how long a write that etcd did not answer is retried. It is
-// enough to elect another leader, and to close the connection to a member that
-// hangs.
-const retryTimeout = 20 * time.Second
 
 // ambiguousWriteRetrier is a client that determines the outcome of writes that etcd
 // did not answer, and ensures that each is carried out at most once. etcd's own
 // client does not retry a write that a member has received, because it may have been
-// carried out. This happens to writes in flight when the member stops or the leader
-// changes.
+// carried out (package balancer prevents an exception). This happens to writes in flight
+// when the member stops or the leader changes.
 //
 // An update or a delete compares the revision that it changes, so at most one try
 // can succeed, and a read of the key shows whether one did, unless another client has
@@ -77,7 +68,7 @@ func (c fenceResolver) ResolveCreate(ctx context.Context, key string, value []by
 	if err := checkProgressRequests(); err != nil {
 		return 0, 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, unanswered.Timeout)
 	defer cancel()
 	return c.fence.ResolveCreate(ctx, c.client, key, value, since)
 }
@@ -87,7 +78,7 @@ func (c fenceResolver) ResolveUpdate(ctx context.Context, key string, value []by
 	if err := checkProgressRequests(); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, unanswered.Timeout)
 	defer cancel()
 	return fence.ResolveUpdate(ctx, c.client, key, value, since, until)
 }
@@ -107,11 +98,11 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 		return r.create(ctx, key, value, opts)
 	}
 	since := max(expectedRevision, r.outcomes.Revision())
-	response, unanswered, err := retryUnanswered(ctx, key, func(bool) (kubernetes.PutResponse, error) {
+	response, lost, err := unanswered.Retry(ctx, key, func(bool) (kubernetes.PutResponse, error) {
 		return r.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 	})
-	if err != nil || unanswered == nil || response.Succeeded {
-		return response, err
+	if err != nil || lost == nil || response.Succeeded {
+		return response, refused(lost, err)
 	}
 	// If etcd has this value, an earlier try succeeded.
 	if kv := response.KV; kv != nil && bytes.Equal(kv.Value, value) {
@@ -130,7 +121,7 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 
 func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	since := r.outcomes.Revision()
-	response, _, err := retryUnanswered(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
+	response, _, err := unanswered.Retry(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
 		if retry {
 			written, until, err := r.outcomes.ResolveCreate(ctx, key, value, since)
 			if err != nil {
@@ -151,45 +142,21 @@ func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []b
 // alike. The returned revision may then be later than that of the deletion.
 func (r ambiguousWriteRetrier) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	opts.GetOnFailure = true
-	response, unanswered, err := retryUnanswered(ctx, key, func(bool) (kubernetes.DeleteResponse, error) {
+	response, lost, err := unanswered.Retry(ctx, key, func(bool) (kubernetes.DeleteResponse, error) {
 		return r.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	})
-	if err == nil && unanswered != nil && (response.KV == nil || response.KV.CreateRevision > expectedRevision) {
+	if err == nil && lost != nil && (response.KV == nil || response.KV.CreateRevision > expectedRevision) {
 		response.Succeeded = true
 	}
-	return response, err
+	return response, refused(lost, err)
 }
 
-// retryUnanswered calls write until etcd answers. With the response it returns the
-// error of the last call that etcd did not answer, or nil if it answered the first.
-func retryUnanswered[R any](ctx context.Context, key string, write func(retry bool) (R, error)) (response R, unanswered, err error) {
-	began := time.Now()
-	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: time.Second}
-	for {
-		response, err = write(unanswered != nil)
-		if !isUnavailable(err) || time.Since(began) > retryTimeout {
-			return response, unanswered, err
-		}
-		if unanswered == nil {
-			klog.FromContext(ctx).V(2).Info("Etcd did not answer a write, retrying", "key", key, "err", err)
-		}
-		unanswered = err
-		timer := time.NewTimer(backoff.Step())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return response, unanswered, err
-		case <-timer.C:
-		}
-	}
-}
-
-// isUnavailable reports whether the error means that a member or the etcd cluster
-// cannot answer at present, and not that the request is invalid.
-func isUnavailable(err error) bool {
+// refused returns the error of a write of which earlier tries were not answered. The
+// refusal of a retry is not the outcome of the write, so it does not wrap the error.
+func refused(lost, err error) error {
 	var fromEtcd rpctypes.EtcdError
-	if errors.As(err, &fromEtcd) {
-		return fromEtcd.Code() == codes.Unavailable
+	if lost == nil || !errors.As(err, &fromEtcd) || unanswered.Is(err) {
+		return err
 	}
-	return status.Code(err) == codes.Unavailable
+	return fmt.Errorf("etcd did not answer a write, which may have been carried out, and refused to repeat it: %v", err)
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -16,6 +17,8 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 )
 
 // flaky is a client with one key, whose history it resolves updates from. Its writes fail as the outages specify.
@@ -109,6 +112,7 @@ var errAborted = errors.New("aborted")
 func TestAmbiguousWrites(t *testing.T) {
 	timedOut := rpctypes.Error(rpctypes.ErrGRPCTimeoutDueToLeaderFail)
 	cutOff := status.Error(codes.Unavailable, "keepalive ping failed to receive ACK within timeout")
+	dropped := status.Error(codes.Unknown, "raft proposal dropped") // as etcd 3.7.3 sends it
 	byAnother := func(f *flaky) { f.put("another") }
 	gone := func(f *flaky) { f.revision, f.kv = f.revision+1, nil }
 	createdAgain := func(f *flaky) {
@@ -128,6 +132,7 @@ func TestAmbiguousWrites(t *testing.T) {
 		put, delete result
 	}{
 		"answered at once":              {nil, result{true, 8, nil, 1}, result{true, 8, nil, 1}},
+		"dropped by the leader":         {[]outage{{err: dropped}}, result{true, 8, nil, 2}, result{true, 8, nil, 2}},
 		"not carried out":               {[]outage{{err: timedOut}}, result{true, 8, nil, 2}, result{true, 8, nil, 2}},
 		"carried out":                   {[]outage{{err: cutOff, carriedOut: true}}, result{true, 8, nil, 2}, result{true, 8, nil, 2}},
 		"unanswered twice":              {[]outage{{err: cutOff}, {err: timedOut, carriedOut: true}}, result{true, 8, nil, 3}, result{true, 8, nil, 3}},
@@ -152,6 +157,32 @@ func TestAmbiguousWrites(t *testing.T) {
 			deleted, err := ambiguousWriteRetrier{Interface: inner}.OptimisticDelete(t.Context(), "key", expected, kubernetes.DeleteOptions{})
 			if got := (result{deleted.Succeeded, deleted.Revision, err, inner.writes}); got != test.delete {
 				t.Errorf("delete: got %+v, want %+v", got, test.delete)
+			}
+		})
+	}
+}
+
+// TestRefusedRetry shows that the refusal of a retry is not returned as the outcome of a
+// write: here, the first try was carried out.
+func TestRefusedRetry(t *testing.T) {
+	for name, write := range map[string]func(context.Context, ambiguousWriteRetrier) error{
+		"put": func(ctx context.Context, r ambiguousWriteRetrier) error {
+			_, err := r.OptimisticPut(ctx, "key", []byte("value"), 7, kubernetes.PutOptions{})
+			return err
+		},
+		"delete": func(ctx context.Context, r ambiguousWriteRetrier) error {
+			_, err := r.OptimisticDelete(ctx, "key", 7, kubernetes.DeleteOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := &flaky{
+				revision: 7, kv: &mvccpb.KeyValue{ModRevision: 7},
+				outages: []outage{{err: rpctypes.ErrNoLeader, carriedOut: true}, {err: rpctypes.Error(rpctypes.ErrGRPCNoSpace)}},
+			}
+			err := interpret(write(t.Context(), ambiguousWriteRetrier{inner, inner}))
+			if err == nil || errors.Is(err, rpctypes.ErrNoSpace) || tenancyerrors.IsStorageFull(err) || !strings.Contains(err.Error(), "may have been carried out") {
+				t.Errorf("got %v", err)
 			}
 		})
 	}

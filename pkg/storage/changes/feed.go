@@ -51,6 +51,8 @@ type Feed struct {
 	source  Source
 	client  atomic.Pointer[clientv3.Client]
 	reached await.Revision
+	// waiting is how many callers wait for a revision.
+	waiting atomic.Int64
 	// requesting is whether a request for progress has not been sent yet.
 	requesting atomic.Bool
 	// begin is whether Run writes before it reads.
@@ -98,6 +100,8 @@ func (f *Feed) Current(ctx context.Context) (int64, error) {
 // Await waits until the sink has reached a revision, for which it asks etcd. It
 // returns the error of the context if it ends before.
 func (f *Feed) Await(ctx context.Context, revision int64) error {
+	f.waiting.Add(1)
+	defer f.waiting.Add(-1)
 	for f.reached.Get() < revision {
 		f.requestProgress(ctx)
 		attempt, cancel := context.WithTimeout(ctx, progressInterval)
@@ -227,6 +231,8 @@ func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 	examine := time.NewTicker(unreadable.ExamineInterval)
 	defer examine.Stop()
 	var examined <-chan examination // nil while none runs
+	lag := newLag(f)
+	defer lag.stop()
 	first, end := f.source.keys()
 	responses := client.Watch(streamContext(ctx), first, clientv3.WithRange(end), clientv3.WithRev(f.reached.Get()+1), clientv3.WithProgressNotify())
 	for {
@@ -243,6 +249,13 @@ func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 			}
 		case <-idle.C:
 			f.requestProgress(ctx)
+		case <-lag.ticker.C:
+			if lag.exists() {
+				return errLag
+			}
+			lag.ask(ctx)
+		case confirmed := <-lag.confirmed:
+			lag.set(confirmed)
 		case <-examine.C:
 			if examined == nil && len(f.unread) > 0 {
 				examined = f.examine(ctx, client)

@@ -17,6 +17,9 @@ import (
 	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
+// lagInterval is how long a watch may make no progress.
+const lagInterval = time.Second
+
 // closingEtcd has no objects. The test closes its watches.
 type closingEtcd struct {
 	clientv3.KV
@@ -24,10 +27,14 @@ type closingEtcd struct {
 	watches chan chan clientv3.WatchResponse
 	// waiting and most are how many requests for progress wait to be sent.
 	waiting, most *atomic.Int32
+	// revision is that of all writes.
+	revision *atomic.Int64
 }
 
 func newClosingEtcd() closingEtcd {
-	return closingEtcd{watches: make(chan chan clientv3.WatchResponse), waiting: &atomic.Int32{}, most: &atomic.Int32{}}
+	e := closingEtcd{watches: make(chan chan clientv3.WatchResponse), waiting: &atomic.Int32{}, most: &atomic.Int32{}, revision: &atomic.Int64{}}
+	e.revision.Store(1)
+	return e
 }
 
 // feed returns a feed from it.
@@ -44,8 +51,8 @@ func (e closingEtcd) feed(ctx context.Context) *changes.Feed {
 	return feed
 }
 
-func (closingEtcd) Get(context.Context, string, ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	return &clientv3.GetResponse{Header: &etcdserverpb.ResponseHeader{Revision: 1}}, nil
+func (e closingEtcd) Get(context.Context, string, ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	return &clientv3.GetResponse{Header: &etcdserverpb.ResponseHeader{Revision: e.revision.Load()}}, nil
 }
 
 func (e closingEtcd) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
@@ -88,6 +95,64 @@ func TestInterruptions(t *testing.T) {
 		}
 		cancel()
 		close(watch) // as etcd's client does
+		<-ended
+	})
+}
+
+// TestLag waits for a revision of etcd that the watch does not send, although it has not
+// ended. There must be another watch, but not if etcd does not have the revision, no caller
+// waits, or the watch makes progress.
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		etcd, ended := newClosingEtcd(), make(chan error)
+		feed := etcd.feed(ctx)
+		go func() { ended <- feed.Run(ctx) }()
+		watch := <-etcd.watches
+		await := func(revision int64) chan error {
+			reached := make(chan error, 1)
+			go func() { reached <- feed.Await(ctx, revision) }()
+			return reached
+		}
+		// another reports whether there is another watch within the time.
+		another := func(within time.Duration) bool {
+			select {
+			case watch = <-etcd.watches:
+				return true
+			case <-time.After(within):
+				return false
+			}
+		}
+		progress := func(revision int64) {
+			watch <- clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: revision}}
+		}
+		reached := await(9)
+		if another(time.Minute) {
+			t.Error("another watch for a revision that etcd does not have")
+		}
+		etcd.revision.Store(9)
+		for revision := range int64(8) {
+			progress(revision + 2)
+			if another(2 * lagInterval / 3) {
+				t.Errorf("another watch after one that has reached revision %d", revision+2)
+			}
+		}
+		if err := <-reached; err != nil {
+			t.Error(err)
+		}
+		etcd.revision.Store(10)
+		if another(time.Minute) {
+			t.Error("another watch although no caller waits")
+		}
+		reached = await(10)
+		if another(3 * lagInterval) {
+			progress(10)
+		} else {
+			t.Error("no other watch")
+		}
+		cancel()
+		close(watch)
+		<-reached
 		<-ended
 	})
 }

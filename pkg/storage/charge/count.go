@@ -17,6 +17,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
@@ -29,7 +30,7 @@ const countPage = 500
 func (c *Charger) Count(ctx context.Context, kv clientv3.KV, namespace string) {
 	ns := c.namespace(namespace)
 	err := inTurn(ctx, ns, func(ctx context.Context) error {
-		_, err := c.countAll(ctx, kv, ns)
+		_, _, err := unanswered.Retry(ctx, c.quotas.In(namespace), func(bool) (*known, error) { return c.countAll(ctx, kv, ns) })
 		return err
 	})
 	if err != nil {

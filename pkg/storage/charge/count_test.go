@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -57,17 +58,14 @@ func (s *keyService) TransformFromStorage(ctx context.Context, data []byte, key 
 	return s.Transformer.TransformFromStorage(ctx, data, key)
 }
 
-// TestCountDuringOutage counts a quota while an object cannot be decrypted, and again when
-// it can.
-func TestCountDuringOutage(t *testing.T) {
-	f := newPipelineFixture(t)
-	f.create(0, "one")
-	f.create(0, "two")
-	service := &keyService{identity.NewEncryptCheckTransformer(), "/pods/a/two"}
+// newUncounted writes the quota q, whose usage is not known, and returns a Charger that can
+// count it.
+func newUncounted(t *testing.T, f *pipelineFixture, transformer value.Transformer) *charge.Charger {
+	t.Helper()
 	codecs := newHistory(t, f.servers[0]).codecs
 	resources := make([]stored.Resource, 0, len(codecs))
 	for name, codec := range codecs {
-		resources = append(resources, stored.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/", Codec: codec, Transformer: service})
+		resources = append(resources, stored.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/", Codec: codec, Transformer: transformer})
 	}
 	charger, err := charge.New(resources, func(context.Context, string) []runtime.Object { return nil })
 	if err != nil {
@@ -84,6 +82,17 @@ func TestCountDuringOutage(t *testing.T) {
 	if _, err := f.client.Put(f.ctx, "/registry/tenancy.borough.io/resourcequotas/a/q", string(data)); err != nil {
 		t.Fatal(err)
 	}
+	return charger
+}
+
+// TestCountDuringOutage counts a quota while an object cannot be decrypted, and again when
+// it can.
+func TestCountDuringOutage(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.create(0, "one")
+	f.create(0, "two")
+	service := &keyService{identity.NewEncryptCheckTransformer(), "/pods/a/two"}
+	charger := newUncounted(t, f, service)
 	charger.Count(f.ctx, clientv3.NewKV(f.client), "a")
 	obj, err := f.servers[0].ResourceQuotas.Get(f.ctx, "q", &metav1.GetOptions{})
 	if err != nil {
@@ -95,6 +104,50 @@ func TestCountDuringOutage(t *testing.T) {
 	service.unavailable = ""
 	charger.Count(f.ctx, clientv3.NewKV(f.client), "a")
 	f.wantUsed(2)
+}
+
+// electing is an etcd whose members elect a leader during its first transactions.
+type electing struct {
+	clientv3.KV
+	transactions int
+}
+
+func (e *electing) Txn(ctx context.Context) clientv3.Txn {
+	if e.transactions--; e.transactions < 0 {
+		return e.KV.Txn(ctx)
+	}
+	return unansweredTxn{e.KV.Txn(ctx)}
+}
+
+type unansweredTxn struct{ clientv3.Txn }
+
+func (t unansweredTxn) If(...clientv3.Cmp) clientv3.Txn        { return t }
+func (t unansweredTxn) Then(...clientv3.Op) clientv3.Txn       { return t }
+func (t unansweredTxn) Commit() (*clientv3.TxnResponse, error) { return nil, rpctypes.ErrLeaderChanged }
+
+// TestCountDuringElection counts a quota, which no later write does in a Namespace that
+// nobody uses.
+func TestCountDuringElection(t *testing.T) {
+	for transactions := range 3 { // one counts the objects, and one writes the usage
+		t.Run(fmt.Sprint(transactions), func(t *testing.T) {
+			f := newPipelineFixture(t)
+			f.create(0, "one")
+			charger := newUncounted(t, f, identity.NewEncryptCheckTransformer())
+			charger.Count(f.ctx, &electing{clientv3.NewKV(f.client), transactions}, "a")
+			f.wantUsed(1)
+		})
+	}
+}
+
+// TestReadDuringElection reads quotas, as dry runs do. etcd's client repeats a get, but not a
+// transaction.
+func TestReadDuringElection(t *testing.T) {
+	f := newPipelineFixture(t)
+	charger := newUncounted(t, f, identity.NewEncryptCheckTransformer())
+	denial, err := charger.CheckUpdate(f.ctx, &electing{clientv3.NewKV(f.client), 1}, tenancy.Resource("resourcequotas"), "a", "q", charge.MaxQuotasSize+1)
+	if denial == nil || err != nil {
+		t.Errorf("got %v, %v", denial, err)
+	}
 }
 
 // TestCountOfUnreadable counts Pods that cannot be read. That is one line in the log, however

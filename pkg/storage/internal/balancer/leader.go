@@ -79,6 +79,7 @@ func (l *Leader) unary(ctx context.Context, method string, request, reply any, c
 	if l.prefersLeader(request) {
 		r.preferred = known.address
 	}
+	caller := ctx
 	ctx, cancel := context.WithCancelCause(withRoute(ctx, r))
 	defer cancel(nil)
 	// A leader that hangs would otherwise be waited for until a keepalive fails.
@@ -93,6 +94,11 @@ func (l *Leader) unary(ctx context.Context, method string, request, reply any, c
 	if err != nil {
 		if context.Cause(ctx) == rpctypes.ErrGRPCLeaderChanged {
 			return rpctypes.ErrGRPCLeaderChanged
+		}
+		if code := status.Code(err); caller.Err() == nil && (code == codes.DeadlineExceeded || code == codes.Canceled) {
+			// The member has given up. With these codes, etcd's client would repeat a
+			// write that may have been carried out.
+			return status.Error(codes.Unavailable, err.Error())
 		}
 		return err
 	}

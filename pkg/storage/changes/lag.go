@@ -1,0 +1,63 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package changes
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// lagInterval is how often a feed that callers wait for is compared with etcd, and how long
+// it may then take to make progress. Requests wait for a revision for 3 seconds.
+const lagInterval = time.Second
+
+// errLag ends a watch of a member of etcd that does not send what the others have.
+var errLag = errors.New("the member of etcd does not send what the others have")
+
+// lag finds a member of etcd that still answers but does not apply what the others have
+// written: its disk hangs, or it is being defragmented. Neither the member nor etcd's client
+// ends the watch then.
+type lag struct {
+	feed      *Feed
+	ticker    *time.Ticker
+	confirmed chan int64 // a revision of etcd
+	asking    bool
+	revision  int64 // that etcd has confirmed, or 0
+	reached   int64 // when etcd was asked
+}
+
+func newLag(f *Feed) *lag {
+	return &lag{feed: f, ticker: time.NewTicker(lagInterval), confirmed: make(chan int64, 1)}
+}
+
+func (l *lag) stop() { l.ticker.Stop() }
+
+// exists reports whether the feed has made no progress to the confirmed revision.
+func (l *lag) exists() bool {
+	reached := l.feed.reached.Get()
+	return reached < l.revision && reached == l.reached
+}
+
+// ask asks etcd for its revision if callers wait. They may wait for one that etcd does not
+// have.
+func (l *lag) ask(ctx context.Context) {
+	if l.asking || l.feed.waiting.Load() == 0 {
+		return
+	}
+	l.asking, l.reached, l.revision = true, l.feed.reached.Get(), 0
+	go func() {
+		revision, err := l.feed.Current(ctx)
+		if err != nil {
+			revision = 0 // the reason may be all of etcd
+		}
+		l.confirmed <- revision
+	}()
+}
+
+// set gives the feed time to reach the confirmed revision.
+func (l *lag) set(revision int64) {
+	l.asking, l.revision = false, revision
+	l.ticker.Reset(lagInterval)
+}
