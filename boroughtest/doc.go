@@ -4,7 +4,7 @@
 // Package boroughtest runs Borough in the process of a test: a standalone server with its
 // embedded etcd, and the namespace controller. It is for tests of controllers and other
 // clients of Kubernetes. Unlike an API server without controllers, it deletes Namespaces
-// with all that is in them.
+// with all that is in them. It needs Linux or macOS.
 //
 // Start starts a server for a test. Shared returns one for all tests of a package, whose
 // TestMain must then call Main.

@@ -26,7 +26,11 @@ func TestChild(t *testing.T) {
 		t.Skip("TestOutput runs it, in another process")
 	}
 	boroughtest.Start(t)
+	t.Setenv("TMPDIR", t.TempDir()) // which is removed with this test
 	boroughtest.Shared(t)
+	if files, err := os.ReadDir(os.TempDir()); len(files) > 0 || err != nil {
+		t.Errorf("the shared server has files in the directory of a test: %v, %v", files, err)
+	}
 	switch how {
 	case "fail":
 		t.Error("as expected")

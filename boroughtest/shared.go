@@ -13,7 +13,8 @@ import (
 
 var shared struct {
 	mu     sync.Mutex
-	main   bool // Main runs the tests
+	main   bool   // Main runs the tests
+	temp   string // the directory for temporary files before the tests change TMPDIR
 	server *Server
 	err    error
 }
@@ -39,7 +40,7 @@ func Shared(t testing.TB) *Server {
 }
 
 func startShared() (*Server, error) {
-	dir, err := os.MkdirTemp("", "boroughtest-")
+	dir, err := os.MkdirTemp(shared.temp, "boroughtest-")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func startShared() (*Server, error) {
 //	func TestMain(m *testing.M) { os.Exit(boroughtest.Main(m)) }
 func Main(m *testing.M) (code int) {
 	shared.mu.Lock()
-	shared.main = true
+	shared.main, shared.temp = true, os.TempDir()
 	shared.mu.Unlock()
 
 	code = m.Run()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/borough-io/borough/boroughtest"
@@ -74,9 +75,17 @@ func startController(t *testing.T, s *boroughtest.Server) *sync.Map {
 		if err := admin.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() {
+			if err := admin.Delete(context.Background(), object); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 
-	manager, err := ctrl.NewManager(s.As(t, user), ctrl.Options{Metrics: server.Options{BindAddress: "0"}})
+	manager, err := ctrl.NewManager(s.As(t, user), ctrl.Options{
+		Metrics:    server.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)}, // for go test -count=2
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

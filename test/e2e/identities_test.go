@@ -102,47 +102,73 @@ func TestCertificateExpires(t *testing.T) {
 	})
 }
 
-// TestRotateCA replaces the CA as docs/authentication.md describes.
+// TestRotateCA replaces the CA of two servers as docs/authentication.md describes. They
+// have an etcd each, which has nothing to do with it.
 func TestRotateCA(t *testing.T) {
 	t.Parallel()
-	b := harness.New(t)
-	restart := func(flags ...string) {
+	b, other := harness.New(t), harness.New(t)
+	servers := []*harness.Borough{b, other}
+	// start starts a server. The certificate of the other one is valid for another name.
+	start := func(b *harness.Borough, flags ...string) {
 		t.Helper()
-		if err := b.StartServer(t.Context(), flags...); err != nil {
+		var expanded []string
+		if b == other {
+			expanded = append(expanded, "--external-hostname=other.example.com")
+		}
+		for _, flag := range flags {
+			expanded = append(expanded, os.Expand(flag, func(string) string { return b.Dir }))
+		}
+		if err := b.StartServer(t.Context(), expanded...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run := func(name string) {
+	shell := func(script string, env ...string) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "bash", append([]string{"-o", "errexit", "-o", "nounset", "-c"}, strings.Join(documented(t, name), "\n"))...)
-		cmd.Env = append(os.Environ(), "DATA_DIR="+b.Dir)
+		cmd := exec.CommandContext(t.Context(), "bash", "-o", "errexit", "-o", "nounset", "-c", script)
+		cmd.Env = append(os.Environ(), env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("the commands named %s: %v\n%s", name, err, out)
+			t.Fatalf("%s: %v\n%s", script, err, out)
 		}
 	}
-	stop := func() {
+	// stop stops all servers, and runs the commands of that name for each.
+	stop := func(name string) {
 		t.Helper()
-		if err := b.Stop(); err != nil {
-			t.Fatal(err)
+		for _, b := range servers {
+			if err := b.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			b.Server, b.Controller = nil, nil
+			shell(strings.Join(documented(t, name), "\n"), "DATA_DIR="+b.Dir)
 		}
-		b.Server, b.Controller = nil, nil
 	}
+	// share copies files of the first server to the other.
+	share := func(files string) {
+		t.Helper()
+		shell("cp -r "+files, "FIRST="+b.Dir, "OTHER="+other.Dir)
+	}
+	// alice checks that all servers know alice by a kubeconfig, which trusts them.
 	alice := func(kubeconfig string) {
 		t.Helper()
-		wantStatus(t, harness.NewHTTP(t, loadKubeconfig(t, kubeconfig)).Do(t, "GET", allPods, nil), 403, `User "alice" cannot list`)
+		for _, b := range servers {
+			config := loadKubeconfig(t, kubeconfig)
+			config.Host = b.Config(t, "admin").Host
+			wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", allPods, nil), 403, `User "alice" cannot list`)
+		}
 	}
 
-	restart()
+	start(b)
+	share("$FIRST/pki $OTHER/")
+	start(other)
 	first, firstAdmin := issue(t, b, "--user=alice"), b.Config(t, "admin")
 	alice(first)
-	stop()
-	run("rotate-ca")
-	var flags []string
-	for _, flag := range documented(t, "rotate-ca-flags") {
-		flags = append(flags, os.Expand(flag, func(string) string { return b.Dir }))
-	}
-	restart(flags...)
-	// Both CAs are in force, and clients of both accept the certificate of the server.
+
+	stop("rotate-ca")
+	flags := documented(t, "rotate-ca-flags")
+	start(b, flags...)
+	share("$FIRST/pki $OTHER/")
+	share("$FIRST/pki.old/apiserver.* $OTHER/pki.old/")
+	start(other, flags...)
+	// Both CAs are in force, and clients of both accept the certificates of the servers.
 	second := issue(t, b, "--user=alice")
 	alice(first)
 	alice(second)
@@ -150,10 +176,10 @@ func TestRotateCA(t *testing.T) {
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stop()
 
-	run("rotate-ca-end")
-	restart()
+	stop("rotate-ca-end")
+	start(b)
+	start(other)
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 )
 
 // usages replace the usages of flags of the library that do not fit this server.
@@ -23,7 +25,7 @@ var usages = map[string]string{
 	"etcd-db-metric-poll-interval":     "Has no effect: the size of the database is read when the metrics are.",
 	"etcd-servers-overrides": "" +
 		"Other etcd servers for a resource, comma separated: group/resource#servers, where servers are URLs, semicolon separated. " +
-		"The server does not start with an override of a single resource that it stores, because all must be on the etcd of the Namespaces.",
+		"All resources that the server stores must be on the same etcd servers as the Namespaces, otherwise it does not start.",
 	"external-hostname": "Host name or IP address of the server in URLs that it returns. With --standalone, its certificate is also valid for it.",
 	"kubeconfig":        "kubeconfig of the cluster that the server runs behind. If empty, the server uses the service account of its Pod.",
 	"tls-cert-file": "" +
@@ -37,10 +39,15 @@ var usages = map[string]string{
 var standaloneUsages = map[string]string{
 	"bind-address":                            "the default is 127.0.0.1.",
 	"client-ca-file":                          "these are in addition to the CA in --data-dir.",
+	"disable-admission-plugins":               noClusterPlugins,
+	"enable-admission-plugins":                noClusterPlugins,
 	"enable-garbage-collector":                "the default is false: there is no garbage collector.",
 	"enable-priority-and-fairness":            "the default is false, and true cannot be used.",
 	"shutdown-watch-termination-grace-period": fmt.Sprintf("the default is %s.", standaloneWatchGrace),
 }
+
+// noClusterPlugins is about plugins that the usages name as enabled by default.
+var noClusterPlugins = fmt.Sprintf("%s are off and cannot be enabled: they are configured by objects of a cluster.", strings.Join(clusterplugins.Names(), ", "))
 
 // setUsage changes the usage of a flag as above.
 func setUsage(flag *pflag.Flag) {
