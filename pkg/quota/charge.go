@@ -59,7 +59,7 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		delta = quotav1.Subtract(after, before)
 	}
 	maps.DeleteFunc(delta, func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
-	if after != nil && (c.Old == nil || grows(delta)) {
+	if after != nil && (before == nil || grows(delta)) {
 		if unnamed := missing(c.New.pod, quota.Status.Hard); len(unnamed) > 0 {
 			return nil, NewDenial(fmt.Sprintf("failed quota: %s: must specify %s", quota.Name, missingText(unnamed)))
 		}

@@ -258,6 +258,11 @@ func TestUsed(t *testing.T) {
 			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),
 			denial: "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0",
 		},
+		"into a scope, where a resource must be named": {
+			quota: counted("limits.cpu=1", "limits.cpu=0", corev1.ResourceQuotaScopeTerminating), old: cpu("1"),
+			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),
+			denial: "failed quota: q: must specify limits.cpu for: a",
+		},
 		"out of a scope": {
 			quota: counted("pods=0", "pods=1", corev1.ResourceQuotaScopeNotTerminating), old: cpu("1"),
 			new:  with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),

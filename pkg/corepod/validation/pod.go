@@ -22,10 +22,7 @@ func ValidatePodCreate(pod *corev1.Pod) field.ErrorList {
 	errs := validatePod(pod, nil)
 
 	path := field.NewPath("spec")
-	if !corepod.CanBeSummed(&pod.Spec) {
-		errs = append(errs, field.Forbidden(path.Child("initContainers"), fmt.Sprintf(
-			"must have at most %d resources of sidecars, each counted once for every other init container after it", corepod.MaxInitSums)))
-	}
+	errs = append(errs, validateInitSums(&pod.Spec, path)...)
 	if len(pod.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}
@@ -35,6 +32,14 @@ func ValidatePodCreate(pod *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateSeccompAnnotationsMatch(pod, path)...)
 	errs = append(errs, validateAppArmorAnnotationsMatch(pod, path)...)
 	return errs
+}
+
+func validateInitSums(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if corepod.CanBeSummed(spec) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(path.Child("initContainers"), fmt.Sprintf(
+		"must have at most %d resources of sidecars, each counted once for every other init container after it", corepod.MaxInitSums))}
 }
 
 // ValidatePodBinding checks what a Pod is to be bound to.
