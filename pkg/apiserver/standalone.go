@@ -70,7 +70,7 @@ type standaloneStorage struct {
 }
 
 func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer) (storage standaloneStorage, err error) {
-	if storage.rights, err = rbac.NewStorage(scheme, optsGetter, authz, s.Policy); err != nil {
+	if storage.rights, err = rbac.NewStorage(scheme, optsGetter, authz, s.Policy, s.Views.AwaitCurrent); err != nil {
 		return storage, err
 	}
 	if storage.events, err = event.NewREST(scheme, optsGetter, s.EventTTL); err != nil {

@@ -138,7 +138,7 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 			return first, err
 		}
 		if first.revision < 0 {
-			return place{first.name, 0, unknown, false}, v.current(ctx)
+			return place{first.name, 0, unknown, false}, v.AwaitCurrent(ctx)
 		}
 		return first, v.awaitRevision(ctx, first.revision)
 	}
@@ -149,7 +149,7 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 	first = place{rest: unknown}
 	switch {
 	case options.ResourceVersion == "":
-		return first, v.current(ctx)
+		return first, v.AwaitCurrent(ctx)
 	case asked == 0:
 		return first, nil
 	}

@@ -48,8 +48,9 @@ func (v *Views) awaitRevision(ctx context.Context, revision int64) error {
 	return nil
 }
 
-// current waits until the current revision of etcd is reached.
-func (v *Views) current(ctx context.Context) error {
+// AwaitCurrent waits until the current revision of etcd is reached. It returns a Timeout if
+// that takes more than three seconds.
+func (v *Views) AwaitCurrent(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, freshTimeout)
 	defer cancel()
 	revision, err := v.feed.Current(ctx)

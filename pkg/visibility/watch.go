@@ -120,7 +120,7 @@ func (w *View) begin(ctx context.Context, resourceVersion string, initial bool) 
 	}
 	switch {
 	case resourceVersion == "":
-		return 0, w.views.current(ctx)
+		return 0, w.views.AwaitCurrent(ctx)
 	case asked == 0:
 		return 0, nil
 	}

@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -23,7 +22,6 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/authorization/bootstrap"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -156,37 +154,6 @@ func TestImpersonationInForceWhenAnswered(t *testing.T) {
 		if _, err := client.TenancyV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 			t.Fatalf("round %d: right after the revocation: %v", round, err)
 		}
-	}
-}
-
-// TestRightsOnAnotherServer grants and revokes on one server while the other one serves
-// the user.
-func TestRightsOnAnotherServer(t *testing.T) {
-	t.Parallel()
-	first, second, _ := startTwo(t, storagetest.StartGRPC(t), nil)
-	ns := newNamespace(t, first)
-	there := clientAs(t, second, "alice").TenancyV1().Pods(ns)
-	list := func(ctx context.Context) error {
-		_, err := there.List(ctx, metav1.ListOptions{})
-		return err
-	}
-	for range 10 {
-		grant(t, first, ns, "view", "alice")
-		poll.Eventually(t, func() string {
-			if err := list(t.Context()); err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-		if err := rights(t, first).RoleBindings(ns).Delete(t.Context(), "alice", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		poll.Eventually(t, func() string {
-			if err := list(t.Context()); !apierrors.IsForbidden(err) {
-				return fmt.Sprintf("got %v, want Forbidden", err)
-			}
-			return ""
-		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,8 +51,13 @@ func WriteAggregated(ctx context.Context, index *rbac.Index, client rbacclient.R
 }
 
 func apply(ctx context.Context, client rbacclient.RbacV1Interface, role rbac.Aggregated) error {
-	// The UID prevents that a role that was deleted is created again.
-	config := applyrbacv1.ClusterRole(role.Name).WithUID(role.UID)
+	stored, err := client.ClusterRoles().Get(ctx, role.Name, metav1.GetOptions{})
+	if err != nil || stored.AggregationRule == nil {
+		return ignoreChanged(err)
+	}
+	// The UID prevents that a role that was deleted is created again, the version that
+	// rules are written to a role that no longer aggregates any.
+	config := applyrbacv1.ClusterRole(role.Name).WithUID(stored.UID).WithResourceVersion(stored.ResourceVersion)
 	for _, rule := range role.Rules {
 		config.WithRules(applyrbacv1.PolicyRule().
 			WithVerbs(rule.Verbs...).
@@ -62,25 +68,26 @@ func apply(ctx context.Context, client rbacclient.RbacV1Interface, role rbac.Agg
 	}
 	applied, err := client.ClusterRoles().Apply(ctx, config, metav1.ApplyOptions{FieldManager: aggregationManager, Force: true})
 	if err == nil && len(role.Rules) == 0 && len(applied.Rules) > 0 {
-		return removeRules(ctx, client, role)
+		return removeRules(ctx, client, applied)
 	}
-	return ignoreDeleted(err)
+	return ignoreChanged(err)
 }
 
 // removeRules removes the rules of other field managers, which an apply of no rules
 // leaves.
-func removeRules(ctx context.Context, client rbacclient.RbacV1Interface, role rbac.Aggregated) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": role.UID}, "rules": nil})
+func removeRules(ctx context.Context, client rbacclient.RbacV1Interface, role *rbacv1.ClusterRole) error {
+	metadata := map[string]any{"uid": role.UID, "resourceVersion": role.ResourceVersion}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "rules": nil})
 	if err != nil {
 		return fmt.Errorf("encode a patch: %w", err)
 	}
 	_, err = client.ClusterRoles().Patch(ctx, role.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: aggregationManager})
-	return ignoreDeleted(err)
+	return ignoreChanged(err)
 }
 
-// ignoreDeleted ignores the errors of a write to a role that was deleted, also if
-// another has its name. The index follows.
-func ignoreDeleted(err error) error {
+// ignoreChanged ignores the errors of a write to a role that was changed or deleted. The
+// index follows.
+func ignoreChanged(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

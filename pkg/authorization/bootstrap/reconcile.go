@@ -46,8 +46,8 @@ func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
 		}
 		err := retryRaces(func() error {
 			result, err := options.Run()
-			if err == nil && result.Operation != reconciliation.ReconcileNone {
-				klog.FromContext(ctx).V(2).Info("Reconciled a cluster role", "name", role.Name, "operation", result.Operation, "protected", result.Protected, "rules", result.MissingRules)
+			if err == nil {
+				logReconciled(ctx, "cluster role", role.Name, result.Operation, result.Protected, "rules", result.MissingRules)
 			}
 			return err
 		})
@@ -63,8 +63,8 @@ func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
 		}
 		err := retryRaces(func() error {
 			result, err := options.Run()
-			if err == nil && result.Operation != reconciliation.ReconcileNone {
-				klog.FromContext(ctx).V(2).Info("Reconciled a cluster role binding", "name", binding.Name, "operation", result.Operation, "protected", result.Protected, "subjects", result.MissingSubjects)
+			if err == nil {
+				logReconciled(ctx, "cluster role binding", binding.Name, result.Operation, result.Protected, "subjects", result.MissingSubjects)
 			}
 			return err
 		})
@@ -73,6 +73,16 @@ func reconcile(ctx context.Context, client rbacclient.RbacV1Interface) error {
 		}
 	}
 	return utilerrors.NewAggregate(errs)
+}
+
+func logReconciled(ctx context.Context, kind, name string, operation reconciliation.ReconcileOperation, protected bool, lacks string, missing any) {
+	switch logger := klog.FromContext(ctx); {
+	case operation == reconciliation.ReconcileNone:
+	case protected:
+		logger.Info("Did not reconcile a protected "+kind, "name", name, "operation", operation, lacks, missing)
+	default:
+		logger.V(2).Info("Reconciled a "+kind, "name", name, "operation", operation, lacks, missing)
+	}
 }
 
 // retryRaces retries while another server reconciles the same objects.

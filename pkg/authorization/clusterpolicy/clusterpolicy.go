@@ -50,6 +50,10 @@ func strip(obj any) (any, error) {
 		object.SetManagedFields(nil)
 		object.SetAnnotations(nil)
 	}
+	if role, ok := obj.(*rbacv1.ClusterRole); ok {
+		// The cluster decides by the rules that its controller has written.
+		role.AggregationRule = nil
+	}
 	return obj, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // aggregate computes the rules of the ClusterRoles that aggregate others, and returns
@@ -86,7 +85,6 @@ func (p *policy) setAggregated(position int64, name objectKey, rules []rbacv1.Po
 // Aggregated is a ClusterRole and the rules that it aggregates.
 type Aggregated struct {
 	Name  string
-	UID   types.UID
 	Rules []rbacv1.PolicyRule
 }
 
@@ -98,7 +96,7 @@ func (x *Index) Outdated() []Aggregated {
 	var outdated []Aggregated
 	for key := range x.policy.aggregating {
 		if r := x.policy.roles[key]; !equality.Semantic.DeepEqual(r.rules, r.stored) {
-			outdated = append(outdated, Aggregated{key.name, r.uid, r.rules})
+			outdated = append(outdated, Aggregated{key.name, r.rules})
 		}
 	}
 	return outdated

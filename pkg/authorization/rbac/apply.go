@@ -134,7 +134,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 	case *rbacv1.ClusterRole:
 		updated := &role{rules: obj.Rules, labels: obj.Labels}
 		if obj.AggregationRule != nil {
-			updated.selectors, updated.uid = selectors(obj.AggregationRule), obj.UID
+			updated.selectors = selectors(obj.AggregationRule)
 			updated.rules, updated.stored = nil, obj.Rules
 		}
 		aggregate = p.affectsAggregation(p.role(key, latest), updated)
@@ -159,7 +159,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 func (p *policy) setRole(position int64, key objectKey, r *role) {
 	old := p.role(key, latest)
 	if old != nil && r != nil && old.sameAs(r) {
-		old.uid, old.stored = r.uid, r.stored // which decisions do not depend on
+		old.stored = r.stored // which decisions do not depend on
 		return
 	}
 	if old != nil {

@@ -15,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -120,7 +119,6 @@ type role struct {
 	// Only of a ClusterRole that aggregates others, whose rules are those that it
 	// aggregates:
 	selectors []labels.Selector
-	uid       types.UID
 	stored    []rbacv1.PolicyRule
 }
 

@@ -31,12 +31,19 @@ type Rights interface {
 	ConfirmRoleHeld(ctx context.Context, ref rbacv1.RoleRef) error
 }
 
+// AwaitCurrentFunc waits until the rights follow all that was written to etcd before the
+// call.
+type AwaitCurrentFunc func(ctx context.Context) error
+
 // escalation prevents users from granting rights that they do not hold, by the rules
 // of pkg/registry/rbac in Kubernetes. The verb escalate on a role and the verb bind on
 // the role of a binding lift that.
 type escalation struct {
 	authorizer authorizer.UnconditionalAuthorizer
 	rights     Rights
+	// awaitCurrent is called first, as Kubernetes reads these rights from etcd: another
+	// server may have revoked some, or created the role that is bound.
+	awaitCurrent AwaitCurrentFunc
 }
 
 // fullAuthority is what it takes to aggregate rules, because they can be any.
@@ -108,6 +115,9 @@ func (e escalation) confirmBinding(ctx context.Context, resource schema.GroupRes
 func (s Storage) ConfirmTemplate(ctx context.Context, resource schema.GroupResource, obj, old runtime.Object, ref rbacv1.RoleRef) error {
 	if isPrivileged(ctx) || changesForGarbageCollectionOnly(obj, old) {
 		return nil
+	}
+	if err := s.escalation.awaitCurrent(ctx); err != nil {
+		return err
 	}
 	object, err := meta.Accessor(obj)
 	if err != nil {

@@ -29,8 +29,8 @@ type Storage struct {
 }
 
 // NewStorage returns the storage. It asks the authorizer who may escalate and bind.
-func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer, rights Rights) (Storage, error) {
-	escalation := escalation{authz, rights}
+func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer, rights Rights, awaitCurrent AwaitCurrentFunc) (Storage, error) {
+	escalation := escalation{authz, rights, awaitCurrent}
 	s := Storage{escalation: escalation}
 	for _, kind := range []struct {
 		storage            **REST
@@ -82,7 +82,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		if err != nil {
 			return Storage{}, err
 		}
-		*kind.storage = &REST{served, kind.confirm}
+		*kind.storage = &REST{served, kind.confirm, awaitCurrent}
 	}
 	return s, nil
 }
@@ -90,7 +90,8 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 // REST serves one kind.
 type REST struct {
 	*standard.REST
-	confirm confirmFunc
+	confirm      confirmFunc
+	awaitCurrent AwaitCurrentFunc
 }
 
 // confirmFunc returns an error unless the user of the request may write the object.
@@ -101,6 +102,9 @@ type confirmFunc func(ctx context.Context, obj, old runtime.Object) error
 func (r *REST) mayWrite(ctx context.Context, obj, old runtime.Object) error {
 	if isPrivileged(ctx) || changesForGarbageCollectionOnly(obj, old) {
 		return nil
+	}
+	if err := r.awaitCurrent(ctx); err != nil {
+		return err
 	}
 	return r.confirm(ctx, obj, old)
 }

@@ -125,8 +125,8 @@ func (t unansweredTxn) If(...clientv3.Cmp) clientv3.Txn        { return t }
 func (t unansweredTxn) Then(...clientv3.Op) clientv3.Txn       { return t }
 func (t unansweredTxn) Commit() (*clientv3.TxnResponse, error) { return nil, rpctypes.ErrLeaderChanged }
 
-// TestCountDuringElection counts a quota, which no later write does in a Namespace that
-// nobody uses.
+// TestCountDuringElection counts a quota. In a Namespace without further writes, it would
+// remain uncounted.
 func TestCountDuringElection(t *testing.T) {
 	for transactions := range 3 { // one counts the objects, and one writes the usage
 		t.Run(fmt.Sprint(transactions), func(t *testing.T) {

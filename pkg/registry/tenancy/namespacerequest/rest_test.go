@@ -66,7 +66,7 @@ func newFixture(t *testing.T, limit int) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(namespaces.Namespace.Destroy)
-	rights, err := rbac.NewStorage(config.Scheme, backend, nil, nil)
+	rights, err := rbac.NewStorage(config.Scheme, backend, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,89 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/poll"
+)
+
+// TestRightsOnAnotherServer grants and revokes on one server while the other one serves
+// the user.
+func TestRightsOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	first, second, _ := startTwo(t, storagetest.StartGRPC(t), nil)
+	ns := newNamespace(t, first)
+	there := clientAs(t, second, "alice").TenancyV1().Pods(ns)
+	list := func(ctx context.Context) error {
+		_, err := there.List(ctx, metav1.ListOptions{})
+		return err
+	}
+	for range 10 {
+		grant(t, first, ns, "view", "alice")
+		poll.Eventually(t, func() string {
+			if err := list(t.Context()); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		if err := rights(t, first).RoleBindings(ns).Delete(t.Context(), "alice", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		poll.Eventually(t, func() string {
+			if err := list(t.Context()); !apierrors.IsForbidden(err) {
+				return fmt.Sprintf("got %v, want Forbidden", err)
+			}
+			return ""
+		})
+	}
+}
+
+// TestGrantsOnAnotherServer lets a user grant rights through a server whose watches are
+// delayed, right after another server has created the role, and has revoked the rights of
+// the user.
+func TestGrantsOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
+	ns := newNamespace(t, first)
+	grant(t, first, ns, "admin", "alice")
+	client, err := rbacclient.NewForConfig(impersonate(second.Config(t, "admin"), "alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := client.RoleBindings(ns)
+	poll.Eventually(t, func() string {
+		if _, err := there.List(t.Context(), metav1.ListOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	proxy.SetDelay(500 * time.Millisecond)
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "r"},
+		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{v1.GroupName}, Resources: []string{"pods"}}},
+	}
+	if _, err := rights(t, first).Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.Create(t.Context(), newRoleBinding("new-role", "Role", "r", "bob"), metav1.CreateOptions{}); err != nil {
+		t.Errorf("bind a role that another server has created: %v", err)
+	}
+	if err := rights(t, first).RoleBindings(ns).Delete(t.Context(), "alice", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.Create(t.Context(), newRoleBinding("revoked", "ClusterRole", "view", "bob"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("grant rights that another server has revoked: %v", err)
+	}
+}
