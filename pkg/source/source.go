@@ -53,9 +53,6 @@ type Identity struct {
 // Parse returns the identity of a source on a node, from the path of a file or directory,
 // or an HTTPS URL. A path is relative to the working directory.
 func Parse(from, node string) (Identity, error) {
-	if reasons := validation.IsDNS1123Subdomain(node); len(reasons) > 0 {
-		return Identity{}, fmt.Errorf("the name of the node %q is invalid: %s", node, strings.Join(reasons, "; "))
-	}
 	if from == "" {
 		return Identity{}, errors.New("a source must not be empty")
 	}

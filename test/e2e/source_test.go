@@ -99,7 +99,7 @@ func TestSource(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                      "[--node: is required, --from: is required]",
 		"--node=n1":                             "--from: is required",
-		"--node=N1 " + from:                     `--from: the name of the node "N1" is invalid`,
+		"--node=N1 " + from:                     `borough-source: --node: "N1": a lowercase RFC 1123 subdomain must`,
 		"--node=n1 --from=http://h/":            "--from: http://h/: the URL of a source must begin with https://",
 		node + " " + from + " " + from:          "--from: " + dir + " is given twice",
 		node + " " + from + " --once --dry-run": "--once and --dry-run cannot be set together",

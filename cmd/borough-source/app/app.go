@@ -75,7 +75,12 @@ func Run(ctx context.Context, config *options.Config) error {
 	case config.Once:
 		ctx, cancel := context.WithTimeoutCause(ctx, config.OnceTimeout, fmt.Errorf("timed out after --once-timeout=%s", config.OnceTimeout))
 		defer cancel()
-		return forEach(controllers, func(c *podsource.Controller) error { return c.Converge(ctx) })
+		// Concurrently, because each may wait for as long as the timeout.
+		var converge []func() error
+		for _, c := range controllers {
+			converge = append(converge, func() error { return c.Converge(ctx) })
+		}
+		return utilerrors.AggregateGoroutines(converge...)
 	}
 
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "server", config.Client.Host)

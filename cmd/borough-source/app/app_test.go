@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,5 +91,47 @@ func TestPrune(t *testing.T) {
 				t.Errorf("the Namespace is deleted: %t, want %t: %v, %v", pruned, tc.pruned, namespace, err)
 			}
 		})
+	}
+}
+
+// waitingReader reads the Pods of a Reader after another Reader was read.
+type waitingReader struct {
+	source.Reader
+	other readReader
+}
+
+func (r waitingReader) Read(ctx context.Context) (source.Content, error) {
+	select {
+	case <-r.other:
+		return r.Reader.Read(ctx)
+	case <-ctx.Done():
+		return source.Content{}, ctx.Err()
+	}
+}
+
+// readReader reads no Pods, and is closed when it was read.
+type readReader chan struct{}
+
+func (r readReader) Read(context.Context) (source.Content, error) {
+	close(r)
+	return source.Content{}, nil
+}
+
+func (readReader) Run(context.Context, func(source.Content, error)) error { return nil }
+
+// TestOnce has a source that waits, and one after it that does not.
+func TestOnce(t *testing.T) {
+	server := boroughtest.Shared(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(pod), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	other := make(readReader)
+	err := Run(t.Context(), &options.Config{Client: server.Config(), Once: true, OnceTimeout: 30 * time.Second, Sources: []podsource.Config{
+		{Source: source.Identity{Kind: source.File, Location: dir, Node: "n"}, Reader: waitingReader{filesource.New(dir), other}},
+		{Source: source.Identity{Kind: source.File, Location: dir + "/other", Node: "n"}, Reader: other},
+	}})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@
 package podsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,8 +182,8 @@ func (c *Controller) withLogger(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, klog.FromContext(ctx).WithValues("source", c.source.String(), "namespace", c.namespace))
 }
 
-// errOtherProcess ends Converge.
-var errOtherProcess = errors.New("another process writes for the source")
+// errNoLease ends Converge.
+var errNoLease = errors.New("did not get the Lease")
 
 // leaseTimeout is how long Converge waits for the Lease. That of a process that was killed
 // has expired then: it is noticed up to one retry late, and so is its expiry. The library
@@ -195,7 +196,7 @@ func (c *Controller) leaseTimeout() time.Duration {
 // runSession calls work while this process holds the Lease, with workers that write. It
 // returns when work returns, when the Namespace is being deleted (errNamespaceGone), when the
 // Lease is lost (leader.ErrLost), or if it does not get the Lease within a timeout that is not
-// 0 (errOtherProcess).
+// 0 (errNoLease).
 func (c *Controller) runSession(ctx context.Context, namespace *v1.Namespace, leaseTimeout time.Duration, work func(context.Context, *session) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -212,10 +213,10 @@ func (c *Controller) runSession(ctx context.Context, namespace *v1.Namespace, le
 
 	led := func() bool { return true }
 	if leaseTimeout > 0 {
-		led = time.AfterFunc(leaseTimeout, func() { end(errOtherProcess) }).Stop
+		led = time.AfterFunc(leaseTimeout, func() { end(s.leaseError(leaseTimeout)) }).Stop
 	}
 	var workErr error
-	err = c.lead(ctx, func(leading context.Context) {
+	err = s.lead(ctx, func(leading context.Context) {
 		if !led() {
 			return
 		}
@@ -230,32 +231,48 @@ func (c *Controller) runSession(ctx context.Context, namespace *v1.Namespace, le
 			end(workErr) // ends the election
 		}
 	})
-	switch cause := context.Cause(ctx); cause {
-	case errNamespaceGone, errOtherProcess:
+	if cause := context.Cause(ctx); errors.Is(cause, errNamespaceGone) || errors.Is(cause, errNoLease) {
 		return cause
 	}
 	return errors.Join(workErr, err)
 }
 
 // lead calls work when this process holds the Lease.
-func (c *Controller) lead(ctx context.Context, work func(context.Context)) error {
-	election := c.config.LeaderElection
-	if !election.LeaderElect {
+func (s *session) lead(ctx context.Context, work func(context.Context)) error {
+	if !s.config.LeaderElection.LeaderElect {
 		work(ctx)
 		return nil
 	}
-	election.ResourceName = "borough-source-" + c.source.ID()
-	if election.ResourceNamespace == "" {
-		election.ResourceNamespace = c.namespace
-	}
 	logger := klog.FromContext(ctx)
 	return leader.Run(ctx, leader.Config{
-		LeaderElectionConfiguration: election,
-		Leases:                      c.kubernetes.CoordinationV1(),
+		LeaderElectionConfiguration: s.election(),
+		Leases:                      s.kubernetes.CoordinationV1(),
 		Waiting: func(holder string) {
-			logger.Info("Another process writes for the source, waiting until it has ended",
-				"holder", holder, "lease", klog.KRef(election.ResourceNamespace, election.ResourceName))
-			c.ready.Store(true)
+			logger.Info("Another process writes for the source, waiting until it has ended", "holder", holder, "lease", s.lease())
+			s.leaseHeld.Store(true)
+			s.ready.Store(true)
 		},
 	}, work)
+}
+
+// election returns the configuration of the leader election with the Lease of the source.
+func (c *Controller) election() componentconfig.LeaderElectionConfiguration {
+	election := c.config.LeaderElection
+	election.ResourceName = "borough-source-" + c.source.ID()
+	election.ResourceNamespace = cmp.Or(election.ResourceNamespace, c.namespace)
+	return election
+}
+
+func (c *Controller) lease() klog.ObjectRef {
+	election := c.election()
+	return klog.KRef(election.ResourceNamespace, election.ResourceName)
+}
+
+// leaseError returns why the session did not get the Lease within a timeout.
+func (s *session) leaseError(timeout time.Duration) error {
+	reason := "the log says why; --leader-elect-resource-namespace sets its namespace"
+	if s.leaseHeld.Load() {
+		reason = "another process writes for the source"
+	}
+	return fmt.Errorf("%w %s within %s: %s", errNoLease, s.lease(), timeout, reason)
 }

@@ -104,7 +104,13 @@ func (d *desiredPods) get(name string, live *unstructured.Unstructured) (pod *de
 	if pod := d.pods[name]; pod != nil {
 		return pod, true
 	}
-	return nil, d.read && (live == nil || !d.unread[live.GetAnnotations()[source.FileAnnotation]])
+	return nil, d.read && (live == nil || !d.isUnread(live.GetAnnotations()[source.FileAnnotation]))
+}
+
+// isUnread reports whether a file that was never read may have the Pods of a file. If the source
+// was a file, any file of the directory that has replaced it may have them.
+func (d *desiredPods) isUnread(file string) bool {
+	return d.unread[file] || file == "" && len(d.unread) > 0
 }
 
 // names returns the names in the API.

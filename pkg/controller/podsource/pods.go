@@ -223,6 +223,9 @@ func (c *Controller) tryCreate(ctx context.Context, pod *desiredPod) (*unstructu
 	return created, withName(err, name)
 }
 
+// maxGenerateName is the number of bytes of a generateName that a generated name begins with.
+const maxGenerateName = 58
+
 // withName has the message of an error name the Pod. The name that the server has generated
 // would make each refusal another one.
 func withName(err error, name string) error {
@@ -231,7 +234,8 @@ func withName(err error, name string) error {
 		return err
 	}
 	details := status.ErrStatus.Details
-	if strings.HasPrefix(details.Name, name+"-") {
+	prefix := name + "-"
+	if strings.HasPrefix(details.Name, prefix[:min(len(prefix), maxGenerateName)]) {
 		status.ErrStatus.Message = strings.ReplaceAll(status.ErrStatus.Message, details.Name, name)
 		details.Name = name
 	}

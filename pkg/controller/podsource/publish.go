@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/source"
@@ -90,10 +89,14 @@ func (s *session) publish(ctx context.Context) error {
 	return nil
 }
 
+// statusManager is the field manager of the annotations of all sources: an object has a bounded
+// number of managers, and sources can share a Namespace.
+const statusManager = "borough-source"
+
 // annotate sets the annotation of the Namespace. In one that other sources can share, it is
 // there only if there are problems: the annotations of an object have at most 256 KiB.
 func (s *session) annotate(ctx context.Context, problems []source.Problem) error {
-	annotations := map[string]string{}
+	annotations := map[string]any{s.source.StatusAnnotation(): nil} // removes it
 	if len(problems) > 0 || s.config.Namespace == "" {
 		status, err := json.Marshal(s.status(problems))
 		if err != nil {
@@ -101,16 +104,11 @@ func (s *session) annotate(ctx context.Context, problems []source.Problem) error
 		}
 		annotations[s.source.StatusAnnotation()] = string(status)
 	}
-	data, err := json.Marshal(map[string]any{
-		"apiVersion": v1.SchemeGroupVersion.String(),
-		"kind":       "Namespace",
-		"metadata":   map[string]any{"name": s.namespace, "uid": s.uid, "annotations": annotations},
-	})
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.uid, "annotations": annotations}})
 	if err != nil {
 		return err
 	}
-	_, err = s.tenancy.TenancyV1().Namespaces().Patch(ctx, s.namespace, types.ApplyPatchType, data,
-		metav1.PatchOptions{FieldManager: s.fieldManager, Force: ptr.To(true)})
+	_, err = s.tenancy.TenancyV1().Namespaces().Patch(ctx, s.namespace, types.MergePatchType, data, metav1.PatchOptions{FieldManager: statusManager})
 	return err
 }
 

@@ -192,24 +192,30 @@ func TestPolicyChanges(t *testing.T) {
 	}
 }
 
-// TestReplacementIsRefused checks that a Pod stays if what is to replace it is refused.
+// TestReplacementIsRefused checks that a Pod stays if what is to replace it is refused. The
+// refusal is always the same.
 func TestReplacementIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.write("a.yaml", newPod("a"))
-	f.start(f.config())
-	before := f.expect("a-node-1=image:1")["a-node-1"]
-	f.write("a.yaml", newPod("a", func(pod *v1.Pod) {
-		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "", Value: "b"}}
-	}))
-	f.expectProblems(`a.yaml/a: "a-node-1" is invalid: spec.containers[0].env[0].name: Required value`)
-	if pod := f.expect("a-node-1=image:1")["a-node-1"]; pod.UID != before.UID {
-		t.Error("the Pod was replaced")
+	for what, name := range map[string]string{"a short name": "a", "a long name": strings.Repeat("a", 60)} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.write("a.yaml", newPod(name))
+			f.start(f.config())
+			before := f.expect(name + "-node-1=image:1")[name+"-node-1"]
+			f.write("a.yaml", newPod(name, func(pod *v1.Pod) {
+				pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "", Value: "b"}}
+			}))
+			f.expectProblems("a.yaml/" + name + `: "` + name + `-node-1" is invalid: spec.containers[0].env[0].name: Required value`)
+			if pod := f.expect(name + "-node-1=image:1")[name+"-node-1"]; pod.UID != before.UID {
+				t.Error("the Pod was replaced")
+			}
+			// A field that does not exist.
+			f.writeText("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+"}\nspec: {containers: [{name: c, image: 'image:2', imagee: x}]}")
+			f.expectProblems("a.yaml/" + name + ": imagee")
+			f.expect(name + "-node-1=image:1")
+		})
 	}
-	// A field that does not exist.
-	f.writeText("a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: 'image:2', imagee: x}]}")
-	f.expectProblems("a.yaml/a: imagee")
-	f.expect("a-node-1=image:1")
 }
 
 // TestNoAPIService has each DELETE of a source answered once with 404, as kube-apiserver does

@@ -66,6 +66,8 @@ type session struct {
 	published published
 
 	applied sync.Map // of applied, by the name of the Pod in the API
+	// leaseHeld is whether another process has, or has had, the Lease.
+	leaseHeld atomic.Bool
 	// progressed receives when something may have been completed.
 	progressed chan struct{}
 }

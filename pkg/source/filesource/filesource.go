@@ -11,76 +11,174 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"github.com/borough-io/borough/pkg/source"
 	"github.com/borough-io/borough/pkg/source/manifest"
 )
 
+const (
+	// maxEntries is the number of entries of a directory, also of those that are ignored.
+	maxEntries = 10 * source.MaxFiles
+	// maxAttempts is how often files that change are read.
+	maxAttempts = 10
+)
+
 // Source is a file or a directory. Which of them, it can change.
 type Source struct {
 	path string
+	// newWatcher and resyncPeriod are the function and the constant, except in tests.
+	newWatcher   func() (*fsnotify.Watcher, error)
+	resyncPeriod time.Duration
+	// files are those of the last read by name, nil if one of them could not be read.
+	files map[string]fs.FileInfo
 }
 
 var _ source.Reader = (*Source)(nil)
 
 // New returns the source at an absolute path.
-func New(path string) *Source { return &Source{path: path} }
+func New(path string) *Source {
+	return &Source{path: path, newWatcher: fsnotify.NewWatcher, resyncPeriod: resyncPeriod}
+}
 
-// Read implements source.Reader.
+var errChanged = errors.New("changed while it was read")
+
+// Read implements source.Reader. It returns what all files had at one moment.
 func (s *Source) Read(ctx context.Context) (source.Content, error) {
-	info, err := os.Stat(s.path)
+	for attempt := 1; ; attempt++ {
+		content, err := s.read(ctx)
+		switch {
+		case err == nil:
+			return content, nil
+		case !errors.Is(err, errChanged) || attempt == maxAttempts:
+			return source.Content{}, fmt.Errorf("read the source: %w", err)
+		}
+		select {
+		case <-time.After(settleTime):
+		case <-ctx.Done():
+			return source.Content{}, ctx.Err()
+		}
+	}
+}
+
+func (s *Source) read(ctx context.Context) (source.Content, error) {
+	s.files = nil
+	before, err := s.stat()
 	if err != nil {
-		return source.Content{}, fmt.Errorf("read the source: %w", err)
+		return source.Content{}, err
 	}
-	r := reader{bytes: source.MaxBytes, pods: source.MaxPods}
-	if !info.IsDir() {
-		m := r.read(s.path)
-		return source.Content{Files: map[string]source.Manifest{"": m}}, nil
-	}
-	names, err := list(s.path)
-	if err != nil {
-		return source.Content{}, fmt.Errorf("read the source: %w", err)
-	}
-	content := source.Content{Files: map[string]source.Manifest{}}
+	names := slices.Sorted(maps.Keys(before))
+	data, errs := map[string][]byte{}, map[string]error{}
+	remaining := source.MaxBytes
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return source.Content{}, err
 		}
-		path := filepath.Join(s.path, name)
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			continue
-		}
-		content.Files[name] = r.read(path)
+		data[name], errs[name] = readFile(filepath.Join(s.path, name), remaining)
+		remaining -= len(data[name])
 	}
+	// A Pod that has moved to a file that was read before would be in none.
+	after, err := s.stat()
+	switch {
+	case err != nil:
+		return source.Content{}, err
+	case !maps.EqualFunc(before, after, isSame):
+		return source.Content{}, fmt.Errorf("%s: %w", s.path, errChanged)
+	}
+
+	content := source.Content{Files: map[string]source.Manifest{}}
+	maxPods := source.MaxPods
+	for _, name := range names {
+		m := source.Manifest{Err: errs[name]}
+		if m.Err == nil {
+			m.Pods, _, m.Err = manifest.Parse(data[name], maxPods)
+		}
+		// A directory can have been there before, with Pods that the file has, too.
+		if name == "" && m.Err != nil {
+			return source.Content{}, fmt.Errorf("%s: %w", s.path, m.Err)
+		}
+		maxPods -= len(m.Pods)
+		content.Files[name] = m
+		if errs[name] != nil {
+			before = nil
+		}
+	}
+	s.files = before
 	return content, nil
 }
 
-// list returns the names of the manifests of a directory, in order.
+// hasChanged reports whether the files are not those of the last read.
+func (s *Source) hasChanged() bool {
+	files, err := s.stat()
+	return err != nil || s.files == nil || !maps.EqualFunc(s.files, files, isSame)
+}
+
+// stat returns the files of the source by their name in the directory, "" if the source is a
+// file. One that cannot be found, such as the target of a link, is nil.
+func (s *Source) stat() (map[string]fs.FileInfo, error) {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return map[string]fs.FileInfo{"": info}, nil
+	}
+	names, err := list(s.path)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]fs.FileInfo{}
+	for _, name := range names {
+		info, err := os.Stat(filepath.Join(s.path, name))
+		switch {
+		case err != nil:
+			files[name] = nil
+		case !info.IsDir():
+			files[name] = info
+		}
+	}
+	return files, nil
+}
+
+// isSame reports whether a file is the same and has not changed.
+func isSame(before, after fs.FileInfo) bool {
+	if before == nil || after == nil {
+		return before == after
+	}
+	return os.SameFile(before, after) && before.Size() == after.Size() && before.ModTime().Equal(after.ModTime())
+}
+
+// list returns the names of the manifests of a directory, without subdirectories.
 func list(path string) ([]string, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	entries, err := dir.ReadDir(source.MaxFiles + 1)
+	entries, err := dir.ReadDir(maxEntries + 1)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	if len(entries) > source.MaxFiles {
-		return nil, fmt.Errorf("%s: has more than %d files", path, source.MaxFiles)
+	if len(entries) > maxEntries {
+		return nil, fmt.Errorf("%s: has more than %d entries", path, maxEntries)
 	}
 	var names []string
 	for _, entry := range entries {
-		if isManifest(entry.Name()) {
+		if isManifest(entry.Name()) && !entry.IsDir() {
 			names = append(names, entry.Name())
 		}
 	}
-	slices.Sort(names)
+	if len(names) > source.MaxFiles {
+		return nil, fmt.Errorf("%s: has more than %d files", path, source.MaxFiles)
+	}
 	return names, nil
 }
 
@@ -90,26 +188,6 @@ func isManifest(name string) bool {
 	return !strings.HasPrefix(name, ".") && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-// reader reads the files of a source within its limits.
-type reader struct {
-	bytes, pods int
-}
-
-func (r *reader) read(path string) source.Manifest {
-	data, err := readFile(path, r.bytes)
-	if err == nil {
-		r.bytes -= len(data)
-		var m source.Manifest
-		if m.Pods, _, err = manifest.Parse(data, r.pods); err == nil {
-			r.pods -= len(m.Pods)
-			return m
-		}
-	}
-	return source.Manifest{Err: err}
-}
-
-var errChanged = errors.New("changed while it was read")
-
 // readFile returns the content of a regular file.
 func readFile(path string, max int) ([]byte, error) {
 	// Without O_NONBLOCK the open of a FIFO waits for a writer.
@@ -118,11 +196,11 @@ func readFile(path string, max int) ([]byte, error) {
 		return nil, withoutPath(err)
 	}
 	defer f.Close()
-	before, err := f.Stat()
+	info, err := f.Stat()
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	if !before.Mode().IsRegular() {
+	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a regular file")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, int64(max)+1))
@@ -131,13 +209,6 @@ func readFile(path string, max int) ([]byte, error) {
 	}
 	if len(data) > max {
 		return nil, fmt.Errorf("the files of the source are larger than %d bytes together", source.MaxBytes)
-	}
-	after, err := f.Stat()
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	if after.Size() != int64(len(data)) || !after.ModTime().Equal(before.ModTime()) {
-		return nil, errChanged // a read of the change follows
 	}
 	return data, nil
 }

@@ -5,6 +5,8 @@ package filesource
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/borough-io/borough/pkg/source"
 )
@@ -76,8 +80,10 @@ func TestReadDirectory(t *testing.T) {
 			return os.WriteFile(dir+"/b.yaml", bytes.Repeat([]byte("#\n"), source.MaxBytes/4), 0o644)
 		}, "a.yaml=a, b.yaml="},
 		"endless":           {func(dir string) error { return os.Symlink("/dev/zero", dir+"/b.yaml") }, "a.yaml=a, b.yaml=error: is not a regular file"},
-		"too many Pods":     {func(dir string) error { return os.WriteFile(dir+"/b.yaml", []byte(podList(source.MaxPods)), 0o644) }, "a.yaml=a, b.yaml=error: document 1: items[999]: there are more than 999 Pods"},
-		"too many files":    {func(dir string) error { return writeFiles(dir, source.MaxFiles) }, "error: read the source: DIR: has more than 1000 files"},
+		"too many Pods":     {func(dir string) error { return os.WriteFile(dir+"/b.yaml", []byte(podList(source.MaxPods)), 0o644) }, "a.yaml=a, b.yaml=error: document 1: items[999]: the source has more than 1000 Pods"},
+		"too many files":    {func(dir string) error { return linkFiles(dir, "f%d.yaml", source.MaxFiles) }, "error: read the source: DIR: has more than 1000 files"},
+		"ignored files":     {func(dir string) error { return linkFiles(dir, "f%d.txt", source.MaxFiles) }, "a.yaml=a,"},
+		"too many ignored":  {func(dir string) error { return linkFiles(dir, "f%d.txt", maxEntries) }, "error: read the source: DIR: has more than 10000 entries"},
 		"a link to itself":  {func(dir string) error { return os.Symlink(".", dir+"/b.yaml") }, "a.yaml=a,"},
 		"a link to the top": {func(dir string) error { return os.Symlink("/", dir+"/b.yaml") }, "a.yaml=a,"},
 	} {
@@ -105,25 +111,103 @@ func podList(n int) string {
 	return b.String()
 }
 
-func writeFiles(dir string, n int) error {
+func linkFiles(dir, format string, n int) error {
 	for i := range n {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("f%d.txt", i)), nil, 0o644); err != nil {
+		if err := os.Symlink("missing", filepath.Join(dir, fmt.Sprintf(format, i))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// TestReadFile reads a file, which can have any name.
+// TestReadFile reads a file, which can have any name. One that cannot be read says nothing
+// about the Pods of a directory that was there before.
 func TestReadFile(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "pods")
+	path := filepath.Join(t.TempDir(), "pods")
 	s := New(path)
+	for _, tc := range []struct{ content, want string }{
+		{fmt.Sprintf(pod, "a"), "=a,"},
+		{"", "error: read the source: " + path + ": is empty; to have no Pods, remove it, or write a PodList without items"},
+		{"x", "error: read the source: " + path + ": document 1: is not an object"},
+	} {
+		write(t, path, tc.content)
+		if got := describe(s.Read(t.Context())); got != tc.want {
+			t.Errorf("got  %s\nwant %s", got, tc.want)
+		}
+	}
+	must(t, os.Remove(path))
 	if got, want := describe(s.Read(t.Context())), "error: read the source: stat "+path+": no such file or directory"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	write(t, path, fmt.Sprintf(pod, "a"))
-	if got := describe(s.Read(t.Context())); got != "=a," {
-		t.Errorf("got %s", got)
+}
+
+// duringRead is a context that changes the source before each but the first file of a read.
+type duringRead struct {
+	context.Context
+	calls  *int
+	change func()
+}
+
+// Err is called before each file.
+func (c duringRead) Err() error {
+	if *c.calls++; *c.calls%2 == 0 {
+		c.change()
+	}
+	return c.Context.Err()
+}
+
+// TestReadWhileChanged changes the files between the reads of the first and the second. What is
+// returned was there at one moment.
+func TestReadWhileChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// change changes the source, from a.yaml=a and b.yaml=b, for the n-th time.
+		change func(dir string, n int) error
+		once   bool
+		want   string
+	}{
+		"nothing": {change: func(string, int) error { return nil }, want: "a.yaml=a, b.yaml=b,"},
+		"a Pod moves": {once: true, want: "a.yaml=a,b, b.yaml=", change: func(dir string, _ int) error {
+			return errors.Join(
+				os.WriteFile(dir+"/a.yaml", []byte(fmt.Sprintf(pod, "a")+"---\n"+fmt.Sprintf(pod, "b")), 0o644),
+				os.WriteFile(dir+"/b.yaml", []byte("# none"), 0o644))
+		}},
+		"a file is replaced": {once: true, want: "a.yaml=c, b.yaml=b,", change: func(dir string, _ int) error {
+			info, err := os.Stat(dir + "/a.yaml")
+			if err != nil {
+				return err
+			}
+			return errors.Join(
+				os.WriteFile(dir+"/.new", []byte(fmt.Sprintf(pod, "c")), 0o644),
+				os.Chtimes(dir+"/.new", time.Time{}, info.ModTime()),
+				os.Rename(dir+"/.new", dir+"/a.yaml"))
+		}},
+		"a file is renamed": {once: true, want: "b.yaml=b, c.yaml=a,", change: func(dir string, _ int) error {
+			return os.Rename(dir+"/a.yaml", dir+"/c.yaml")
+		}},
+		"a file becomes the directory": {once: true, want: "=a,", change: func(dir string, _ int) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Link(dir+".old/a.yaml", dir))
+		}},
+		"all the time": {want: "error: read the source: DIR: changed while it was read", change: func(dir string, n int) error {
+			return os.WriteFile(dir+"/a.yaml", bytes.Repeat([]byte("#"), n), 0o644)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "pods")
+				must(t, os.Mkdir(dir, 0o755))
+				write(t, dir+"/a.yaml", fmt.Sprintf(pod, "a"))
+				write(t, dir+"/b.yaml", fmt.Sprintf(pod, "b"))
+				n := 0
+				ctx := duringRead{t.Context(), new(int), func() {
+					if n++; n == 1 || !tc.once {
+						must(t, tc.change(dir, n))
+					}
+				}}
+				want := strings.ReplaceAll(tc.want, "DIR", dir)
+				if got := describe(New(dir).Read(ctx)); got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+			})
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/source"
 )
@@ -26,63 +27,72 @@ const (
 	settleTime = 20 * time.Millisecond
 	// maxSettleTime is how long a read is put off if the changes do not end.
 	maxSettleTime = time.Second
+	// resyncPeriod is how often the source is compared with what was read, without an event,
+	// as by the kubelet.
+	resyncPeriod = 20 * time.Second
 	// maxLinks is the number of symbolic links of a path, as in Linux.
 	maxLinks = 40
 )
 
 // Run implements source.Reader.
 func (s *Source) Run(ctx context.Context, handle func(source.Content, error)) error {
-	for {
-		if err := s.runUntilChange(ctx, handle); err != nil || ctx.Err() != nil {
-			return err
-		}
+	for ctx.Err() == nil {
+		s.runUntilChange(ctx, handle)
 	}
+	return nil
 }
 
-// runUntilChange reads the source, and returns when it has changed or the context ends. A
+// runUntilChange reads the source, and returns when it may have changed or the context ends. A
 // new watcher each time, because directories can be replaced, is simple and cheap.
-func (s *Source) runUntilChange(ctx context.Context, handle func(source.Content, error)) error {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", s.path, err)
+func (s *Source) runUntilChange(ctx context.Context, handle func(source.Content, error)) {
+	logger := klog.FromContext(ctx)
+	var events <-chan fsnotify.Event
+	var errs <-chan error
+	var w *watched
+	watcher, watchErr := s.newWatcher()
+	if watchErr == nil {
+		defer watcher.Close()
+		events, errs = watcher.Events, watcher.Errors
+		// Before the read, so that no change is missed.
+		w, watchErr = s.watch(watcher)
 	}
-	defer watcher.Close()
-	// Before the read, so that no change is missed.
-	watched, err := s.watch(watcher)
-	if err != nil {
-		return err
+	if watchErr != nil { // a limit of inotify, for example
+		logger.Info("Cannot watch the source, will read it periodically", "period", s.resyncPeriod, "err", watchErr)
 	}
 	content, err := s.Read(ctx)
 	if ctx.Err() != nil {
-		return nil
+		return
 	}
 	handle(content, err)
 
+	// A mount over a directory has no event, nor have changes of a network file system.
+	resync := time.After(s.resyncPeriod)
+	lost := false // events
 	var settled <-chan time.Time
 	var deadline time.Time
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-settled:
-			return nil
-		case event, ok := <-watcher.Events:
-			if !ok {
-				return nil
+			return
+		case <-resync:
+			if lost || watchErr != nil || s.hasChanged() {
+				return
 			}
+			resync = time.After(s.resyncPeriod)
+		case event := <-events:
 			// The names of files in / begin with two slashes.
-			if !watched.has(filepath.Clean(event.Name)) {
+			if !w.has(filepath.Clean(event.Name)) {
 				continue
 			}
 			if settled == nil {
 				deadline = time.Now().Add(maxSettleTime)
 			}
 			settled = time.After(min(settleTime, time.Until(deadline)))
-		case err, ok := <-watcher.Errors:
-			if ok && !errors.Is(err, fsnotify.ErrEventOverflow) {
-				return fmt.Errorf("watch %s: %w", s.path, err)
-			}
-			return nil // events are lost: read again
+		case err := <-errs:
+			logger.Info("Changes of the source may be lost, will read it again", "err", err)
+			errs, lost, resync = nil, true, time.After(maxSettleTime)
 		}
 	}
 }
@@ -101,20 +111,22 @@ func (w *watched) has(path string) bool {
 
 // watch watches the directories in which a change can change the source: those of each
 // element of its path and of the links that it leads through. So the source is noticed when
-// it appears, also if its directory does not exist.
+// it appears, also if its directory does not exist. With an error, it watches only some.
 func (s *Source) watch(watcher *fsnotify.Watcher) (*watched, error) {
 	added := sets.New[string]()
 	for {
 		w := s.look()
 		before := added.Len()
-		for dir := range w.dirs().Difference(added) {
+		// Parents first: the watcher hangs if the first event is that a directory was moved,
+		// and it is removed by then.
+		for _, dir := range sets.List(w.dirs().Difference(added)) {
 			// One that is not there is that of a path of which an element before it changes
 			// first.
 			switch err := watcher.Add(dir); {
 			case err == nil:
 				added.Insert(dir)
 			case !isMissing(err):
-				return nil, fmt.Errorf("watch %s: %w", dir, err)
+				return w, fmt.Errorf("watch %s: %w", dir, err)
 			}
 		}
 		if added.Len() == before {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,14 +22,21 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// run runs the source until the test ends. expect waits until it reads what is expected.
-func run(t *testing.T, path string) (expect func(want string)) {
+// run runs the source until the test ends, and calls handled, if there is one, after each read.
+// expect waits until it reads what is expected.
+func run(t *testing.T, s *Source, handled ...func(read string)) (expect func(want string)) {
 	t.Helper()
 	read := make(chan string, 1000)
 	ended := make(chan error, 1)
 	ctx := t.Context()
 	go func() {
-		ended <- New(path).Run(ctx, func(content source.Content, err error) { read <- describe(content, err) })
+		ended <- s.Run(ctx, func(content source.Content, err error) {
+			text := describe(content, err)
+			for _, f := range handled {
+				f(text)
+			}
+			read <- text
+		})
 	}()
 	t.Cleanup(func() {
 		if err := <-ended; err != nil {
@@ -54,7 +62,7 @@ func run(t *testing.T, path string) (expect func(want string)) {
 func TestWatchDirectory(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "a", "b")
-	expect := run(t, dir)
+	expect := run(t, New(dir))
 	missing := "error: read the source: stat " + dir + ": no such file or directory"
 	expect(missing)
 	must(t, os.MkdirAll(dir, 0o755))
@@ -93,7 +101,7 @@ func TestWatchConfigMap(t *testing.T) {
 	publish("..1", fmt.Sprintf(pod, "a"))
 	must(t, os.Symlink("..data/pods.yaml", filepath.Join(dir, "pods.yaml")))
 
-	directory, file := run(t, dir), run(t, filepath.Join(dir, "pods.yaml"))
+	directory, file := run(t, New(dir)), run(t, New(filepath.Join(dir, "pods.yaml")))
 	directory("pods.yaml=a,")
 	file("=a,")
 	publish("..2", fmt.Sprintf(pod, "b"))
@@ -115,7 +123,7 @@ func TestWatchLinks(t *testing.T) {
 	must(t, os.Symlink(top+"/else/file", top+"/v1/a.yaml"))
 	must(t, os.Symlink("v1", top+"/current"))
 	must(t, os.Symlink("current/../current", top+"/pods"))
-	expect := run(t, top+"/pods")
+	expect := run(t, New(top+"/pods"))
 	expect("a.yaml=a,")
 	write(t, top+"/else/file", fmt.Sprintf(pod, "b"))
 	expect("a.yaml=b,")
@@ -145,7 +153,7 @@ func TestWatchUnreachable(t *testing.T) {
 			write(t, dir+"/a.yaml", fmt.Sprintf(pod, "a"))
 			must(t, os.Symlink("loop", dir+"/loop"))
 			must(t, os.Symlink(tc.link, dir+"/b.yaml"))
-			expect := run(t, dir)
+			expect := run(t, New(dir))
 			expect("a.yaml=a, b.yaml=error: " + tc.want)
 			must(t, os.Remove(dir+"/b.yaml"))
 			expect("a.yaml=a,")
@@ -155,11 +163,67 @@ func TestWatchUnreachable(t *testing.T) {
 	top := t.TempDir()
 	write(t, top+"/mnt", "")
 	dir := top + "/mnt/a/pods"
-	expect := run(t, dir)
+	expect := run(t, New(dir))
 	expect("error: read the source: stat " + dir + ": not a directory")
 	must(t, os.Remove(top+"/mnt"))
 	must(t, os.MkdirAll(dir, 0o755))
 	expect("")
+}
+
+// TestWatchMovedAndRemoved moves and removes the directory at once. The watcher then fails to
+// remove its watch of the directory, which is gone.
+func TestWatchMovedAndRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pods")
+	must(t, os.Mkdir(dir, 0o755))
+	// The events wait until the read was handled.
+	expect := run(t, New(dir), func(read string) {
+		if read == "" {
+			must(t, errors.Join(os.Rename(dir, dir+".old"), os.Remove(dir+".old")))
+		}
+	})
+	expect("error: read the source: stat " + dir + ": no such file or directory")
+	write(t, dir, fmt.Sprintf(pod, "a"))
+	expect("=a,")
+}
+
+// TestResync changes a file without an event. It is read when its time has come, or when the
+// watcher says that it has lost events.
+func TestResync(t *testing.T) {
+	for name, tc := range map[string]struct {
+		watcherErr   error // instead of a watcher
+		resyncPeriod time.Duration
+		lost         error // is sent after the change
+	}{
+		"no event":        {resyncPeriod: time.Millisecond},
+		"no watcher":      {resyncPeriod: time.Millisecond, watcherErr: syscall.EMFILE},
+		"events are lost": {resyncPeriod: time.Hour, lost: fsnotify.ErrEventOverflow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, other := t.TempDir(), t.TempDir()
+			write(t, other+"/a", fmt.Sprintf(pod, "a"))
+			must(t, os.Link(other+"/a", dir+"/a.yaml"))
+			s := New(dir)
+			s.resyncPeriod = tc.resyncPeriod
+			errs := make(chan chan error, 1)
+			s.newWatcher = func() (*fsnotify.Watcher, error) {
+				if tc.watcherErr != nil {
+					return nil, tc.watcherErr
+				}
+				watcher, err := fsnotify.NewWatcher()
+				if err == nil && tc.lost != nil {
+					errs <- watcher.Errors
+				}
+				return watcher, err
+			}
+			expect := run(t, s)
+			expect("a.yaml=a,")
+			write(t, other+"/a", fmt.Sprintf(pod, "b"))
+			if tc.lost != nil {
+				<-errs <- tc.lost
+			}
+			expect("a.yaml=b,")
+		})
+	}
 }
 
 // TestWatchRoot watches a file in the root directory.
@@ -170,8 +234,8 @@ func TestWatchRoot(t *testing.T) {
 	}
 	defer os.Remove(f.Name())
 	must(t, f.Close())
-	expect := run(t, f.Name())
-	expect("=error: is empty; to have no Pods, remove it, or write a PodList without items")
+	expect := run(t, New(f.Name()))
+	expect("error: read the source: " + f.Name() + ": is empty; to have no Pods, remove it, or write a PodList without items")
 	write(t, f.Name(), fmt.Sprintf(pod, "a"))
 	expect("=a,")
 }

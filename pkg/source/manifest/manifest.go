@@ -23,6 +23,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/requestlimits"
+	"github.com/borough-io/borough/pkg/source"
 )
 
 // ErrEmpty is returned for data of no bytes. A program that writes a file truncates it
@@ -33,7 +34,8 @@ var ErrEmpty = errors.New("is empty; to have no Pods, remove it, or write a PodL
 // PodList or a List of Pods, of the core group or of tenancy.borough.io/v1. It returns them
 // as the latter, with the fields that a user sets, and whether the data is blank: it then has
 // neither a Pod nor a list, but only comments, null or white space. Names are required, and
-// must differ. It returns an error if there are more Pods than max.
+// must differ. It returns an error if there are more Pods than max, which is what
+// other files of the source leave of its limit.
 func Parse(data []byte, max int) (pods []*unstructured.Unstructured, blank bool, err error) {
 	if len(data) == 0 {
 		return nil, false, ErrEmpty
@@ -218,7 +220,7 @@ func (p *parser) addPod(object *unstructured.Unstructured) error {
 		return fmt.Errorf("metadata.name: there are two Pods %.253q", name)
 	}
 	if len(p.pods) == p.max {
-		return fmt.Errorf("there are more than %d Pods", p.max)
+		return fmt.Errorf("the source has more than %d Pods", source.MaxPods)
 	}
 	p.names[name] = true
 	p.pods = append(p.pods, &unstructured.Unstructured{Object: map[string]any{

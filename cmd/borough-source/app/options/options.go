@@ -131,14 +131,14 @@ func (o *Options) Validate() error {
 	}
 	if o.Node == "" {
 		invalid("node", "is required")
+	} else if reasons := validation.IsDNS1123Subdomain(o.Node); len(reasons) > 0 {
+		invalid("node", "%q: %s", o.Node, strings.Join(reasons, "; "))
 	}
 	if len(o.From) == 0 {
 		invalid("from", "is required")
 	}
-	if o.Node != "" {
-		if _, err := o.sources(); err != nil {
-			errs = append(errs, err)
-		}
+	if _, err := o.sources(); err != nil {
+		errs = append(errs, err)
 	}
 	for _, namespace := range []struct{ flag, name string }{
 		{"namespace", o.Namespace}, {"leader-elect-resource-namespace", o.LeaderElection.ResourceNamespace},

@@ -3,7 +3,10 @@
 
 package options
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestValidateInOrder checks that invalid flags are always listed in the same order.
 func TestValidateInOrder(t *testing.T) {
@@ -14,6 +17,22 @@ func TestValidateInOrder(t *testing.T) {
 	for range 20 {
 		if got := o.Validate().Error(); got != want {
 			t.Fatalf("got\n%s\nafter\n%s", got, want)
+		}
+	}
+}
+
+// TestValidateNode checks that an invalid node is reported as such, and the source as well.
+func TestValidateNode(t *testing.T) {
+	for node, want := range map[string]string{
+		"":   "[--node: is required, --from: http://h: the URL",
+		"N":  `[--node: "N": a lowercase RFC 1123 subdomain must`,
+		"n.": `[--node: "n.": a lowercase RFC 1123 subdomain must`,
+		"n1": "--from: http://h: the URL",
+	} {
+		o := New()
+		o.Node, o.From = node, []string{"http://h"}
+		if err := o.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--from: http://h: the URL") {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }

@@ -1,0 +1,61 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podsource
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/requestlimits"
+	"github.com/borough-io/borough/pkg/source"
+)
+
+// TestManySources shows problems of more sources in a Namespace than can apply an object, and
+// removes them.
+func TestManySources(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	namespace := f.server.Namespace(t)
+	get := func() *v1.Namespace {
+		t.Helper()
+		got, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+		f.must(err)
+		return got
+	}
+	before := get()
+	var sessions []*session
+	for i := range requestlimits.MaxAppliers + 1 {
+		identity := f.identity
+		identity.Node = fmt.Sprintf("node-%d", i)
+		c, err := New(f.server.Config(), Config{Source: identity, Namespace: namespace}, f.metrics)
+		f.must(err)
+		s, err := c.newSession(before.UID, func(error) {})
+		f.must(err)
+		t.Cleanup(s.queue.ShutDown)
+		sessions = append(sessions, s)
+		f.must(s.annotate(t.Context(), []source.Problem{{Message: "m"}}))
+	}
+	if got := get(); len(got.Annotations) != len(sessions) || len(got.ManagedFields) != len(before.ManagedFields)+1 {
+		t.Errorf("%d annotations, the managers %v", len(got.Annotations), got.ManagedFields)
+	}
+	for _, s := range sessions {
+		f.must(s.annotate(t.Context(), nil))
+	}
+	without := get()
+	if len(without.Annotations) != 0 || len(without.ManagedFields) != len(before.ManagedFields) {
+		t.Errorf("the annotations %v, the managers %v", without.Annotations, without.ManagedFields)
+	}
+	f.must(sessions[0].annotate(t.Context(), nil))
+	if got := get(); got.ResourceVersion != without.ResourceVersion {
+		t.Error("without an annotation, a source without problems writes the Namespace")
+	}
+	other := sessions[0]
+	other.uid = "00000000-0000-0000-0000-000000000000"
+	if err := other.annotate(t.Context(), []source.Problem{{Message: "m"}}); err == nil || len(get().Annotations) != 0 {
+		t.Errorf("a source of another Namespace with this name gets %v", err)
+	}
+}
