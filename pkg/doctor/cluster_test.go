@@ -153,6 +153,15 @@ func failure(code int, message string) fakeAnswer {
 // pod returns the Pod of the server, to change it.
 func (c *fakeCluster) pod() *corev1.Pod { return &c.answers[podsPath].body.(corev1.PodList).Items[0] }
 
+// node adds the node node1, which is down for a minute, or ready.
+func (c *fakeCluster) node(down bool) {
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}
+	if down {
+		ready.Status = corev1.ConditionUnknown
+	}
+	c.answers[nodePath] = fakeAnswer{body: corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}}}}
+}
+
 // lease returns the Lease of the controllers, to change it.
 func (c *fakeCluster) lease() *coordinationv1.Lease {
 	return c.answers[leasePath].body.(*coordinationv1.Lease)

@@ -41,6 +41,14 @@ func (c *fakeCluster) etcdCertificates(t *testing.T, issued time.Time, memberCA 
 	c.answers[secretsPath+"etcd-member"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"ca.crt": ca.pem(), "tls.crt": signer.issue(t, "member", issued)}}}
 }
 
+// etcdIssuer adds the etcd of etcdCertificates, and a controller that issues its
+// certificates. The CA is issued at another time than the others.
+func (c *fakeCluster) etcdIssuer(t *testing.T, caIssued, issued time.Time) {
+	c.etcdCertificates(t, issued, "")
+	c.controller("--etcd-ca-secret=borough-system/etcd-ca")
+	c.answers[secretsPath+"etcd-ca"] = fakeAnswer{body: corev1.Secret{Data: map[string][]byte{"tls.crt": newTestCA(t, "etcd", caIssued).pem()}}}
+}
+
 // ownEtcd gives the server a certificate for an etcd that is not in the manifests. The CA
 // in the Secret is that of the members; that of clients is another one.
 func (c *fakeCluster) ownEtcd(t *testing.T, issued time.Time) {

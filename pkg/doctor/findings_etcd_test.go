@@ -55,6 +55,14 @@ func TestFindingsOfEtcd(t *testing.T) {
 			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{}}}}
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}
 		}, map[string]want{"etcd members": {Fault, "server-0: not scheduled: no node", "kubectl describe pod"}, "pods": {Fault, "not scheduled", ""}}},
+		{"member of etcd on a node that is down", func(_ *testing.T, c *fakeCluster) {
+			c.etcdMembers(1)
+			c.deletedPod(true)
+		}, map[string]want{"etcd members": {Fault, "etcd-0: its node node1 has not been ready for 1m", "kubectl delete node node1"}}},
+		{"member of etcd that is restarted", func(_ *testing.T, c *fakeCluster) {
+			c.etcdMembers(2)
+			c.deletedPod(false)
+		}, map[string]want{"etcd members": {Fault, "1 of 2 members exist", "kubectl describe statefulset"}}},
 		{"etcd certificates", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now(), "") }, nil},
 		{"etcd certificate not issued", func(t *testing.T, c *fakeCluster) {
 			c.etcdCertificates(t, time.Now(), "")
@@ -66,6 +74,27 @@ func TestFindingsOfEtcd(t *testing.T) {
 		}, map[string]want{"etcd certificates": {Fault, "the Secret etcd-member does not exist", "renew"}}},
 		{"etcd certificates expired", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now().Add(-2*time.Hour), "") },
 			map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-client is valid only from", "renew"}}},
+		{"etcd certificates that the controller renews", func(t *testing.T, c *fakeCluster) {
+			c.etcdIssuer(t, time.Now(), time.Now())
+		}, nil},
+		{"etcd certificates that the controller does not renew", func(t *testing.T, c *fakeCluster) {
+			c.etcdIssuer(t, time.Now(), time.Now().Add(-45*time.Minute))
+		}, map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-client is not renewed, and expires at", "check kubectl logs deployment/controller"}}},
+		{"etcd certificates that the controller will renew soon", func(t *testing.T, c *fakeCluster) {
+			c.etcdIssuer(t, time.Now(), time.Now().Add(-38*time.Minute))
+		}, nil},
+		{"etcd certificates that are renewed by others", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now().Add(-45*time.Minute), "") }, nil},
+		{"CA of etcd not renewed", func(t *testing.T, c *fakeCluster) {
+			c.etcdIssuer(t, time.Now().Add(-45*time.Minute), time.Now())
+		}, map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-ca is not renewed", "the controller issues them"}}},
+		{"CA of etcd missing", func(t *testing.T, c *fakeCluster) {
+			c.etcdIssuer(t, time.Now(), time.Now())
+			delete(c.answers, secretsPath+"etcd-ca")
+		}, map[string]want{"etcd certificates": {Fault, "the Secret etcd-ca does not exist", "apply the manifests"}}},
+		{"CA of etcd empty", func(t *testing.T, c *fakeCluster) {
+			c.etcdIssuer(t, time.Now(), time.Now())
+			c.answers[secretsPath+"etcd-ca"] = fakeAnswer{body: corev1.Secret{}}
+		}, map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-ca does not exist yet", "the controller issues them"}}},
 		{"etcd certificate of another CA", func(t *testing.T, c *fakeCluster) { c.etcdCertificates(t, time.Now(), "other") },
 			map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-member does not verify with the CA in the same Secret", "renew"}}},
 		{"own etcd with another CA for clients", func(t *testing.T, c *fakeCluster) { c.ownEtcd(t, time.Now()) }, nil},

@@ -56,10 +56,12 @@ func TestFindingsOfWorkloads(t *testing.T) {
 		}, map[string]want{"pods": {Fault, "server-0: not ready: ContainersNotReady", "kubectl logs server-0"}}},
 		{"node down", func(_ *testing.T, c *fakeCluster) {
 			c.pod().Spec.NodeName = "node1"
-			c.answers[nodePath] = fakeAnswer{body: corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute)),
-			}}}}}
+			c.node(true)
 		}, map[string]want{"pods": {Fault, "server-0: its node node1 has not been ready for 1m", "kubectl describe node node1"}}},
+		{"pod that was replaced, on a node that is down", func(_ *testing.T, c *fakeCluster) {
+			c.deletedPod(true)
+			c.controller()
+		}, nil},
 		{"pods that have ended", func(_ *testing.T, c *fakeCluster) {
 			list := c.answers[podsPath].body.(corev1.PodList)
 			for name, phase := range map[string]corev1.PodPhase{"evicted": corev1.PodFailed, "done": corev1.PodSucceeded} {

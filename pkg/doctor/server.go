@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	fixEtcd = "check that every member of etcd runs and has disk space (etcdctl endpoint status, alarm list), " +
+	fixEtcd = "check that every member of etcd runs and has disk space (etcdctl endpoint status, without --cluster), " +
 		"that the Pods can reach --etcd-servers, and that the files in --etcd-cafile, --etcd-certfile and --etcd-keyfile are for this etcd and not expired"
 	// listTimeout is the timeout of a list in the server. It is less than
 	// requestTimeout, so that the server can still respond.
@@ -51,7 +51,7 @@ func (x *examination) checkEtcd(ctx context.Context) Finding {
 // checkPods checks the status and the node of each Pod of the server, and its /readyz,
 // which names what is wrong.
 func (x *examination) checkPods(ctx context.Context) Finding {
-	live, err := x.listPods(ctx, x.deployment.selector)
+	live, err := x.deploymentPods(ctx, x.deployment)
 	if err != nil {
 		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
 	}

@@ -116,6 +116,15 @@ func (x *examination) checkEtcdMembers(ctx context.Context) Finding {
 	if err != nil {
 		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
 	}
+	// On a node that is down, a Pod that is being deleted stays, and its StatefulSet
+	// creates no other.
+	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+		if pod.DeletionTimestamp == nil {
+			return false
+		}
+		_, down := x.nodeDown(ctx, pod.Spec.NodeName)
+		return !down
+	})
 	problems, fixes := x.podProblems(ctx, pods, notReady)
 	switch {
 	case len(problems) > 0:
@@ -169,7 +178,7 @@ func initialMembers(set *appsv1.StatefulSet) int {
 // controllerProblems returns what is wrong with the Pods of the controller. It returns
 // no problems if they cannot be listed: another check reports that.
 func (x *examination) controllerProblems(ctx context.Context) (problems, fixes []string) {
-	pods, err := x.listPods(ctx, x.controller.selector)
+	pods, err := x.deploymentPods(ctx, x.controller)
 	if err != nil {
 		return nil, nil
 	}
@@ -207,8 +216,15 @@ func (x *examination) podProblems(ctx context.Context, pods []corev1.Pod, check 
 	return problems, fixes
 }
 
-// listPods returns the Pods that have not ended and are not being deleted. One that was
-// evicted stays as Failed, and another has replaced it.
+// deploymentPods returns the Pods of a Deployment that have not ended, without those that
+// are being deleted: others replace them at once.
+func (x *examination) deploymentPods(ctx context.Context, d *deployment) ([]corev1.Pod, error) {
+	pods, err := x.listPods(ctx, d.selector)
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }), err
+}
+
+// listPods returns the Pods that have not ended. One that was evicted stays as Failed, and
+// another has replaced it.
 func (x *examination) listPods(ctx context.Context, s *metav1.LabelSelector) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -219,7 +235,7 @@ func (x *examination) listPods(ctx context.Context, s *metav1.LabelSelector) ([]
 		return nil, err
 	}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
-		return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+		return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	}), nil
 }
 
@@ -235,8 +251,12 @@ func (x *examination) podProblem(ctx context.Context, pod *corev1.Pod) (problem,
 		}
 	}
 	if since, down := x.nodeDown(ctx, pod.Spec.NodeName); down {
-		return fmt.Sprintf("its node %s has not been ready for %s", pod.Spec.NodeName, x.now().Sub(since).Round(time.Second)),
-			"check kubectl describe node " + pod.Spec.NodeName
+		problem = fmt.Sprintf("its node %s has not been ready for %s", pod.Spec.NodeName, x.now().Sub(since).Round(time.Second))
+		fix = "check kubectl describe node " + pod.Spec.NodeName
+		if pod.DeletionTimestamp != nil {
+			fix += "; if the node is off for good, kubectl delete node " + pod.Spec.NodeName + ", so that the Pod is removed"
+		}
+		return problem, fix
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		last := c.LastTerminationState.Terminated

@@ -20,6 +20,16 @@ func (c *fakeCluster) etcdMembers(replicas int32, args ...string) {
 	c.answers[etcdPath] = fakeAnswer{body: set}
 }
 
+// deletedPod adds a Pod that is being deleted, on the node node1.
+func (c *fakeCluster) deletedPod(nodeDown bool) {
+	list := c.answers[podsPath].body.(corev1.PodList)
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "etcd-0", Namespace: "borough-system", DeletionTimestamp: ptr.To(metav1.Now())}}
+	pod.Spec.NodeName, pod.Status.PodIP = "node1", "192.0.2.2"
+	list.Items = append(list.Items, pod)
+	c.answers[podsPath] = fakeAnswer{body: list}
+	c.node(nodeDown)
+}
+
 // TestPodsForbidden checks that a user who cannot list Pods gets no faults.
 func TestPodsForbidden(t *testing.T) {
 	c := newFakeCluster(t)

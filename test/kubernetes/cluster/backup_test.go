@@ -20,8 +20,8 @@ import (
 func (s *site) maintain(t *testing.T) {
 	dir := t.TempDir()
 	// The port may be forwarded later than a user would type the next command.
-	s.runDocumented(t, dir, "operations.md", "direct", "until borough version; do sleep 1; done", "readyz", "borough get --raw /readyz/etcd")
-	s.runDocumented(t, dir, "operations.md", "etcdctl-in-member", "full")
+	s.runDocumented(t, dir, "operations.md", "POD="+s.pods(t, server)[0].Name, "readyz", "direct", "until borough version; do sleep 1; done", "readyz-etcd")
+	s.runDocumented(t, dir, "operations.md", "etcdctl-in-member", "etcd-status", "full")
 }
 
 // restoreBackup backs up etcd, changes objects, and restores the backup, by the
@@ -43,6 +43,7 @@ func (s *site) restoreBackup(t *testing.T) {
 	s.runDocumented(t, dir, "backup.md", "stop-servers", "restore-in-cluster", "restore-in-cluster-end")
 	s.awaitRollout(t)
 	s.awaitAvailable(t)
+	s.runDocumented(t, dir, "backup.md", "delete-replaced")
 	awaitTrue(t, "the servers have the restored objects", func(ctx context.Context) (bool, error) {
 		_, err := c.client.Pods(c.live).Get(ctx, "later", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
