@@ -38,7 +38,10 @@ declare -A weights=(
     [FuzzSplit]=100
 )
 targets=("$@")
-((${#targets[@]})) || mapfile -t targets < <(grep -rhoP --include='*_test.go' '^func \KFuzz\w+' cmd pkg | sort)
+if ((!${#targets[@]})); then
+    all=$(grep -rhoP --include='*_test.go' '^func \KFuzz\w+' cmd pkg | sort)
+    mapfile -t targets <<<"$all"
+fi
 
 binaries=$(mktemp -d)
 trap 'rm -rf "$binaries"' EXIT

@@ -14,12 +14,16 @@ set -o errexit -o nounset -o pipefail
 out=$(realpath -m "${1:-$(dirname "${BASH_SOURCE[0]}")/../bin/images}")
 sbom=${SBOM:+$(realpath -m "$SBOM")}
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Modules other than the root one do not name the toolchain.
+GOTOOLCHAIN=$(sed -n 's/^toolchain //p' go.mod)
+export GOTOOLCHAIN
 arch=${ARCH:-$(go env GOHOSTARCH)}
 
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 for a in ${arch//,/ }; do
     GOOS=linux GOARCH=$a hack/build-release.sh -o "$bin/$a/"
+    GOOS=linux GOARCH=$a hack/licenses.sh >"$bin/$a/LICENSES"
 done
-created=$(TZ=UTC0 git log -1 --no-show-signature --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null) || created=1970-01-01T00:00:00Z
-go -C hack/images run . -bin "$bin" -arch "$arch" -tag "${TAG:-latest}" -registry "${REGISTRY:-}" -out "$out" -sbom "$sbom" -created "$created"
+version=$(hack/version.sh)
+go -C hack/images run . -bin "$bin" -arch "$arch" -tag "${TAG:-latest}" -registry "${REGISTRY:-}" -out "$out" -sbom "$sbom" -created "${version##*buildDate=}"

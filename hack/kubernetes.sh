@@ -9,6 +9,9 @@
 # compiler change. The flags are those of other builds, to use their build cache.
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# Modules other than the root one do not name the toolchain.
+GOTOOLCHAIN=$(sed -n 's/^toolchain //p' go.mod)
+export GOTOOLCHAIN
 kube=test/kubernetes/kube etcd=test/kubernetes/etcd
 cache=$PWD/.cache/kubernetes
 

@@ -7,8 +7,8 @@
 # chart is the same for all runs on a commit. $REGISTRY is where the chart finds the
 # images (default: ghcr.io/borough-io).
 #
-#   files/    the binaries for Linux and macOS, the chart, an SPDX document of each
-#             image, and SHA256SUMS of them
+#   files/    the binaries for Linux and macOS, the licenses of what is in them, the
+#             chart, an SPDX document of each image, and SHA256SUMS of them
 #   images/   an OCI image layout of each image, for amd64 and arm64, to push
 #   digests   the names of the images, and their digests
 #   notes.md  the section in CHANGELOG.md
@@ -56,6 +56,8 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
     done
     unset GOOS GOARCH
 done
+# Those for Linux are all: the binaries for macOS have no module that these do not have.
+GOOS=linux hack/licenses.sh >"$files/LICENSES"
 unset REGISTRY
 TAG=$version ARCH=amd64,arm64 SBOM=$files hack/images.sh "$out/images" >"$out/digests"
 

@@ -10,7 +10,8 @@ set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=v0.0.0 commit=unknown state=archive date=1970-01-01T00:00:00Z
-if commit=$(git rev-parse --verify HEAD 2>/dev/null); then
+# In an archive that was unpacked in another repository, HEAD is that of the other.
+if [[ -z $(git rev-parse --show-prefix 2>/dev/null) ]] && commit=$(git rev-parse --verify HEAD 2>/dev/null); then
     state=clean
     [[ -z $(git status --porcelain 2>/dev/null) ]] || state=dirty
     date=$(TZ=UTC0 git log -1 --no-show-signature --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)

@@ -21,7 +21,11 @@ import (
 // user is the ID of the user and the group that the containers run as.
 const user, userAndGroup = 65532, "65532:65532"
 
-// program is a binary with an image, which has nothing else but CAs and its data directory.
+// licensesFile has the licenses of what is in the binaries.
+const licensesFile = "LICENSES"
+
+// program is a binary with an image, which has nothing else but licenses, CAs and its data
+// directory.
 type program struct {
 	name    string
 	dataDir string // relative to the root, or empty
@@ -45,7 +49,11 @@ func (p program) image(bin, arch string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := p.layer(content)
+	licenses, err := os.ReadFile(filepath.Join(bin, licensesFile))
+	if err != nil {
+		return nil, err
+	}
+	files, err := p.layer(content, licenses)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +81,7 @@ func (p program) image(bin, arch string) (v1.Image, error) {
 }
 
 // layer returns the files of an image as a tar archive, without times.
-func (p program) layer(binary []byte) ([]byte, error) {
+func (p program) layer(binary, licenses []byte) ([]byte, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
 	add := func(header tar.Header, content []byte) error {
@@ -94,6 +102,7 @@ func (p program) layer(binary []byte) ([]byte, error) {
 	}
 	err := errors.Join(
 		add(tar.Header{Typeflag: tar.TypeReg, Name: p.name, Mode: 0o755}, binary),
+		add(tar.Header{Typeflag: tar.TypeReg, Name: licensesFile, Mode: 0o644}, licenses),
 		addDirs(caFile),
 		add(tar.Header{Typeflag: tar.TypeReg, Name: caFile, Mode: 0o644}, caCertificates()))
 	if p.dataDir != "" {

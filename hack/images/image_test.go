@@ -85,7 +85,7 @@ func check(t *testing.T, p program, image v1.Image) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workingDir, want := "", []string{p.name + " 755 0:0 binary", "etc/ 755 0:0 ", "etc/ssl/ 755 0:0 ", "etc/ssl/certs/ 755 0:0 ", caFile + " 644 0:0 " + string(caCertificates())}
+	workingDir, want := "", []string{p.name + " 755 0:0 binary", "LICENSES 644 0:0 licenses", "etc/ 755 0:0 ", "etc/ssl/ 755 0:0 ", "etc/ssl/certs/ 755 0:0 ", caFile + " 644 0:0 " + string(caCertificates())}
 	if p.dataDir != "" {
 		workingDir = "/var/lib/borough"
 		want = append(want, "var/ 755 0:0 ", "var/lib/ 755 0:0 ", "var/lib/borough/ 700 65532:65532 ")
@@ -145,7 +145,8 @@ func build(t *testing.T, p program, content string, mode os.FileMode, modified t
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, p.name)
-	if err := errors.Join(os.WriteFile(file, []byte(content), mode), os.Chtimes(file, modified, modified)); err != nil {
+	if err := errors.Join(os.WriteFile(file, []byte(content), mode), os.Chtimes(file, modified, modified),
+		os.WriteFile(filepath.Join(dir, licensesFile), []byte("licenses"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	image, err := p.image(dir, "arm64")

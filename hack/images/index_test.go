@@ -147,6 +147,9 @@ func binaries(t *testing.T) string {
 				t.Fatal(err)
 			}
 		}
+		if err := os.WriteFile(filepath.Join(dir, arch, licensesFile), []byte("licenses"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }
