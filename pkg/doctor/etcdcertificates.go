@@ -47,6 +47,7 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 		fix = fmt.Sprintf("the controller issues them: check kubectl logs deployment/%s --namespace=%s, and the check controller rights; if a Secret does not exist, %s", x.controller.name, x.Namespace, deploy)
 	}
 	var problems, checked []string
+	var unread string
 	for _, c := range certs {
 		stored, err := x.client.CoreV1().Secrets(c.secret.Namespace).Get(ctx, c.secret.Name, metav1.GetOptions{})
 		switch {
@@ -54,7 +55,8 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 			problems = append(problems, fmt.Sprintf("the Secret %s does not exist", c.secret.Name))
 			continue
 		case err != nil:
-			return skipped("cannot read the Secret %s: %s", c.secret, oneLine(err.Error()))
+			unread = fmt.Sprintf("cannot read the Secret %s: %s", c.secret, oneLine(err.Error()))
+			continue
 		}
 		cert, problem := verifyEtcd(stored.Data, c.key, c.caKey, x.now())
 		if problem == "" && issued && x.now().After(certificates.AtShare(cert, overdueShare)) {
@@ -69,6 +71,8 @@ func (x *examination) checkEtcdCertificates(ctx context.Context) Finding {
 	switch {
 	case len(problems) > 0:
 		return fault(strings.Join(problems, "; "), fix)
+	case unread != "":
+		return skipped("%s", unread)
 	case len(checked) == 0:
 		return ok("not checked, because the Deployment of the server names none in a Secret")
 	}

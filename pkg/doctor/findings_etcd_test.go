@@ -104,5 +104,9 @@ func TestFindingsOfEtcd(t *testing.T) {
 			c.etcdCertificates(t, time.Now(), "")
 			c.answers[secretsPath+"etcd-member"] = failure(403, "no")
 		}, map[string]want{"etcd certificates": {Skipped, "cannot read the Secret borough-system/etcd-member", ""}}},
+		{"user cannot read the Secret of the CA of etcd, and a certificate expired", func(t *testing.T, c *fakeCluster) {
+			c.etcdIssuer(t, time.Now(), time.Now().Add(-2*time.Hour))
+			c.answers[secretsPath+"etcd-ca"] = failure(403, "no")
+		}, map[string]want{"etcd certificates": {Fault, "the certificate in the Secret etcd-client is valid only from", "the controller issues them"}}},
 	})
 }

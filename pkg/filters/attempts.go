@@ -31,7 +31,8 @@ import (
 // to run again too, so this cannot be done further inside.
 //
 // An attempt whose response is dropped is counted in the metrics of requests, but
-// leaves no trace in the response or in the audit event.
+// leaves no trace in the response. In the audit event it leaves only the annotations of
+// webhooks and policies, which the library never replaces.
 func WithAttempts(next http.Handler, checker precondition.Checker, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		info, ok := request.RequestInfoFrom(req.Context())

@@ -110,6 +110,15 @@ func TestTransaction(t *testing.T) {
 		if _, err := create("town", guardOf("alice"), createPod("town", "r")); !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), `"town"`) {
 			t.Errorf("a Namespace that exists: %v", err)
 		}
+		late := errors.New("from after the transaction")
+		if _, err := create("late", nil, createLimitRange("late", "l"), func(ctx context.Context) error {
+			return errors.Join(createPod("late", "p")(ctx), late)
+		}); !errors.Is(err, late) {
+			t.Errorf("an error from after the transaction: %v", err)
+		}
+		if _, err := s.Pods.Get(in(t.Context(), "late"), "p", &metav1.GetOptions{}); err != nil {
+			t.Errorf("get what was written before an error: %v", err)
+		}
 		twice := func(ctx context.Context) error {
 			return errors.Join(createPod("twice", "p")(ctx), createPod("twice", "q")(ctx))
 		}

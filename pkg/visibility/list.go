@@ -88,7 +88,9 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 		if options.Limit > 0 && added == options.Limit {
 			next := place{name, first.revision, unknown, w.rights(position).All}
 			if predicate.Empty() {
-				if first.rest == unknown {
+				// The number in a token can be too small: the position of a page that is
+				// continued can be later than that of the first.
+				if first.rest <= passed {
 					first.rest = w.count(first.name, position)
 				}
 				next.rest = first.rest - passed

@@ -264,21 +264,35 @@ func TestMergedAnotherServer(t *testing.T) {
 func TestMergedPages(t *testing.T) {
 	f, merged := newMergedFixture(t)
 	var want []string
-	for i := range 6 {
+	for i := range 9 {
 		ns := newNamespace(fmt.Sprint("n", i))
 		f.put(t, ns)
-		want = append(want, ns.Name)
+		if i < 6 {
+			want = append(want, ns.Name)
+		}
 	}
 	f.run(t)
 	merged.SetPolicy(policyChange(newRole("view", []string{"get"}), false))
 	for _, name := range want {
 		merged.SetPolicy(policyChange(bind(name, "x", "view", "u"), false))
 	}
+	late := func() { // a grant between two pages, which is at the same revision
+		want = append(want, "n6", "n7", "n8")
+		for _, name := range want[6:] {
+			merged.SetPolicy(policyChange(bind(name, "x", "view", "u"), false))
+		}
+	}
 	var got []string
 	for page := (metav1.ListMeta{}); len(got) == 0 || page.Continue != ""; {
 		list, err := f.projects(t, "u").List(t.Context(), &metainternalversion.ListOptions{Limit: 2, Continue: page.Continue}, everything())
 		if err != nil {
 			t.Fatal(err)
+		}
+		if rest := list.RemainingItemCount; rest != nil && *rest < 1 {
+			t.Errorf("%d remain, and the list continues", *rest)
+		}
+		if len(got) == 2 {
+			late()
 		}
 		for _, project := range list.Items {
 			got = append(got, project.Name)

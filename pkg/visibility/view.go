@@ -76,15 +76,16 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 // selects, so that it can be served without the view. What the request lists must then
 // be at a revision at which the user had the right, see HeldAt.
 //
-// A watch of a collection is always one of the view: the right may come or go between two
-// events, or between a list and the watch that continues it, and the client would keep
-// what it does not see any more, or miss something. A watch of a single Namespace that
-// continues from a revision is by right only if the user had the right at that revision.
-// And what a view has begun to list it continues.
+// A watch of a collection, also with a selector of one name, is always one of the view: the
+// right may come or go between two events, or between a list and the watch that continues
+// it, and the client would keep what it does not see any more, or miss something. A watch
+// by the path /watch/namespaces/NAME, which the right in this Namespace allows, is by right.
+// If it continues from a revision, the user must have had the right at that revision. And
+// what a view has begun to list it continues.
 func (q *Request) ByRight(ctx context.Context) (bool, error) {
 	// Not by the options: a path such as /watch/namespaces leaves them as they are.
 	watches := q.attributes.GetVerb() == "watch"
-	if watches && q.attributes.GetName() == "" || isOfView(q.options.Continue) {
+	if watches && q.attributes.GetNamespace() == "" || isOfView(q.options.Continue) {
 		return false, nil
 	}
 	if allowed, err := q.views.index.Allows(ctx, q.attributes); !allowed {

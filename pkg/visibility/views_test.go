@@ -229,7 +229,7 @@ func TestFor(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		user    user.Info
-		name    string // of the Namespace, or of all
+		name    string // of the Namespace in the path, or of all
 		options metainternalversion.ListOptions
 		view    bool
 	}{
@@ -246,7 +246,7 @@ func TestFor(t *testing.T) {
 		"request of the server, which has no user": {nil, "", metainternalversion.ListOptions{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			info := &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: tenancy.GroupName, APIVersion: "v1", Resource: "namespaces", Name: tc.name}
+			info := &request.RequestInfo{IsResourceRequest: true, Verb: "list", APIGroup: tenancy.GroupName, APIVersion: "v1", Resource: "namespaces", Namespace: tc.name, Name: tc.name}
 			if tc.options.Watch {
 				info.Verb = "watch"
 			}
@@ -290,7 +290,7 @@ func TestHeldAt(t *testing.T) {
 			t.Errorf("at %d: %t, %v; want %t", revision, held, err, want)
 		}
 	}
-	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: true, Verb: "watch", APIGroup: tenancy.GroupName, Resource: "namespaces", Name: "a"})
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: true, Verb: "watch", APIGroup: tenancy.GroupName, Resource: "namespaces", Namespace: "a", Name: "a"})
 	every := f.put(t, bind("", "e", "every", "u"))
 	if err := f.views.Feed().Await(ctx, every); err != nil {
 		t.Fatal(err)

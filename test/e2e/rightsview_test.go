@@ -4,9 +4,11 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -93,4 +95,58 @@ func TestRightToAllNamespaces(t *testing.T) {
 	if found, _ = names(exact(during)); len(found) != len(ns)+len(own)+2 {
 		t.Errorf("after the revocation, the list at a revision before has %q", found)
 	}
+}
+
+// TestWatchOfOneNamespace revokes one of two rights to a Namespace that the user watches by
+// its name, and then lets the right come back: the watch shows what the user sees.
+func TestWatchOfOneNamespace(t *testing.T) {
+	t.Parallel()
+	ns, own := newNamespace(t, borough), newNamespace(t, borough)
+	user := ns + "-alice"
+	grant(t, borough, own, "view", user)
+	grant(t, borough, "", "view", user)
+	namespaces := clientAs(t, borough, user).TenancyV1().Namespaces()
+	watchOne := func(name, revision string) watch.Interface {
+		t.Helper()
+		w, err := namespaces.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+		return w
+	}
+	got := func(w watch.Interface) string {
+		t.Helper()
+		event := <-w.ResultChan()
+		namespace, ok := event.Object.(*v1.Namespace)
+		if !ok {
+			t.Fatalf("got %v", event)
+		}
+		return fmt.Sprint(event.Type, " ", namespace.Annotations["step"])
+	}
+	annotate := func(name, step string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"step":%q}}}`, step)
+		if _, err := borough.Client(t).TenancyV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := namespaces.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, revoked := watchOne(own, list.ResourceVersion), watchOne(ns, list.ResourceVersion)
+	if err := rights(t, borough).ClusterRoleBindings().Delete(t.Context(), user, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	annotate(own, "revoked")
+	annotate(ns, "revoked")
+	wantEqual(t, "with a right in the Namespace", got(both), "MODIFIED revoked")
+	wantEqual(t, "without a right", got(revoked), "DELETED ")
+	annotate(ns, "granted")
+	grant(t, borough, "", "view", user)
+	wantEqual(t, "with the right again", got(revoked), "ADDED granted")
+	resumed := watchOne(ns, list.ResourceVersion)
+	wantEqual(t, "resumed, the revocation", got(resumed), "DELETED ")
+	wantEqual(t, "resumed, the grant", got(resumed), "ADDED granted")
 }

@@ -73,6 +73,9 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	}
 
 	deps, err := o.Open(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // stopped while it starts
+	}
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	logsapi "k8s.io/component-base/logs/api/v1"
+
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 )
 
@@ -257,5 +259,19 @@ func TestStartFails(t *testing.T) {
 	err := cmd.ExecuteContext(context.Background())
 	if err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want one line that names %s", err, file)
+	}
+}
+
+// TestStoppedWhileItStarts stops the server before etcd is ready, which is not a failure.
+func TestStoppedWhileItStarts(t *testing.T) {
+	if err := logsapi.ResetForTest(nil); err != nil { // Run sets up logging
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	cmd := NewCommand(Run)
+	cmd.SetArgs([]string{"--standalone", "--data-dir=" + t.TempDir()})
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		t.Errorf("got %v", err)
 	}
 }

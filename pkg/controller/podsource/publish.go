@@ -127,6 +127,10 @@ func (s *session) status(problems []source.Problem) source.Status {
 }
 
 // createEvent creates an Event, if the server serves Events and the user may create them.
+// maxInstance is the number of bytes of a reportingInstance, of which an Event can have 128,
+// before it is cut. Names of nodes can be longer.
+const maxInstance = 125
+
 func (s *session) createEvent(ctx context.Context, problem source.Problem) error {
 	reason, text := "SourceNotRead", problem.Message
 	switch {
@@ -139,7 +143,7 @@ func (s *session) createEvent(ctx context.Context, problem source.Problem) error
 		ObjectMeta:          metav1.ObjectMeta{GenerateName: "borough-source-"},
 		EventTime:           metav1.NewMicroTime(time.Now()),
 		ReportingController: "borough.io/borough-source",
-		ReportingInstance:   s.source.Node,
+		ReportingInstance:   cut(s.source.Node, maxInstance),
 		Action:              "Synchronize",
 		Reason:              reason,
 		Type:                corev1.EventTypeWarning,

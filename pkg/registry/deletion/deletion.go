@@ -29,8 +29,8 @@ import (
 // Delete deletes an object as the store's Delete does, with two differences.
 //
 // The store decides from the object that it has read whether to wait for finalizers, and
-// then removes the object as it is by then. Delete decides again if another client has
-// added a finalizer.
+// then removes what has its name by then. Delete decides again if another client has added
+// a finalizer, or replaced the object.
 //
 // While etcd is full, it removes an object that waits for nothing in one write: a watch
 // then sees the object deleted without seeing it marked. For an object that waits for a

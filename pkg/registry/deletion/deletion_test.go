@@ -204,6 +204,27 @@ func TestFinalizerAdded(t *testing.T) {
 	}
 }
 
+// TestReplaced deletes a Pod without a node. Just before it would be removed, another client
+// removes it, and creates one with its name that runs on a node: this one gets its grace
+// period.
+func TestReplaced(t *testing.T) {
+	r := registrytest.New(t, storagetest.StartEmbedded(t))
+	r.CreatePod(t, "p")
+	r.Pods.Storage.Storage = storagetest.BeforeDelete(r.Pods.Storage.Storage, func() {
+		if _, _, err := r.Pods.Delete(r.Context, "p", rest.ValidateAllObjectFunc, metav1.NewDeleteOptions(0)); err != nil {
+			t.Error(err)
+		}
+		r.CreatePod(t, "p")
+		r.UpdatePod(t, "p", registrytest.OnNode)
+	})
+	if _, removed, err := r.Pods.Delete(r.Context, "p", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil || removed {
+		t.Fatalf("removed %v, %v", removed, err)
+	}
+	if p := r.GetPod(t, "p"); p == nil || p.DeletionGracePeriodSeconds == nil || *p.DeletionGracePeriodSeconds != 30 {
+		t.Errorf("it is %+v, want it marked with a grace period of 30 s", p)
+	}
+}
+
 // TestRemovalByAnOutdatedUpdate releases a LimitRange that is being deleted. Before the
 // update can remove it, another client has removed it and created it again.
 func TestRemovalByAnOutdatedUpdate(t *testing.T) {

@@ -179,6 +179,25 @@ func TestFeed(t *testing.T) {
 	want(t, lines, "reset %d: c /y@%d=7 a n/x@%d=6", last, last, last-1)
 }
 
+// TestBeginWithWrite checks that a feed lists at revisions that no process has seen: when it
+// begins, and when etcd has compacted what it has missed.
+func TestBeginWithWrite(t *testing.T) {
+	client := storagetest.StartEmbedded(t).Client()
+	first := put(t, client, "/r/c/y", "1")
+	feed, lines := newFeed(client)
+	feed.BeginWithWrite()
+	stop := run(t, feed)
+	want(t, lines, "reset %d: c /y@%d=1", first+1, first)
+	stop()
+	put(t, client, "/r/c/y", "2")
+	last := put(t, client, "/r/c/y", "3")
+	if _, err := client.Compact(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	run(t, feed)
+	want(t, lines, "reset %d: c /y@%d=3", last+1, last)
+}
+
 // TestAwait checks that a feed reaches a revision at which none of its resources has
 // changed.
 func TestAwait(t *testing.T) {

@@ -162,27 +162,35 @@ func (f *Feed) Run(ctx context.Context) error {
 // can be decrypted, or etcd has compacted what follows. It ends with an error.
 func (f *Feed) follow(ctx context.Context, client *clientv3.Client) error {
 	if f.reached.Get() == 0 || f.readable {
-		// Without a write, the sink could get other objects at the same revision.
-		if f.begin || f.readable {
-			_, err := client.Put(ctx, f.source.BeginKey, "")
-			if f.readable && errors.Is(err, rpctypes.ErrNoSpace) {
-				klog.FromContext(ctx).Error(err, "Objects that can be decrypted again may not be in lists at the current revision")
-			} else if err != nil {
-				return fmt.Errorf("write %s: %w", f.source.BeginKey, err)
-			}
-		}
-		if err := f.list(ctx, client); err != nil {
-			return fmt.Errorf("list objects: %w", err)
+		if err := f.relist(ctx, client); err != nil {
+			return err
 		}
 	}
 	err := f.watch(ctx, client)
 	if errors.Is(err, rpctypes.ErrCompacted) {
-		if err := f.list(ctx, client); err != nil {
-			return fmt.Errorf("list objects: %w", err)
+		if err := f.relist(ctx, client); err != nil {
+			return err
 		}
 		err = f.watch(ctx, client)
 	}
 	return fmt.Errorf("watch: %w", err)
+}
+
+// relist lists the objects at a new revision, if the sink could have got others at the
+// current one: before, or in another process.
+func (f *Feed) relist(ctx context.Context, client *clientv3.Client) error {
+	if f.begin || f.readable {
+		_, err := client.Put(ctx, f.source.BeginKey, "")
+		if f.reached.Get() > 0 && errors.Is(err, rpctypes.ErrNoSpace) {
+			klog.FromContext(ctx).Error(err, "Objects or rights that have changed may not be in lists at the current revision")
+		} else if err != nil {
+			return fmt.Errorf("write %s: %w", f.source.BeginKey, err)
+		}
+	}
+	if err := f.list(ctx, client); err != nil {
+		return fmt.Errorf("list objects: %w", err)
+	}
+	return nil
 }
 
 // list sends all objects at one revision to the sink.

@@ -29,10 +29,12 @@ type closingEtcd struct {
 	waiting, most *atomic.Int32
 	// revision is that of all writes.
 	revision *atomic.Int64
+	// hanging is how many of the next reads are not answered.
+	hanging *atomic.Int64
 }
 
 func newClosingEtcd() closingEtcd {
-	e := closingEtcd{watches: make(chan chan clientv3.WatchResponse), waiting: &atomic.Int32{}, most: &atomic.Int32{}, revision: &atomic.Int64{}}
+	e := closingEtcd{watches: make(chan chan clientv3.WatchResponse), waiting: &atomic.Int32{}, most: &atomic.Int32{}, revision: &atomic.Int64{}, hanging: &atomic.Int64{}}
 	e.revision.Store(1)
 	return e
 }
@@ -51,7 +53,11 @@ func (e closingEtcd) feed(ctx context.Context) *changes.Feed {
 	return feed
 }
 
-func (e closingEtcd) Get(context.Context, string, ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (e closingEtcd) Get(ctx context.Context, _ string, _ ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if e.hanging.Add(-1) >= 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return &clientv3.GetResponse{Header: &etcdserverpb.ResponseHeader{Revision: e.revision.Load()}}, nil
 }
 
@@ -144,8 +150,9 @@ func TestLag(t *testing.T) {
 		if another(time.Minute) {
 			t.Error("another watch although no caller waits")
 		}
+		etcd.hanging.Store(1) // the question to the member that lags
 		reached = await(10)
-		if another(3 * lagInterval) {
+		if another(5 * lagInterval) {
 			progress(10)
 		} else {
 			t.Error("no other watch")

@@ -48,6 +48,9 @@ func (l *lag) ask(ctx context.Context) {
 	}
 	l.asking, l.reached, l.revision = true, l.feed.reached.Get(), 0
 	go func() {
+		// The member that is asked may be the one that lags.
+		ctx, cancel := context.WithTimeout(ctx, lagInterval)
+		defer cancel()
 		revision, err := l.feed.Current(ctx)
 		if err != nil {
 			revision = 0 // the reason may be all of etcd

@@ -21,6 +21,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/quota"
+	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
@@ -225,11 +226,15 @@ func (k *known) holds(read *known) bool {
 
 // read reads the quotas of a Namespace.
 func (c *Charger) read(ctx context.Context, kv clientv3.KV, ns *namespace) (*known, error) {
-	response, err := kv.Get(ctx, c.quotas.In(ns.name), clientv3.WithPrefix())
+	prefix := c.quotas.In(ns.name)
+	// Clients send a transaction to the leader, but do not repeat it.
+	response, _, err := unanswered.Retry(ctx, prefix, func(bool) (*clientv3.TxnResponse, error) {
+		return kv.Txn(ctx).Then(clientv3.OpGet(prefix, clientv3.WithPrefix())).Commit()
+	})
 	if err != nil {
 		return nil, err
 	}
-	return c.learn(ctx, ns, response.Header.Revision, response.Kvs), nil
+	return c.learn(ctx, ns, response.Header.Revision, response.Responses[0].GetResponseRange().Kvs), nil
 }
 
 // learn takes the quotas of a Namespace at a revision. The Namespace remembers them if all

@@ -128,7 +128,7 @@ func (t unansweredTxn) Commit() (*clientv3.TxnResponse, error) { return nil, rpc
 // TestCountDuringElection counts a quota. In a Namespace without further writes, it would
 // remain uncounted.
 func TestCountDuringElection(t *testing.T) {
-	for transactions := range 3 { // one counts the objects, and one writes the usage
+	for transactions := range 4 { // one reads the quotas, one counts the objects, and one writes the usage
 		t.Run(fmt.Sprint(transactions), func(t *testing.T) {
 			f := newPipelineFixture(t)
 			f.create(0, "one")
@@ -139,8 +139,7 @@ func TestCountDuringElection(t *testing.T) {
 	}
 }
 
-// TestReadDuringElection reads quotas, as dry runs do. etcd's client repeats a get, but not a
-// transaction.
+// TestReadDuringElection reads quotas, as dry runs do.
 func TestReadDuringElection(t *testing.T) {
 	f := newPipelineFixture(t)
 	charger := newUncounted(t, f, identity.NewEncryptCheckTransformer())

@@ -261,8 +261,11 @@ func (tx *begun) add(object Object) (kubernetes.PutResponse, error) {
 	}
 	tx.addition.Objects = append(tx.addition.Objects, object)
 	err := tx.next()
-	if !tx.done {
+	switch {
+	case !tx.done:
 		return kubernetes.PutResponse{}, err
+	case tx.err != nil || !tx.response.Succeeded:
+		return tx.response, tx.err
 	}
-	return tx.response, tx.err
+	return tx.response, err // an error from after the transaction
 }

@@ -97,12 +97,15 @@ type item struct {
 	grace    *int64
 }
 
-// isDeleting returns whether another delete would change nothing. The two
-// finalizers come from an earlier delete with another propagation policy; a
-// delete with background propagation removes them.
+// isDeleting returns whether another delete would change nothing. Without finalizers and a
+// grace period, the object was marked by a delete that then failed to remove it. The two
+// finalizers come from an earlier delete with another propagation policy; a delete with
+// background propagation removes them.
 func isDeleting(object *metav1.PartialObjectMetadata) bool {
-	return object.DeletionTimestamp != nil &&
-		!slices.Contains(object.Finalizers, metav1.FinalizerOrphanDependents) &&
+	if object.DeletionTimestamp == nil || len(object.Finalizers) == 0 && ptr.Deref(object.DeletionGracePeriodSeconds, 0) == 0 {
+		return false
+	}
+	return !slices.Contains(object.Finalizers, metav1.FinalizerOrphanDependents) &&
 		!slices.Contains(object.Finalizers, metav1.FinalizerDeleteDependents)
 }
 
@@ -164,7 +167,7 @@ func (d *Deleter) deleteContent(ctx context.Context, in incarnation, since time.
 	// All content has to be known, and gone.
 	finalize = finalize && allGone(foreign) && found.Failure == nil && found.ParseFailure == nil
 	ownPods, ownOthers := split(own)
-	// While all Pods that are left are marked for deletion, a purge changes nothing.
+	// While another delete would change none of the Pods that are left, nor does a purge.
 	for again := skipList || haveWork(ownPods) || allGone(ownPods); again; {
 		var err error
 		if again, err = d.purge(ctx, in, found, ownPods, ownOthers, finalize); err != nil {

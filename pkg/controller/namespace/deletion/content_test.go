@@ -95,6 +95,13 @@ func TestContent(t *testing.T) {
 			left:     map[schema.GroupVersionResource][]string{pods: {"a", "b"}},
 		},
 		{
+			name:      "what was marked, but not removed, is asked again",
+			namespace: remaining,
+			server:    func(s *server) { s.add(pods, object("a", deleted)) },
+			requests:  []string{"list limitranges", "list pods", "create namespacepurges"},
+			counted:   1,
+		},
+		{
 			name: "what was deleted with another propagation is asked again",
 			server: func(s *server) {
 				s.add(pods, object("a", finalizers(metav1.FinalizerOrphanDependents), deleted))

@@ -16,7 +16,7 @@
 //
 // The first pass over a Namespace does not list our resources before it purges
 // them, since usually nothing is left afterwards. A later pass lists them, and
-// skips the purge while Pods remain that are all marked for deletion already. When no
+// skips the purge while Pods remain that all wait for a grace period or a finalizer. When no
 // Pod remains it always purges, because the server may have content that is not
 // discovered: a standalone server has rights, Events and Leases.
 //

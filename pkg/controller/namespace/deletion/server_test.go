@@ -142,7 +142,9 @@ func finalizers(names ...string) func(*partial) {
 	return func(o *partial) { o.Finalizers = names }
 }
 
-func waits(o *partial) { o.Annotations = map[string]string{graceful: ""} }
+func waits(o *partial) {
+	o.Annotations, o.DeletionGracePeriodSeconds = map[string]string{graceful: ""}, ptr.To[int64](30)
+}
 
 func deleted(o *partial) {
 	o.DeletionTimestamp = ptr.To(metav1.NewTime(testTime))

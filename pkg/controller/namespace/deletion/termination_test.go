@@ -33,6 +33,7 @@ func TestTermination(t *testing.T) {
 		r.LastError = text
 		return r
 	}
+	grace := ptr.To[int64](30)
 	const down = "the server is currently unable to handle the request"
 
 	for _, tc := range []struct {
@@ -48,9 +49,9 @@ func TestTermination(t *testing.T) {
 			own("limitranges", 1, v1.RemainingObject{Name: "l"}),
 		}}},
 		{"a grace period", func(s *server) {
-			s.add(pods, object("a", waits, deletedAt(30), func(o *partial) { o.DeletionGracePeriodSeconds = ptr.To[int64](30) }))
+			s.add(pods, object("a", waits, deletedAt(30)))
 		}, &v1.NamespaceTermination{Remaining: []v1.RemainingResource{
-			own("pods", 1, v1.RemainingObject{Name: "a", DeletionTimestamp: at(30), DeletionGracePeriodSeconds: ptr.To[int64](30)}),
+			own("pods", 1, v1.RemainingObject{Name: "a", DeletionTimestamp: at(30), DeletionGracePeriodSeconds: grace}),
 		}}},
 		{"five objects at most, the oldest deletion first", func(s *server) {
 			s.before = func(verb, _, what string) error {
@@ -65,11 +66,11 @@ func TestTermination(t *testing.T) {
 			}
 		}, &v1.NamespaceTermination{Remaining: []v1.RemainingResource{
 			failed(own("pods", 8,
-				v1.RemainingObject{Name: "f", DeletionTimestamp: at(0), Finalizers: []string{"f", "f", "f", "f", "f"}},
-				v1.RemainingObject{Name: "g", DeletionTimestamp: at(0), Finalizers: []string{"f", "f", "f", "f", "f"}},
-				v1.RemainingObject{Name: "d", DeletionTimestamp: at(1), Finalizers: []string{"f", "f", "f", "f", "f"}},
-				v1.RemainingObject{Name: "e", DeletionTimestamp: at(1), Finalizers: []string{"f", "f", "f", "f", "f"}},
-				v1.RemainingObject{Name: "b", DeletionTimestamp: at(2), Finalizers: []string{"f", "f", "f", "f", "f"}},
+				v1.RemainingObject{Name: "f", DeletionTimestamp: at(0), DeletionGracePeriodSeconds: grace, Finalizers: []string{"f", "f", "f", "f", "f"}},
+				v1.RemainingObject{Name: "g", DeletionTimestamp: at(0), DeletionGracePeriodSeconds: grace, Finalizers: []string{"f", "f", "f", "f", "f"}},
+				v1.RemainingObject{Name: "d", DeletionTimestamp: at(1), DeletionGracePeriodSeconds: grace, Finalizers: []string{"f", "f", "f", "f", "f"}},
+				v1.RemainingObject{Name: "e", DeletionTimestamp: at(1), DeletionGracePeriodSeconds: grace, Finalizers: []string{"f", "f", "f", "f", "f"}},
+				v1.RemainingObject{Name: "b", DeletionTimestamp: at(2), DeletionGracePeriodSeconds: grace, Finalizers: []string{"f", "f", "f", "f", "f"}},
 			), `delete pods.tenancy.borough.io "h": pods.tenancy.borough.io is forbidden: no`),
 		}}},
 		{"what cannot be listed has no count and comes first", func(s *server) {
@@ -82,7 +83,7 @@ func TestTermination(t *testing.T) {
 			}
 		}, &v1.NamespaceTermination{Remaining: []v1.RemainingResource{
 			{Group: v1.GroupName, Resource: "limitranges", LastError: "list limitranges.tenancy.borough.io: " + down},
-			own("pods", 1, v1.RemainingObject{Name: "a", DeletionTimestamp: at(0)}),
+			own("pods", 1, v1.RemainingObject{Name: "a", DeletionTimestamp: at(0), DeletionGracePeriodSeconds: grace}),
 		}}},
 		{"groups that cannot be discovered", func(s *server) {
 			s.discovered.Failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{

@@ -12,9 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/rest"
+	apistorage "k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -241,6 +243,30 @@ func TestOvertaken(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestMarkedOnly purges a Pod that a delete has marked and then failed to remove, as when the
+// server was killed between these writes.
+func TestMarkedOnly(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.CreatePods(t, 1)
+	store := p.Pods.Store
+	key, err := store.KeyFunc(p.Context, "p00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := func(obj runtime.Object) (runtime.Object, error) {
+		pod := obj.(*tenancy.Pod)
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64)
+		return pod, nil
+	}
+	if err := store.Storage.GuaranteedUpdate(p.Context, key, &tenancy.Pod{}, false, nil, apistorage.SimpleUpdate(mark), false, nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.purge(ordinary(p.Terminate(t)))
+	if err != nil || got[0].Removed != 1 || len(p.PodNames(t)) != 0 {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 

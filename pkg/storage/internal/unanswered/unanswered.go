@@ -33,7 +33,7 @@ func Retry[R any](ctx context.Context, key string, request func(retry bool) (R, 
 			return response, unanswered, err
 		}
 		if unanswered == nil {
-			klog.FromContext(ctx).V(2).Info("Etcd did not answer a write, retrying", "key", key, "err", err)
+			klog.FromContext(ctx).V(2).Info("Etcd did not answer a request, retrying", "key", key, "err", err)
 		}
 		unanswered = err
 		timer := time.NewTimer(backoff.Step())

@@ -20,6 +20,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/registry/deletion"
 )
 
 // Delete takes a Namespace one step along its termination. The first call marks
@@ -100,7 +101,7 @@ func (r *REST) remove(ctx context.Context, name string, deleteValidation rest.Va
 		}
 		return deleteValidation(ctx, obj)
 	}
-	obj, removed, err := r.store.Delete(ctx, name, validate, options)
+	obj, removed, err := deletion.Delete(ctx, r.store, name, validate, options)
 	if errors.Is(err, errHeld) {
 		return held, false, nil
 	}

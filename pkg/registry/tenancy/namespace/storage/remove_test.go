@@ -92,6 +92,21 @@ func TestRemovalByAnOutdatedDelete(t *testing.T) {
 	}
 }
 
+// TestRemovalWithAMetadataFinalizer lets another client add a finalizer to the metadata of a
+// Namespace just before it is removed.
+func TestRemovalWithAMetadataFinalizer(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	other := storage
+	other.do(t, ctx, create(), update(finalize, specFinalizers()))
+	storage.Namespace = &REST{store: other.interruptedBy(t, ctx, other.Namespace.store, update(resource, metadataFinalizers("example.com/x")))}
+	if obj, removed, err := storage.Namespace.remove(ctx, "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); removed || err != nil {
+		t.Errorf("removed: %t, %v, got %+v", removed, err, obj)
+	}
+	if _, err := other.Namespace.Get(ctx, "foo", &metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRemovalByAnotherClient lets another client remove a Namespace that a DELETE has just
 // marked. If that client creates it again, the DELETE does not affect the new one.
 func TestRemovalByAnotherClient(t *testing.T) {
