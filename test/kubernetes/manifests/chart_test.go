@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -137,6 +138,7 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 		{[]string{"--set=etcd.clientSecretName=borough-etcd-tls"}, "different names"}, // one issuer would replace the other's
 		{[]string{"--set=certificates.secretName=borough-etcd-ca"}, "different names"},
 		{[]string{"--set=serviceMonitor.enabled=maybe"}, "enabled"},
+		{[]string{"--set=serviceMonitor.bearerTokenSecret.name=other"}, "key"},
 		{[]string{"--set=networkPolicy.enabled=true"}, "from"},                                    // would admit all
 		{[]string{`--set-json=networkPolicy.from=[{"ipBlock":{"cidr":"192.0.2.0/24"}}]`}, "from"}, // would be ignored
 		{[]string{"--set=source.directory=/pods"}, "directory"},                                   // would be the root of the node
@@ -151,16 +153,56 @@ func TestChartRejectsInvalidValues(t *testing.T) {
 	}
 }
 
+// TestChartVersions checks that the labels are valid if the version of the chart has a
+// digest, as Flux appends it, or is long.
+func TestChartVersions(t *testing.T) {
+	for _, version := range []string{"0.1.0+1a2b3c4d5e6f", "0.1.0-" + strings.Repeat("a", 48) + "-b"} {
+		dir := t.TempDir()
+		if _, err := run(t.Context(), filepath.Join(tools, "helm"), "package", chart, "--version="+version, "--destination="+dir); err != nil {
+			t.Fatal(err)
+		}
+		rendered, err := run(t.Context(), filepath.Join(tools, "helm"), "template", "release", filepath.Join(dir, "borough-"+version+".tgz"), "--kube-version="+kubeVersion, valuesOf("everything"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, o := range decode(t, rendered) {
+			for label, value := range o.GetLabels() {
+				for _, problem := range validation.IsValidLabelValue(value) {
+					t.Errorf("%s: label %s is %q: %s", k, label, value, problem)
+				}
+			}
+		}
+	}
+}
+
+// TestChartAsDependency checks that the values that a chart passes to its dependencies
+// make no difference.
+func TestChartAsDependency(t *testing.T) {
+	if !bytes.Equal(helm(t), helm(t, "--set=enabled=true", "--set=global.other=value")) {
+		t.Error("enabled or global makes a difference")
+	}
+}
+
 // TestHelmTest checks that after helm test the Pod is left, and nothing else: Helm 3 reads
-// its log only after it has deleted what is to be deleted.
+// its log only after it has deleted what is to be deleted. The Pod has the resources that
+// policies require, and runs where the servers run.
 func TestHelmTest(t *testing.T) {
-	rendered, err := run(t.Context(), filepath.Join(tools, "helm"), "template", "release", chart, "--kube-version="+kubeVersion, "--show-only=templates/tests/doctor.yaml")
+	rendered, err := run(t.Context(), filepath.Join(tools, "helm"), "template", "release", chart, "--kube-version="+kubeVersion, "--show-only=templates/tests/doctor.yaml",
+		`--set-json=apiserver={"nodeSelector":{"other":"label"},"tolerations":[{"key":"other","operator":"Exists"}]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k, o := range decode(t, rendered) {
 		policy := o.GetAnnotations()["helm.sh/hook-delete-policy"]
-		_, isPod := o.(*corev1.Pod)
+		pod, isPod := o.(*corev1.Pod)
+		if isPod {
+			if len(pod.Spec.NodeSelector) != 1 || len(pod.Spec.Tolerations) != 1 {
+				t.Errorf("%s has the node selector %v and the tolerations %v", k, pod.Spec.NodeSelector, pod.Spec.Tolerations)
+			}
+			if r := pod.Spec.Containers[0].Resources; len(r.Requests) != 2 || len(r.Limits) != 2 {
+				t.Errorf("%s requests %v, with the limits %v", k, r.Requests, r.Limits)
+			}
+		}
 		for _, outcome := range []string{"hook-succeeded", "hook-failed"} {
 			if isPod == strings.Contains(policy, outcome) {
 				t.Errorf("%s has the policy %s", k, policy)
@@ -174,38 +216,39 @@ func TestHelmTest(t *testing.T) {
 // the test, so that none is forgotten.
 func TestChartValues(t *testing.T) {
 	other := map[string]string{
-		"image.registry":           `"registry.example.com/"`,
-		"image.tag":                `"other"`,
-		"image.pullPolicy":         `"Always"`,
-		"image.pullSecrets":        `[{"name":"other"}]`,
-		"priorityClassName":        `""`,
-		"etcd.mode":                "", // in testdata
-		"etcd.members":             `1`,
-		"etcd.certificates":        `"secret"`,
-		"etcd.servers":             "", // in testdata
-		"etcd.clientSecretName":    `"other"`,
-		"etcd.secretName":          `"other"`,
-		"etcd.image":               `"other:1"`,
-		"etcd.storage.size":        `"1Gi"`,
-		"etcd.storage.className":   `"other"`,
-		"etcd.quotaBackendBytes":   `2147483648`,
-		"certificates.mode":        "", // in testdata
-		"certificates.caBundle":    "", // in testdata
-		"certificates.secretName":  `"other"`,
-		"certificates.duration":    `"1000h"`,
-		"certificates.renewBefore": `"10h"`,
-		"serviceMonitor.enabled":   "", // in testdata
-		"serviceMonitor.interval":  `"10s"`,
-		"serviceMonitor.labels":    `{"other":"label"}`,
-		"prometheusRule.enabled":   "", // in testdata
-		"prometheusRule.labels":    `{"other":"label"}`,
-		"networkPolicy.enabled":    "", // in testdata
-		"networkPolicy.from":       `[{"namespaceSelector":{}}]`,
-		"tenantRoles.enabled":      `false`,
-		"projects.enabled":         "", // in testdata
-		"source.enabled":           "", // in testdata
-		"source.namespace":         `"other"`,
-		"source.directory":         `"/other/pods"`,
+		"image.registry":                   `"registry.example.com/"`,
+		"image.tag":                        `"other"`,
+		"image.pullPolicy":                 `"Always"`,
+		"image.pullSecrets":                `[{"name":"other"}]`,
+		"priorityClassName":                `""`,
+		"etcd.mode":                        "", // in testdata
+		"etcd.members":                     `1`,
+		"etcd.certificates":                `"secret"`,
+		"etcd.servers":                     "", // in testdata
+		"etcd.clientSecretName":            `"other"`,
+		"etcd.secretName":                  `"other"`,
+		"etcd.image":                       `"other:1"`,
+		"etcd.storage.size":                `"1Gi"`,
+		"etcd.storage.className":           `"other"`,
+		"etcd.quotaBackendBytes":           `2147483648`,
+		"certificates.mode":                "", // in testdata
+		"certificates.caBundle":            "", // in testdata
+		"certificates.secretName":          `"other"`,
+		"certificates.duration":            `"1000h"`,
+		"certificates.renewBefore":         `"10h"`,
+		"serviceMonitor.enabled":           "", // in testdata
+		"serviceMonitor.interval":          `"10s"`,
+		"serviceMonitor.labels":            `{"other":"label"}`,
+		"serviceMonitor.bearerTokenSecret": `{"name":"other","key":"token"}`,
+		"prometheusRule.enabled":           "", // in testdata
+		"prometheusRule.labels":            `{"other":"label"}`,
+		"networkPolicy.enabled":            "", // in testdata
+		"networkPolicy.from":               `[{"namespaceSelector":{}}]`,
+		"tenantRoles.enabled":              `false`,
+		"projects.enabled":                 "", // in testdata
+		"source.enabled":                   "", // in testdata
+		"source.namespace":                 `"other"`,
+		"source.directory":                 `"/other/pods"`,
 	}
 	for _, part := range []string{"apiserver", "source"} {
 		other[part+".extraVolumes"] = `[{"name":"other","emptyDir":{}}]`

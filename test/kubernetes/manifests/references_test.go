@@ -96,6 +96,11 @@ func checkReferences(t *testing.T, all objects, namespace string) {
 		if all[key("Service", namespace, s.Spec.ServiceName)] == nil {
 			t.Errorf("%s: no service %s", s.Name, s.Spec.ServiceName)
 		}
+		for _, claim := range s.Spec.VolumeClaimTemplates {
+			if claim.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim") {
+				t.Errorf("%s: the claim %s is %q, unlike what kube-apiserver returns", s.Name, claim.Name, claim.GroupVersionKind())
+			}
+		}
 	})
 	each(all, func(m *monitoringv1.ServiceMonitor) {
 		service, ok := all[key("Service", namespace, m.Name)].(*corev1.Service)

@@ -9,7 +9,7 @@ app.kubernetes.io/name: {{ . }}
 {{ end -}}
 app.kubernetes.io/part-of: borough
 app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version }}
+helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{- /* A duration in seconds. */}}
@@ -55,16 +55,21 @@ labels:
   {{- end }}
 {{- end }}
 
-{{- /* Scheduling of Pods, except their anti-affinity: (list NAME VALUES). */}}
-{{- define "borough.placement" -}}
-{{- with (index . 1).nodeSelector }}
+{{- /* The nodes of Pods: VALUES. */}}
+{{- define "borough.nodes" -}}
+{{- with .nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with (index . 1).tolerations }}
+{{- with .tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{- /* Scheduling of Pods, except their anti-affinity: (list NAME VALUES). */}}
+{{- define "borough.placement" -}}
+{{- include "borough.nodes" (index . 1) }}
 {{- with (index . 1).topologySpreadConstraints }}
 topologySpreadConstraints:
   {{- toYaml . | nindent 2 }}
