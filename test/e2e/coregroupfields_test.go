@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/rest"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -170,5 +171,75 @@ func TestCoreApply(t *testing.T) {
 	extracted, err := coreapply.ExtractPod(got, "a")
 	if err != nil || !cmp.Equal(extracted.Labels, map[string]string{"third": "a"}) {
 		t.Errorf("extracted %+v, error %v", extracted, err)
+	}
+}
+
+// TestCoreManagedFieldsInOwnGroup sends managed fields that it got through the core group
+// to our group. One of their managers then applies there, which keeps the protection.
+func TestCoreManagedFieldsInOwnGroup(t *testing.T) {
+	t.Parallel()
+	own, core := borough.Client(t).TenancyV1().Namespaces(), coreClient(t, borough, "").CoreV1().Namespaces()
+	applied := newNamespace(t, borough)
+	if _, err := core.Apply(t.Context(), coreapply.Namespace(applied).WithLabels(map[string]string{"a": "1"}), metav1.ApplyOptions{FieldManager: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := core.Get(t.Context(), applied, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		write func(*v1.Namespace) (*v1.Namespace, error)
+	}{
+		{"update", func(ns *v1.Namespace) (*v1.Namespace, error) {
+			return own.Update(t.Context(), ns, metav1.UpdateOptions{})
+		}},
+		{"create", func(ns *v1.Namespace) (*v1.Namespace, error) {
+			ns.Name, ns.GenerateName, ns.ResourceVersion = "", "e2e-", ""
+			ns.Labels = nil // the creator takes over what it writes, and m would be no manager
+			return own.Create(t.Context(), ns, metav1.CreateOptions{})
+		}},
+	} {
+		protected, err := test.write(&v1.Namespace{ObjectMeta: *got.ObjectMeta.DeepCopy(), Spec: v1.NamespaceSpec{DeletionProtection: true}})
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		for _, entry := range protected.ManagedFields {
+			wantEqual(t, test.name+": the version of "+entry.Manager, entry.APIVersion, v1.SchemeGroupVersion.String())
+		}
+		apply := []byte(fmt.Sprintf(`{"apiVersion":"tenancy.borough.io/v1","kind":"Namespace","metadata":{"name":%q,"labels":{"b":"2"}}}`, protected.Name))
+		after, err := own.Patch(t.Context(), protected.Name, types.ApplyPatchType, apply, metav1.PatchOptions{FieldManager: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, test.name+": deletionProtection", after.Spec.DeletionProtection, true)
+		wantEqual(t, test.name+": the label", after.Labels["b"], "2")
+	}
+}
+
+// TestFinalizeByPost writes spec.finalizers through both groups by POST. All field managers
+// stay.
+func TestFinalizeByPost(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	own := borough.Client(t).TenancyV1()
+	apply := fmt.Sprintf(`{"apiVersion":"tenancy.borough.io/v1","kind":"Namespace","metadata":{"name":%q,"labels":{"a":"1"}},"spec":{"deletionProtection":true}}`, ns)
+	before, err := own.Namespaces().Patch(t.Context(), ns, types.ApplyPatchType, []byte(apply), metav1.PatchOptions{FieldManager: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for group, client := range map[string]rest.Interface{"ours": own.RESTClient(), "core": coreClient(t, borough, "").CoreV1().RESTClient()} {
+		finalizer := v1.FinalizerName("example.com/" + group)
+		body := fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"a":"1"}},"spec":{"finalizers":["kubernetes",%q]}}`, ns, finalizer)
+		if err := client.Post().Resource("namespaces").Name(ns).SubResource("finalize").Body([]byte(body)).Do(t.Context()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		after, err := own.Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, group+": finalizers", after.Spec.Finalizers, []v1.FinalizerName{v1.FinalizerKubernetes, finalizer})
+		wantEqual(t, group+": managedFields", after.ManagedFields, before.ManagedFields)
 	}
 }

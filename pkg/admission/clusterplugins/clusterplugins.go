@@ -60,27 +60,19 @@ type wrapper struct {
 }
 
 func (w wrapper) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if mutator, ok := w.Interface.(admission.MutationInterface); ok {
-		remove, err := w.newNamespaces.add(ctx, a)
-		if err != nil {
-			return err
-		}
-		defer remove()
-		return mutator.Admit(ctx, withNamespaceName(a), o)
+	mutator, ok := w.Interface.(admission.MutationInterface)
+	if !ok {
+		return nil
 	}
-	return nil
+	return w.newNamespaces.while(ctx, a, func() error { return mutator.Admit(ctx, withNamespaceName(a), o) })
 }
 
 func (w wrapper) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if validator, ok := w.Interface.(admission.ValidationInterface); ok {
-		remove, err := w.newNamespaces.add(ctx, a)
-		if err != nil {
-			return err
-		}
-		defer remove()
-		return validator.Validate(ctx, withNamespaceName(a), o)
+	validator, ok := w.Interface.(admission.ValidationInterface)
+	if !ok {
+		return nil
 	}
-	return nil
+	return w.newNamespaces.while(ctx, a, func() error { return validator.Validate(ctx, withNamespaceName(a), o) })
 }
 
 // withNamespaceName returns the attributes of a request for a Namespace with the

@@ -31,7 +31,7 @@ import (
 // Namespaces, and new ones, instead of those of the cluster. They cover what the plugins
 // use: to get single Namespaces, and the lister.
 func WithNamespaces(cluster kubernetes.Interface, clusterInformers informers.SharedInformerFactory, client versioned.Interface, namespaces tenancyinformers.NamespaceInformer, newNamespaces *NewNamespaces) (kubernetes.Interface, informers.SharedInformerFactory) {
-	return &clientset{cluster, client, newNamespaces}, &factory{clusterInformers, namespaces}
+	return &clientset{cluster, client, newNamespaces}, &factory{clusterInformers, &namespaceLister{namespaces, newNamespaces}}
 }
 
 func asCore(ns *v1.Namespace) (*corev1.Namespace, error) {
@@ -73,20 +73,21 @@ type namespaceClient struct {
 
 func (c *namespaceClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error) {
 	ns, err := c.client.TenancyV1().Namespaces().Get(ctx, name, options)
-	if apierrors.IsNotFound(err) {
-		if created := c.newNamespaces.get(name); created != nil {
-			return created, nil
-		}
-	}
-	if err != nil {
+	created := c.newNamespaces.get(name)
+	switch {
+	case apierrors.IsNotFound(err) && created != nil:
+		return created.Namespace, nil
+	case err != nil:
 		return nil, err
+	case created != nil && created.UID != ns.UID:
+		created.exists.Store(true)
 	}
 	return asCore(ns)
 }
 
 type factory struct {
 	informers.SharedInformerFactory
-	namespaces tenancyinformers.NamespaceInformer
+	namespaces *namespaceLister
 }
 
 // ForResource returns an error, so that the parameters of each policy are read through
@@ -103,7 +104,7 @@ func (f *factory) Core() coreinformers.Interface {
 
 type coreGroup struct {
 	coreinformers.Interface
-	namespaces tenancyinformers.NamespaceInformer
+	namespaces *namespaceLister
 }
 
 func (g *coreGroup) V1() corev1informers.Interface {
@@ -112,13 +113,13 @@ func (g *coreGroup) V1() corev1informers.Interface {
 
 type coreVersion struct {
 	corev1informers.Interface
-	namespaces tenancyinformers.NamespaceInformer
+	namespaces *namespaceLister
 }
 
 // Namespaces adds the informer to its factory now, which then starts it. Plugins ask for it
 // only at their first request.
 func (v *coreVersion) Namespaces() corev1informers.TypedNamespaceInformer {
-	v.namespaces.Informer()
+	v.namespaces.informer.Informer()
 	return &namespaceInformer{v.Interface.Namespaces(), v.namespaces}
 }
 
@@ -126,29 +127,38 @@ func (v *coreVersion) Namespaces() corev1informers.TypedNamespaceInformer {
 // has synced.
 type namespaceInformer struct {
 	corev1informers.TypedNamespaceInformer
-	namespaces tenancyinformers.NamespaceInformer
+	namespaces *namespaceLister
 }
 
-func (i *namespaceInformer) Informer() cache.SharedIndexInformer { return i.namespaces.Informer() }
+func (i *namespaceInformer) Informer() cache.SharedIndexInformer {
+	return i.namespaces.informer.Informer()
+}
 
 func (i *namespaceInformer) Lister() corev1listers.NamespaceLister {
-	return &namespaceLister{i.namespaces}
+	return i.namespaces
 }
 
 type namespaceLister struct {
-	namespaces tenancyinformers.NamespaceInformer
+	informer      tenancyinformers.NamespaceInformer
+	newNamespaces *NewNamespaces
 }
 
+// Get returns a Namespace. While there is a new one of the name, another is NotFound, so
+// that the plugins get the Namespace through the client: the informer may still have one
+// that was removed.
 func (l *namespaceLister) Get(name string) (*corev1.Namespace, error) {
-	ns, err := l.namespaces.Lister().Get(name)
+	ns, err := l.informer.Lister().Get(name)
 	if err != nil {
 		return nil, err
+	}
+	if created := l.newNamespaces.get(name); created != nil && created.UID != ns.UID {
+		return nil, apierrors.NewNotFound(v1.Resource("namespaces"), name)
 	}
 	return asCore(ns)
 }
 
 func (l *namespaceLister) List(selector labels.Selector) ([]*corev1.Namespace, error) {
-	list, err := l.namespaces.Lister().List(selector)
+	list, err := l.informer.Lister().List(selector)
 	if err != nil {
 		return nil, err
 	}

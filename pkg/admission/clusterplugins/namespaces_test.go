@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	namespacematcher "k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace"
 	kubeinformers "k8s.io/client-go/informers"
@@ -33,10 +33,12 @@ func (w webhook) GetParsedNamespaceSelector() (labels.Selector, error) { return 
 
 // TestNamespaceSelector matches a request for a Pod with the library's matcher, which
 // reads our Namespaces. If the Namespace is stored but cannot be read, a webhook
-// that selects Namespaces fails the request, so that it cannot be bypassed.
+// that selects Namespaces fails the request, so that it cannot be bypassed. The labels of
+// a new Namespace are those of no other of its name, whether that exists or the informer
+// still has it.
 func TestNamespaceSelector(t *testing.T) {
 	readable := func() (runtime.Object, error) {
-		return &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": "b"}}}, nil
+		return &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "stored", Labels: map[string]string{"a": "b"}}}, nil
 	}
 	unreadable := func() (runtime.Object, error) {
 		return nil, apierrors.NewInternalError(errors.New("data on the disk cannot be decoded"))
@@ -44,17 +46,24 @@ func TestNamespaceSelector(t *testing.T) {
 	absent := func() (runtime.Object, error) { return nil, apierrors.NewNotFound(v1.Resource("namespaces"), "ns") }
 	for name, tc := range map[string]struct {
 		get      func() (runtime.Object, error)
+		cached   types.UID         // of a Namespace with a=b in the informer
 		created  map[string]string // the labels of the Namespace that is created with the Pod
+		uid      types.UID         // of that
 		selector string
 		want     bool
 		code     int32
+		retried  bool // whether the request for the new Namespace fails and is to be retried
 	}{
 		"selected":                  {get: readable, selector: "a=b", want: true},
 		"not selected":              {get: readable, selector: "a=c"},
 		"absent":                    {get: absent, selector: "a=b", code: http.StatusNotFound},
 		"new, selected":             {get: absent, created: map[string]string{"a": "b"}, selector: "a=b", want: true},
 		"new, not selected":         {get: absent, created: map[string]string{"a": "c"}, selector: "a=b"},
-		"exists, not new":           {get: readable, created: map[string]string{"a": "c"}, selector: "a=b", want: true},
+		"exists, not new":           {get: readable, created: map[string]string{"a": "c"}, uid: "new", selector: "a=b", want: true, retried: true},
+		"was created by a retry":    {get: readable, created: map[string]string{"a": "b"}, uid: "stored", selector: "a=b", want: true},
+		"cached":                    {get: absent, cached: "old", selector: "a=b", want: true},
+		"new, another is cached":    {get: absent, cached: "old", created: map[string]string{"a": "c"}, uid: "new", selector: "a=b"},
+		"cached, not new":           {get: readable, cached: "stored", created: map[string]string{"a": "c"}, uid: "new", selector: "a=b", want: true, retried: true},
 		"unreadable":                {get: unreadable, selector: "a=b", code: http.StatusInternalServerError},
 		"unreadable, all selected":  {get: unreadable, want: true},
 		"unreadable, none selected": {get: unreadable, selector: "a=b,a=c", code: http.StatusInternalServerError},
@@ -70,14 +79,15 @@ func TestNamespaceSelector(t *testing.T) {
 			newNamespaces := NewNewNamespaces()
 			ctx := t.Context()
 			if tc.created != nil {
-				ctx = boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", Labels: tc.created})
+				ctx = boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", UID: tc.uid, Labels: tc.created})
 			}
-			remove, err := newNamespaces.add(ctx, request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer remove()
 			informers := externalversions.NewSharedInformerFactory(client, 0)
+			if tc.cached != "" {
+				cached := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: tc.cached, Labels: map[string]string{"a": "b"}}}
+				if err := informers.Tenancy().V1().Namespaces().Informer().GetStore().Add(cached); err != nil {
+					t.Fatal(err)
+				}
+			}
 			cluster := kubefake.NewClientset()
 			kube, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), client, informers.Tenancy().V1().Namespaces(), newNamespaces)
 			matcher := namespacematcher.Matcher{NamespaceLister: kubeFactory.Core().V1().Namespaces().Lister(), Client: kube}
@@ -86,13 +96,19 @@ func TestNamespaceSelector(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, status := matcher.MatchNamespaceSelector(webhook{selector}, request)
-			var code int32
-			if status != nil {
-				code = status.ErrStatus.Code
-			}
-			if got != tc.want || code != tc.code {
-				t.Errorf("got %v, %v, want %v with code %d", got, status, tc.want, tc.code)
+			err = newNamespaces.while(ctx, request, func() error {
+				got, status := matcher.MatchNamespaceSelector(webhook{selector}, request)
+				var code int32
+				if status != nil {
+					code = status.ErrStatus.Code
+				}
+				if got != tc.want || code != tc.code {
+					t.Errorf("got %v, %v, want %v with code %d", got, status, tc.want, tc.code)
+				}
+				return nil
+			})
+			if apierrors.IsServerTimeout(err) != tc.retried || err != nil && !tc.retried {
+				t.Errorf("got %v, want that it is to be retried: %t", err, tc.retried)
 			}
 		})
 	}
@@ -115,11 +131,10 @@ func TestInformerIsStarted(t *testing.T) {
 // TestNewNamespaces adds two Namespaces of one name. The second waits for the first.
 func TestNewNamespaces(t *testing.T) {
 	newNamespaces := NewNewNamespaces()
-	add := func(ctx context.Context, label string) (func(), error) {
-		ctx = boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": label}})
-		return newNamespaces.add(ctx, admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{}, "ns", "p", schema.GroupVersionResource{}, "", admission.Create, nil, false, nil))
+	add := func(ctx context.Context, label string) (*newNamespace, error) {
+		return newNamespaces.add(boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": label}}))
 	}
-	removeFirst, err := add(t.Context(), "first")
+	first, err := add(t.Context(), "first")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,23 +143,23 @@ func TestNewNamespaces(t *testing.T) {
 	if _, err := add(ended, "ended"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that has ended: %v", err)
 	}
-	added := make(chan func())
+	added := make(chan *newNamespace)
 	go func() {
-		remove, err := add(t.Context(), "second")
+		second, err := add(t.Context(), "second")
 		if err != nil {
 			t.Error(err)
 		}
-		added <- remove
+		added <- second
 	}()
 	if got := newNamespaces.get("ns").Labels["a"]; got != "first" {
 		t.Errorf("got %s", got)
 	}
-	removeFirst()
-	removeSecond := <-added
+	newNamespaces.remove(first)
+	second := <-added
 	if got := newNamespaces.get("ns").Labels["a"]; got != "second" {
 		t.Errorf("got %s", got)
 	}
-	removeSecond()
+	newNamespaces.remove(second)
 	if got := newNamespaces.get("ns"); got != nil {
 		t.Errorf("got %v", got)
 	}

@@ -6,12 +6,15 @@ package clusterplugins
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
 // NewNamespaces are Namespaces that do not exist yet, while the plugins are asked about
@@ -26,7 +29,9 @@ type NewNamespaces struct {
 
 type newNamespace struct {
 	*corev1.Namespace
-	done chan struct{}
+	// exists is set when another Namespace of the name is found.
+	exists atomic.Bool
+	done   chan struct{}
 }
 
 // NewNewNamespaces returns empty NewNamespaces.
@@ -34,12 +39,26 @@ func NewNewNamespaces() *NewNamespaces {
 	return &NewNamespaces{byName: map[string]*newNamespace{}}
 }
 
-// add makes the new Namespace in the context, if there is one, known until remove is
-// called.
-func (n *NewNamespaces) add(ctx context.Context, a admission.Attributes) (remove func(), err error) {
+// while makes the new Namespace in the context, if there is one, known while it calls ask.
+// It returns an error if another one of the name exists: that may be removed before the
+// new one is created, and the plugins have seen its labels.
+func (n *NewNamespaces) while(ctx context.Context, a admission.Attributes, ask func() error) error {
 	if !boroughadmission.IsNewNamespace(ctx, a.GetNamespace()) {
-		return func() {}, nil
+		return ask()
 	}
+	added, err := n.add(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.remove(added)
+	if err := ask(); err != nil || !added.exists.Load() {
+		return err
+	}
+	return apierrors.NewServerTimeout(tenancy.Resource("namespaces"), "create", 1)
+}
+
+// add makes the new Namespace in the context known.
+func (n *NewNamespaces) add(ctx context.Context) (*newNamespace, error) {
 	added := &newNamespace{done: make(chan struct{}), Namespace: &corev1.Namespace{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: *boroughadmission.NewNamespace(ctx),
@@ -51,7 +70,7 @@ func (n *NewNamespaces) add(ctx context.Context, a admission.Attributes) (remove
 		if other == nil {
 			n.byName[added.Name] = added
 			n.mu.Unlock()
-			return func() { n.remove(added) }, nil
+			return added, nil
 		}
 		n.mu.Unlock()
 		select {
@@ -70,11 +89,8 @@ func (n *NewNamespaces) remove(ns *newNamespace) {
 }
 
 // get returns a Namespace, or nil.
-func (n *NewNamespaces) get(name string) *corev1.Namespace {
+func (n *NewNamespaces) get(name string) *newNamespace {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if ns := n.byName[name]; ns != nil {
-		return ns.Namespace
-	}
-	return nil
+	return n.byName[name]
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
 // PluginName is the name of the plugin in flags, as in Kubernetes, whose plugin this
@@ -79,7 +81,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 			User: a.GetUserInfo(), Verb: "delete",
 			APIGroup: a.GetResource().Group, APIVersion: a.GetResource().Version,
 			Resource: a.GetResource().Resource, Subresource: a.GetSubresource(),
-			Namespace: a.GetNamespace(), Name: a.GetName(), ResourceRequest: true,
+			Namespace: namespaceOf(a), Name: a.GetName(), ResourceRequest: true,
 		}
 		if allowed, reason := p.allows(ctx, right); !allowed {
 			return admission.NewForbidden(a, fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %s", reason))
@@ -119,7 +121,7 @@ func (p *Plugin) checkOwner(ctx context.Context, a admission.Attributes, owner m
 	for _, mapping := range mappings {
 		right := finalizers(a, mapping.Resource, owner.Name)
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			right.Namespace = a.GetNamespace() // an owner is in the namespace of its dependents
+			right.Namespace = namespaceOf(a) // an owner is in the namespace of its dependents
 		}
 		if allowed, reason := p.allows(ctx, right); !allowed {
 			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %s", reason)
@@ -135,6 +137,15 @@ func finalizers(a admission.Attributes, resource schema.GroupVersionResource, na
 		APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Subresource: "finalizers",
 		Name: name, ResourceRequest: true,
 	}
+}
+
+// namespaceOf returns the namespace of a right on the object. As in authorization, that on a
+// Namespace is in this Namespace.
+func namespaceOf(a admission.Attributes) string {
+	if a.GetResource().GroupResource() == tenancy.Resource("namespaces") {
+		return a.GetName()
+	}
+	return a.GetNamespace()
 }
 
 // allows reports whether the user of the right has it. The reason is the text of

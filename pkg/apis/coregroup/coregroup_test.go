@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -163,6 +164,28 @@ func TestConvertManagedFields(t *testing.T) {
 		}
 		if stored[0].APIVersion != v1.SchemeGroupVersion.String() {
 			t.Fatalf("the stored entry was changed: %v", stored)
+		}
+	}
+}
+
+// TestUpdatedObjectInfo writes an object with managed fields in the version of core/v1. They
+// are those of another kind if the resource is not shared.
+func TestUpdatedObjectInfo(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ group, resource, want string }{
+		{coregroup.GroupName, "pods", v1.SchemeGroupVersion.String()},
+		{tenancy.GroupName, "pods", v1.SchemeGroupVersion.String()},
+		{coregroup.GroupName, "events", "v1"},
+		{"example.com", "pods", "v1"},
+	} {
+		ctx := request.WithRequestInfo(t.Context(), &request.RequestInfo{IsResourceRequest: true, APIGroup: test.group, Resource: test.resource})
+		sent := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", APIVersion: "v1"}}}}
+		got, err := coregroup.UpdatedObjectInfo(rest.DefaultUpdatedObjectInfo(sent)).UpdatedObject(ctx, &tenancy.Pod{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version := got.(*tenancy.Pod).ManagedFields[0].APIVersion; version != test.want {
+			t.Errorf("%s of %q: got %s, want %s", test.resource, test.group, version, test.want)
 		}
 	}
 }

@@ -22,6 +22,9 @@ var ownVersion, coreVersion = v1.SchemeGroupVersion.String(), corev1.SchemeGroup
 // OwnManagedFields returns the managed fields of an object in the version of our group.
 // The entries of a manager in both versions become one.
 func OwnManagedFields(fields []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+	if !haveVersion(fields, coreVersion) {
+		return fields
+	}
 	var merged []metav1.ManagedFieldsEntry
 	for _, entry := range withVersion(fields, coreVersion, ownVersion) {
 		i := slices.IndexFunc(merged, func(e metav1.ManagedFieldsEntry) bool { return sameManager(&e, &entry) })

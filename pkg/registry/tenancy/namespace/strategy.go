@@ -104,6 +104,8 @@ func NewFinalizeStrategy(typer runtime.ObjectTyper) FinalizeStrategy {
 func (Strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	ns := obj.(*tenancy.Namespace)
 	setRequester(ctx, ns)
+	// A client may have sent managed fields that it got through the core group.
+	ns.ManagedFields = coregroup.OwnManagedFields(ns.ManagedFields)
 	ns.Status = tenancy.NamespaceStatus{Phase: tenancy.NamespaceActive}
 	if !slices.Contains(ns.Spec.Finalizers, tenancy.FinalizerKubernetes) {
 		ns.Spec.Finalizers = append(ns.Spec.Finalizers, tenancy.FinalizerKubernetes)

@@ -114,7 +114,7 @@ func (a *attempt) plan(ctx context.Context) (transaction.Plan, error) {
 		}
 		return again.Condition, nil
 	}
-	plan.Creates = a.creator.creates(a.namespace, content, &metav1.CreateOptions{})
+	plan.Creates = a.creator.creates(a.namespace, content, nil)
 	plan.Explain = func(err error) error { return newRefused(a.namespace, content.Origin, err) }
 	return plan, nil
 }
@@ -125,7 +125,7 @@ func (c *Creator) DryRun(ctx context.Context, ns *tenancy.Namespace) error {
 	if err != nil {
 		return err
 	}
-	for _, create := range c.creates(ns, content, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}) {
+	for _, create := range c.creates(ns, content, []string{metav1.DryRunAll}) {
 		if err := create(ctx); err != nil {
 			return newRefused(ns, content.Origin, err)
 		}
@@ -134,7 +134,9 @@ func (c *Creator) DryRun(ctx context.Context, ns *tenancy.Namespace) error {
 }
 
 // creates returns the functions that create the content of a Namespace.
-func (c *Creator) creates(ns *tenancy.Namespace, content Content, options *metav1.CreateOptions) []func(context.Context) error {
+func (c *Creator) creates(ns *tenancy.Namespace, content Content, dryRun []string) []func(context.Context) error {
+	options := &metav1.CreateOptions{DryRun: dryRun}
+	options.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions")) // webhooks and policies see it
 	var creates []func(context.Context) error
 	add := func(p *poster.Poster, obj object) {
 		creates = append(creates, func(ctx context.Context) error {

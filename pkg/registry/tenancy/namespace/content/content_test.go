@@ -110,7 +110,8 @@ func (f *fixture) Validate(ctx context.Context, a admission.Attributes, _ admiss
 func (f *fixture) ask(ctx context.Context, what string, a admission.Attributes) error {
 	question := what + " " + a.GetKind().Kind
 	labels := boroughadmission.NewNamespace(ctx).Labels
-	f.asked = append(f.asked, fmt.Sprintf("%s %s/%s by %s, dry run %t, in a Namespace of %s", question, a.GetNamespace(), a.GetName(), a.GetUserInfo().GetName(), a.IsDryRun(), labels["content"]))
+	options := a.GetOperationOptions().GetObjectKind().GroupVersionKind()
+	f.asked = append(f.asked, fmt.Sprintf("%s %s/%s by %s, dry run %t, in a Namespace of %s, with %s", question, a.GetNamespace(), a.GetName(), a.GetUserInfo().GetName(), a.IsDryRun(), labels["content"], options))
 	if f.refuse != nil {
 		return f.refuse(question)
 	}
@@ -153,7 +154,7 @@ func TestContent(t *testing.T) {
 		}
 		var want, keys []string
 		for _, question := range []string{"admit LimitRange", "validate LimitRange", "admit ResourceQuota", "validate ResourceQuota"} {
-			want = append(want, fmt.Sprintf("%s a/c by alice, dry run %t, in a Namespace of c", question, dryRun))
+			want = append(want, fmt.Sprintf("%s a/c by alice, dry run %t, in a Namespace of c, with meta.k8s.io/v1, Kind=CreateOptions", question, dryRun))
 		}
 		if diff := cmp.Diff(want, f.asked); diff != "" {
 			t.Errorf("dry run %t: admission is asked (-want +got):\n%s", dryRun, diff)

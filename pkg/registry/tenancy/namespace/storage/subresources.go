@@ -69,11 +69,16 @@ func (r *StatusREST) ConvertToTable(ctx context.Context, object, tableOptions ru
 	return r.store.ConvertToTable(ctx, object, tableOptions)
 }
 
-// Create does what Update does. The design of namespaces has agents POST to
-// finalize, and they are served.
+// Create does what Update does, but keeps the field managers. The design of namespaces has
+// agents POST to finalize, and they are served.
 func (r *FinalizeREST) Create(ctx context.Context, name string, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	validateUpdate := func(ctx context.Context, obj, _ runtime.Object) error { return createValidation(ctx, obj) }
-	updated, _, err := r.Update(ctx, name, rest.DefaultUpdatedObjectInfo(obj), nil, validateUpdate, false, &metav1.UpdateOptions{
+	// The managed fields that the library gives to the object of a POST are those of a new one.
+	keepManagers := func(_ context.Context, obj, old runtime.Object) (runtime.Object, error) {
+		obj.(*tenancy.Namespace).ManagedFields = old.(*tenancy.Namespace).ManagedFields
+		return obj, nil
+	}
+	updated, _, err := r.Update(ctx, name, rest.DefaultUpdatedObjectInfo(obj, keepManagers), nil, validateUpdate, false, &metav1.UpdateOptions{
 		DryRun:          options.DryRun,
 		FieldManager:    options.FieldManager,
 		FieldValidation: options.FieldValidation,
