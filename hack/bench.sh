@@ -9,6 +9,9 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# Modules other than the root one do not name the toolchain.
+GOTOOLCHAIN=$(sed -n 's/^toolchain //p' go.mod)
+export GOTOOLCHAIN
 hack/build-release.sh
 BOROUGH_KUBERNETES_BIN=$(hack/kubernetes.sh)
 export BOROUGH_KUBERNETES_BIN BOROUGH_BIN=$PWD/bin

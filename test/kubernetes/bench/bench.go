@@ -49,8 +49,8 @@ type benchCase struct {
 	name, about string
 	// rounds limits how often the case runs; 0 means no limit other than the flag.
 	rounds int
-	// before marks a case that runs before the sides are started.
-	before bool
+	// alone marks a case that runs while the sides of the others do not.
+	alone bool
 	// boroughOnly marks a case that measures only Borough.
 	boroughOnly bool
 	// run measures one side; together, used if run is nil, measures both.
@@ -61,10 +61,10 @@ type benchCase struct {
 // cases are in the order in which they run. Those that leave many objects
 // behind come last, so that they do not slow down the others.
 var cases = []benchCase{
-	{name: "start", about: "start to ready, on new and on existing state", before: true, together: (*bench).measureStarts},
-	{name: "limitranger", about: "what LimitRanger costs a Pod, by itself", before: true, together: (*bench).measureLimitRanger},
-	{name: "decision", about: "what a decision and a RoleBinding cost, by themselves", before: true, together: (*bench).measureDecisions},
-	{name: "elsewhere", about: "grant a right and use it on another server", rounds: 1, before: true, together: (*bench).grantElsewhere},
+	{name: "start", about: "start to ready, on new and on existing state", alone: true, together: (*bench).measureStarts},
+	{name: "limitranger", about: "what LimitRanger costs a Pod, by itself", alone: true, together: (*bench).measureLimitRanger},
+	{name: "decision", about: "what a decision and a RoleBinding cost, by themselves", alone: true, together: (*bench).measureDecisions},
+	{name: "elsewhere", about: "grant a right and use it on another server", rounds: 1, alone: true, together: (*bench).grantElsewhere},
 	{name: "idle", about: "resident memory and CPU with nothing to do", rounds: 1, together: (*bench).measureIdle},
 	{name: "namespaces", about: "create Namespaces", run: createNamespaces},
 	{name: "limitranges", about: "create LimitRanges", run: createLimitRanges},
@@ -84,10 +84,10 @@ var cases = []benchCase{
 	{name: "grant", about: "grant a right and use it", run: grantHere},
 	{name: "visible", about: "list the Namespaces that a user may get, among 10,000 and 100,000", rounds: 1, run: listVisible},
 	{name: "views", about: "1,000 watches of the Namespaces that a user may get", rounds: 1, boroughOnly: true, run: watchVisible},
-	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, before: true, together: (*bench).measureEtcd},
-	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, boroughOnly: true, run: deleteAmongOthers},
-	{name: "deployed", about: "create Pods and delete 300 Namespaces behind kube-apiserver, with an external etcd", rounds: 1, before: true, together: (*bench).measureDeployed},
-	{name: "large", about: "list 100,000 Namespaces, also in pages, memory and restart, without tenants and with them", rounds: 1, before: true, together: (*bench).measureLarges},
+	{name: "etcd", about: "raw etcd: how fast it deletes keys", rounds: 1, alone: true, together: (*bench).measureEtcd},
+	{name: "scale", about: "delete empty Namespaces among 1,000, 10,000 and 50,000 others", rounds: 1, alone: true, together: (*bench).measureScale},
+	{name: "deployed", about: "create Pods and delete 300 Namespaces behind kube-apiserver, with an external etcd", rounds: 1, alone: true, together: (*bench).measureDeployed},
+	{name: "large", about: "list 100,000 Namespaces, also in pages, memory and restart, without tenants and with them", rounds: 1, alone: true, together: (*bench).measureLarges},
 }
 
 // bench is one run of the benchmark.
@@ -99,6 +99,7 @@ type bench struct {
 	// limitRanger has the figures of the plugin by itself.
 	limitRanger *report
 	sides       []*side
+	versions    []string // of the sides
 	profiles    profiles
 }
 
@@ -107,16 +108,21 @@ func (b *bench) run(ctx context.Context) error {
 		if !b.wanted.MatchString(c.name) {
 			continue
 		}
-		if !c.before {
-			if err := b.start(ctx); err != nil {
-				return err
-			}
+		prepare := b.start
+		if c.alone {
+			prepare = func(context.Context) error { return b.stop() }
+		}
+		if err := prepare(ctx); err != nil {
+			return err
 		}
 		if err := b.runCase(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	return b.start(ctx) // if no case has started them: the report includes their versions
+	if len(b.versions) == len(starters) {
+		return nil
+	}
+	return b.start(ctx) // the report has their versions
 }
 
 // start starts both sides unless they already run.
@@ -127,6 +133,11 @@ func (b *bench) start(ctx context.Context) error {
 			return err
 		}
 		b.sides = append(b.sides, s)
+		version, err := s.version(ctx)
+		if err != nil {
+			return err
+		}
+		b.versions = append(b.versions, s.name+" "+version)
 		if s.name != borough {
 			continue
 		}
@@ -175,13 +186,12 @@ func (b *bench) progress(name string, round int, who string) {
 	fmt.Fprintf(os.Stderr, "%s %s, round %d: %s\n", time.Now().Format(time.TimeOnly), name, round+1, who)
 }
 
-// stop stops all processes.
-func (b *bench) stop() {
+// stop stops both sides, if they run.
+func (b *bench) stop() error {
 	var errs []error
 	for _, s := range b.sides {
 		errs = append(errs, s.stop())
 	}
-	if err := errors.Join(errs...); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-	}
+	b.sides = nil
+	return errors.Join(errs...)
 }

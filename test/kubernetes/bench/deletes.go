@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -147,6 +148,20 @@ func deleteTogether(ctx context.Context, s *side, size size) ([]figure, error) {
 		return nil, err
 	}
 	return []figure{{row: fmt.Sprintf("Delete %d Namespaces at once", len(names)), unit: seconds, value: time.Since(began).Seconds()}}, nil
+}
+
+// measureScale measures a server that has no other Namespaces.
+func (b *bench) measureScale(ctx context.Context, _ int) error {
+	s, err := startBorough(ctx)
+	if err != nil {
+		return err
+	}
+	figures, err := deleteAmongOthers(ctx, s, b.size)
+	if err := errors.Join(err, s.stop()); err != nil {
+		return err
+	}
+	b.report.add(s.name, figures)
+	return nil
 }
 
 // deleteAmongOthers deletes empty Namespaces while the number of others grows.

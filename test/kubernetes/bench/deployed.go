@@ -23,16 +23,19 @@ const (
 // kube-apiserver, with an external etcd of its own. Creates are compared with those of
 // the same kube-apiserver.
 func (b *bench) measureDeployed(ctx context.Context, _ int) (err error) {
-	cluster, err := testcluster.Start(ctx, kubeOptions)
-	if err != nil {
-		return fmt.Errorf("start Kubernetes: %w", err)
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
 	environment, err := etcdEnvironment()
 	if err != nil {
 		return err
 	}
-	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), testcluster.EtcdOptions{Environment: environment})
+	etcdOptions := testcluster.EtcdOptions{Environment: environment}
+	options := kubeOptions
+	options.Etcd = etcdOptions // the same for both
+	cluster, err := testcluster.Start(ctx, options)
+	if err != nil {
+		return fmt.Errorf("start Kubernetes: %w", err)
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	etcd, err := testcluster.StartEtcd(ctx, filepath.Join(cluster.Dir, "borough-etcd"), etcdOptions)
 	if err != nil {
 		return fmt.Errorf("start the etcd of Borough: %w", err)
 	}

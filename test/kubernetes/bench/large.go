@@ -32,7 +32,7 @@ func newLargeRows(namespaces int, suffix string) largeRows {
 	of := number(namespaces) + " Namespaces"
 	return largeRows{
 		page:       fmt.Sprintf("List a page of %d of %s%s", pageSize, of, suffix),
-		last:       fmt.Sprintf("List the last %d of %s%s, p50", pageSize, of, suffix),
+		last:       fmt.Sprintf("List a page of the last tenth of %s%s, p50", of, suffix),
 		whole:      "List " + of + suffix,
 		pages:      "List " + of + " in pages" + suffix,
 		restart:    "Start of the server to ready with " + of + suffix,
@@ -138,10 +138,8 @@ func (s *side) viewOfTenant(i int) (user, path string) {
 
 // measureRunning measures memory, when a load has ended, and lists.
 func (s *side) measureRunning(ctx context.Context, rows largeRows, size size, perNamespace func(live float64) float64) ([]figure, error) {
-	select {
-	case <-time.After(size.settle):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := wait(ctx, size.settle); err != nil {
+		return nil, err
 	}
 	resident, err := anonymousMemory(s.server())
 	if err != nil {

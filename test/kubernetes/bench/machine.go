@@ -22,14 +22,6 @@ import (
 // measured, and how much CPU time other programs took. busyBefore is the value
 // of machineBusy at the start.
 func (b *bench) describe(ctx context.Context, took time.Duration, busyBefore float64) (string, error) {
-	var versions [2]string
-	for i, s := range b.sides {
-		version, err := s.version(ctx)
-		if err != nil {
-			return "", err
-		}
-		versions[i] = s.name + " " + version
-	}
 	etcd, err := etcdVersion(ctx)
 	if err != nil {
 		return "", err
@@ -45,7 +37,7 @@ func (b *bench) describe(ctx context.Context, took time.Duration, busyBefore flo
 	others := max(busy-busyBefore-spent, 0) / took.Seconds() / float64(runtime.NumCPU())
 	return fmt.Sprintf("%s, %s, rounds: %d. Other programs took %.0f%% of the machine's CPU time.\n\n- Machine: %s\n- Versions: %s with etcd %s; %s with etcd %s; %s\n\n",
 		time.Now().Format(time.DateOnly), took.Round(time.Second), b.rounds, 100*others, machine(),
-		versions[0], etcd, versions[1], strings.TrimPrefix(moduleVersion("go.etcd.io/etcd/server/v3"), "v"), runtime.Version()), nil
+		b.versions[0], etcd, b.versions[1], strings.TrimPrefix(moduleVersion("go.etcd.io/etcd/server/v3"), "v"), runtime.Version()), nil
 }
 
 // machine returns the cores, memory and kernel of the machine, as far as /proc

@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,7 +31,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	short := flags.Bool("short", false, "smaller loads and one round, for a look: about two minutes")
 	pattern := flags.String("run", "", "run only the cases whose names match this regular expression")
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	b := &bench{size: size, rounds: *rounds, wanted: wanted, report: &report{aims: aims}, limitRanger: &report{aims: limitRangerAims}, profiles: profiles(*profilesDir)}
-	defer b.stop()
+	defer func() { err = errors.Join(err, b.stop()) }()
 	if err := b.run(ctx); err != nil {
 		return err
 	}

@@ -21,9 +21,12 @@ func (s *side) quotaBody(name string) []byte {
 		`"pods":"100000","requests.cpu":"100000","requests.memory":"100000Gi","limits.cpu":"100000","limits.memory":"100000Gi"}}}`, s.apiVersion, name)
 }
 
-// podBody specifies no resources: the LimitRange sets the defaults.
+// podBody specifies no resources: the LimitRange sets the defaults. It specifies what else
+// the admission plugins of Kubernetes would add, so that both sides store the same.
 func (s *side) podBody(name string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod","metadata":{"name":%q,"labels":{"app":"bench"}},"spec":{"containers":[`+
 		`{"name":"app","image":"registry.example/app:1.0","ports":[{"containerPort":8080}],"env":[{"name":"MODE","value":"bench"}]},`+
-		`{"name":"sidecar","image":"registry.example/sidecar:1.0"}]}}`, s.apiVersion, name)
+		`{"name":"sidecar","image":"registry.example/sidecar:1.0"}],"priority":0,"preemptionPolicy":"PreemptLowerPriority","tolerations":[`+
+		`{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},`+
+		`{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]}}`, s.apiVersion, name)
 }

@@ -104,10 +104,8 @@ func (b *bench) measureIdle(ctx context.Context, _ int) error {
 			return err
 		}
 	}
-	select {
-	case <-time.After(b.size.idle):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := wait(ctx, b.size.idle); err != nil {
+		return err
 	}
 	for i, s := range b.sides {
 		after, err := s.usage()
@@ -122,18 +120,34 @@ func (b *bench) measureIdle(ctx context.Context, _ int) error {
 	return nil
 }
 
-// measureEnd measures the memory of both sides after the load that they share,
-// and the CPU time since their start.
-func (b *bench) measureEnd(context.Context, int) error {
+// measureEnd measures the CPU time of both sides since their start, and their memory when
+// they have been idle for a while after the load that they share.
+func (b *bench) measureEnd(ctx context.Context, _ int) error {
 	for _, s := range b.sides {
 		end, err := s.usage()
 		if err != nil {
 			return err
 		}
-		b.report.add(s.name, []figure{
-			{row: "Memory, after the load", unit: bytesUnit, value: end.memory},
-			{row: "CPU, all of it", unit: seconds, value: end.cpu},
-		})
+		b.report.add(s.name, []figure{{row: "CPU, all of it", unit: seconds, value: end.cpu}})
+	}
+	if err := wait(ctx, b.size.settle); err != nil {
+		return err
+	}
+	for _, s := range b.sides {
+		end, err := s.usage()
+		if err != nil {
+			return err
+		}
+		b.report.add(s.name, []figure{{row: "Memory, after the load", unit: bytesUnit, value: end.memory}})
 	}
 	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
