@@ -290,6 +290,21 @@ func testShared(t *testing.T) {
 	wg.Wait()
 }
 
+// A review that is not answered ends, although it continues without the request. The bubble
+// would not end otherwise.
+func TestUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := roundTripper(func(req *http.Request) (*http.Response, error) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		})
+		a := newAuthorizerOf(t, &rest.Config{Host: "http://cluster", Transport: silent}, false)
+		if decision, _, err := a.Authorize(t.Context(), get("a", "x")); err == nil || decision == authorizer.DecisionAllow {
+			t.Errorf("decision %v, error %v", decision, err)
+		}
+	})
+}
+
 // Of the reviews of a user, only as many are in flight as the user may have.
 func TestTooManyReviews(t *testing.T) {
 	answer := make(chan struct{})

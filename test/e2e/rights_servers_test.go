@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestRightsOnAnotherServer(t *testing.T) {
 
 // TestGrantsOnAnotherServer lets a user grant rights through a server whose watches are
 // delayed, right after another server has created the role, and has revoked the rights of
-// the user.
+// the user. A NamespaceTemplate with a RoleBinding grants rights, too.
 func TestGrantsOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
@@ -63,8 +64,21 @@ func TestGrantsOnAnotherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := client.RoleBindings(ns)
+	granter := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Rules: []rbacv1.PolicyRule{
+		{Verbs: []string{"create"}, APIGroups: []string{v1.GroupName}, Resources: []string{"namespacetemplates"}},
+		{Verbs: []string{"bind"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}},
+	}}
+	if _, err := rights(t, first).ClusterRoles().Create(t.Context(), granter, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	grant(t, first, "", "alice", "alice")
+	tryTemplate := func(dryRun ...string) error {
+		_, err := clientAs(t, second, "alice").TenancyV1().NamespaceTemplates().Create(t.Context(), newTemplate("t"), metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
 	poll.Eventually(t, func() string {
-		if _, err := there.List(t.Context(), metav1.ListOptions{}); err != nil {
+		_, err := there.List(t.Context(), metav1.ListOptions{})
+		if err := errors.Join(err, tryTemplate(metav1.DryRunAll)); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -79,6 +93,13 @@ func TestGrantsOnAnotherServer(t *testing.T) {
 	}
 	if _, err := there.Create(t.Context(), newRoleBinding("new-role", "Role", "r", "bob"), metav1.CreateOptions{}); err != nil {
 		t.Errorf("bind a role that another server has created: %v", err)
+	}
+	granter.Rules = granter.Rules[:1]
+	if _, err := rights(t, first).ClusterRoles().Update(t.Context(), granter, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tryTemplate(); !apierrors.IsForbidden(err) {
+		t.Errorf("create a template with a role that the user may not bind since another server has revoked it: %v", err)
 	}
 	if err := rights(t, first).RoleBindings(ns).Delete(t.Context(), "alice", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -217,20 +217,8 @@ func TestContentWakes(t *testing.T) {
 			# TYPE borough_namespace_controller_purged_objects_total counter
 			borough_namespace_controller_purged_objects_total{group="tenancy.borough.io",resource="pods"} 2
 			`, "purged_objects_total")
-		defer b.stop()
-		families, err := b.registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			if family.GetName() == metricsSubsystem+"_termination_duration_seconds" {
-				if h := family.GetMetric()[0].GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 60 {
-					t.Errorf("%d terminations took %v s", h.GetSampleCount(), h.GetSampleSum())
-				}
-				return
-			}
-		}
-		t.Error("no termination was observed")
+		b.expectTermination(60)
+		b.stop()
 	})
 }
 
@@ -317,4 +305,23 @@ func (b *bench) expectMetrics(want string, names ...string) {
 	if err := testutil.GatherAndCompare(b.registry, strings.NewReader(want), names...); err != nil {
 		b.t.Error(err)
 	}
+}
+
+// expectTermination fails the test unless one termination was observed, which took so many
+// seconds.
+func (b *bench) expectTermination(seconds float64) {
+	b.t.Helper()
+	families, err := b.registry.Gather()
+	if err != nil {
+		b.t.Error(err)
+	}
+	for _, family := range families {
+		if family.GetName() == metricsSubsystem+"_termination_duration_seconds" {
+			if h := family.GetMetric()[0].GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != seconds {
+				b.t.Errorf("%d terminations took %v s, want one that took %v s", h.GetSampleCount(), h.GetSampleSum(), seconds)
+			}
+			return
+		}
+	}
+	b.t.Error("no termination was observed")
 }

@@ -258,6 +258,28 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
+// TestAnotherIncarnation creates a Namespace again, under the same name, while the old one is
+// in backoff and its removal is not seen. The new one is not in backoff.
+func TestAnotherIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(context.Context, *bench, *v1.Namespace) error { return errors.New("no") })
+		b.create(terminating("ns", "1"))
+		const age = 2 * time.Minute
+		time.Sleep(age)
+		before := len(b.attemptsAt("ns"))
+		b.update(terminating("ns", "2"))
+		synctest.Wait()
+		time.Sleep(retryBaseDelay)
+		synctest.Wait()
+		want := []float64{age.Seconds(), (age + retryBaseDelay).Seconds()}
+		if got := b.attemptsAt("ns")[before:]; !slices.Equal(got, want) {
+			t.Errorf("attempts at %v, want %v", got, want)
+		}
+		b.expectTermination(age.Seconds())
+		b.stop()
+	})
+}
+
 // TestOneWorkerAtATime has events, wakes and retries come at once; newBench
 // checks that no Namespace is worked on twice at the same time.
 func TestOneWorkerAtATime(t *testing.T) {

@@ -126,21 +126,30 @@ func background() *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 }
 
-// TestPages deletes a collection of several pages.
+// TestPages deletes a collection of several pages. A resourceVersion of the request is for
+// the first one.
 func TestPages(t *testing.T) {
 	r := registrytest.New(t, storagetest.StartEmbedded(t))
 	deleter := deletecollection.Deleter{Store: r.Pods.Store, PageSize: 2}
-	r.CreatePods(t, 5)
-	got, err := deleter.DeleteCollection(r.Context, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := got.(*tenancy.PodList)
-	if len(list.Items) != 5 || list.Continue != "" || list.RemainingItemCount != nil {
-		t.Errorf("got %v with %+v", registrytest.Names(list), list.ListMeta)
-	}
-	if left := r.PodNames(t); len(left) > 0 {
-		t.Errorf("%v are left", left)
+	for _, match := range []metav1.ResourceVersionMatch{"", metav1.ResourceVersionMatchNotOlderThan} {
+		t.Run(string(match), func(t *testing.T) {
+			r.CreatePods(t, 5)
+			options := &metainternalversion.ListOptions{ResourceVersionMatch: match}
+			if match != "" {
+				options.ResourceVersion = r.GetPod(t, "p04").ResourceVersion
+			}
+			got, err := deleter.DeleteCollection(r.Context, rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := got.(*tenancy.PodList)
+			if len(list.Items) != 5 || list.Continue != "" || list.RemainingItemCount != nil {
+				t.Errorf("got %v with %+v", registrytest.Names(list), list.ListMeta)
+			}
+			if left := r.PodNames(t); len(left) > 0 {
+				t.Errorf("%v are left", left)
+			}
+		})
 	}
 }
 

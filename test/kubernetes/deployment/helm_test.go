@@ -108,6 +108,9 @@ func (c *chart) testNumberOfMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(deployments.Items) == 0 {
+		t.Error("there are no Deployments")
+	}
 	for _, d := range deployments.Items {
 		if d.Generation != 1 {
 			t.Errorf("helm has changed the Deployment %s", d.Name)

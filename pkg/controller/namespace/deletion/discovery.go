@@ -77,12 +77,22 @@ func NewDiscoverer(client discovery.DiscoveryInterfaceWithContext, groups ...str
 // only until its context ends. The request itself then continues for other passes, until
 // the timeout of the client at the latest.
 func (d *Discoverer) Discover(ctx context.Context, since time.Time) Discovered {
-	for {
+	lastAfter := func() *answer {
 		if last := d.last.Load(); last != nil && last.started.After(since) {
+			return last
+		}
+		return nil
+	}
+	for {
+		if last := lastAfter(); last != nil {
 			return last.Discovered
 		}
 		mine := false
 		sent := d.requests.DoChan("", func() (any, error) {
+			// A request may have ended since.
+			if last := lastAfter(); last != nil {
+				return last, nil
+			}
 			mine = true
 			return d.request(context.WithoutCancel(ctx)), nil
 		})

@@ -182,10 +182,15 @@ func (s *server) serve(verb, resource, what string) error {
 	return nil
 }
 
-// remove takes a Namespace from storage if nothing holds it.
+// remove takes a Namespace from storage if it has no content on this server. Content of
+// other groups is on other servers, so the Deleter must have seen that it is gone.
 func (s *server) remove(ns *v1.Namespace) error {
 	for gvr, objects := range s.content {
-		if len(objects) > 0 {
+		switch {
+		case len(objects) == 0:
+		case gvr == corePods || gvr == things:
+			s.t.Errorf("the namespace is removed with %d %s of other servers left", len(objects), gvr.GroupResource())
+		default:
 			err := apierrors.NewConflict(v1.Resource("namespaces"), ns.Name, fmt.Errorf("%s are left", gvr.Resource))
 			err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1.NamespaceNotEmptyCause}}
 			return err
