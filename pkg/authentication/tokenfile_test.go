@@ -31,6 +31,7 @@ func TestTokens(t *testing.T) {
 		"too few columns":    {"t,alice,1\n\nu,bob\n", nil, "line 3 has 2 columns"},
 		"no token":           {"\n,alice,1", nil, "line 2 has no token"},
 		"no user":            {"t,,1", nil, "line 1 has no user name"},
+		"another encoding":   {"t,alice,1\nu,j\xfcrgen,2", nil, "line 2 is not encoded as UTF-8"},
 		"a space":            {"t,alice,1\nu ,bob,2", nil, "line 2 has a token with a space"},
 		"a byte order mark":  {"\ufefft,alice,1", nil, "line 1 has a token with a space or a character that is not ASCII"},
 		"the same token":     {"t,alice,1\nu,bob,2\nt,carol,3", nil, "line 3 has the token of line 1"},

@@ -112,7 +112,7 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 	written, err := r.outcomes.ResolveUpdate(ctx, key, value, since, response.Revision)
 	switch {
 	case err != nil:
-		return kubernetes.PutResponse{}, fmt.Errorf("etcd did not answer an update, and its outcome cannot be determined: %w", err)
+		return kubernetes.PutResponse{}, undetermined("an update", err)
 	case written != 0:
 		return kubernetes.PutResponse{Succeeded: true, Revision: written}, nil
 	}
@@ -125,7 +125,7 @@ func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []b
 		if retry {
 			written, until, err := r.outcomes.ResolveCreate(ctx, key, value, since)
 			if err != nil {
-				return kubernetes.PutResponse{}, fmt.Errorf("etcd did not answer a create, and its outcome cannot be determined: %w", err)
+				return kubernetes.PutResponse{}, undetermined("a create", err)
 			}
 			if written != 0 {
 				return kubernetes.PutResponse{Succeeded: true, Revision: written}, nil
@@ -151,12 +151,27 @@ func (r ambiguousWriteRetrier) OptimisticDelete(ctx context.Context, key string,
 	return response, refused(lost, err)
 }
 
+// isRefusal reports whether etcd has answered with an error.
+func isRefusal(err error) bool {
+	var fromEtcd rpctypes.EtcdError
+	return errors.As(err, &fromEtcd) && !unanswered.Is(err)
+}
+
 // refused returns the error of a write of which earlier tries were not answered. The
 // refusal of a retry is not the outcome of the write, so it does not wrap the error.
 func refused(lost, err error) error {
-	var fromEtcd rpctypes.EtcdError
-	if lost == nil || !errors.As(err, &fromEtcd) || unanswered.Is(err) {
+	if lost == nil || !isRefusal(err) {
 		return err
 	}
 	return fmt.Errorf("etcd did not answer a write, which may have been carried out, and refused to repeat it: %v", err)
+}
+
+// undetermined returns the error of a write whose outcome could not be determined. As
+// refused, it does not wrap a refusal.
+func undetermined(write string, err error) error {
+	const text = "etcd did not answer %s, which may have been carried out, and its outcome cannot be determined: "
+	if isRefusal(err) {
+		return fmt.Errorf(text+"%v", write, err)
+	}
+	return fmt.Errorf(text+"%w", write, err)
 }

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,14 +22,18 @@ import (
 )
 
 // writesSeveral reports whether one transaction can write several objects of the resource:
-// all quotas that count an object, or the RoleBindings of a template and of the user who
-// has requested the Namespace.
+// all quotas that count an object, the RoleBindings of a template and of the user who has
+// requested the Namespace, or Events, of which etcd deletes those of a lease together.
 //
 // The library assumes that it cannot. Its watch cache has reached a revision with the first
 // event of it, so a list can have only some of the objects that the last transaction wrote,
 // and a watch that continues there does not get the others.
 func writesSeveral(resource schema.GroupResource) bool {
-	return resource == tenancy.Resource("resourcequotas") || resource == rbacv1.Resource("rolebindings")
+	switch resource {
+	case tenancy.Resource("resourcequotas"), rbacv1.Resource("rolebindings"), corev1.Resource("events"):
+		return true
+	}
+	return false
 }
 
 // atomicStore is a store whose lists and watches have all or nothing of a transaction. It

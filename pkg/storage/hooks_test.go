@@ -61,6 +61,8 @@ func TestAwaitWriteFails(t *testing.T) {
 	if pod, err = get(); err != nil || pod.Labels["new"] != "label" {
 		t.Errorf("after the update: %v, %v", pod, err)
 	}
+	_, _, err = s.Pods.Update(ctx, "p", rest.DefaultUpdatedObjectInfo(pod), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	want("update that changes nothing", err)
 	_, _, err = s.Pods.Delete(ctx, "p", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{})
 	want("delete", err)
 	if _, err = get(); !apierrors.IsNotFound(err) {

@@ -181,6 +181,50 @@ func TestNamespaceRequestInWatch(t *testing.T) {
 	wantEqual(t, "first event of another user", next(alice+"-friend"), fmt.Sprintf("ADDED %s 4", last))
 }
 
+// TestResumedWatchOfRoleBindings continues a watch after the first of two RoleBindings that
+// are created together: that of the requester, and that of a template. It must get the other.
+func TestResumedWatchOfRoleBindings(t *testing.T) {
+	t.Parallel()
+	name := newRequester(t, borough)
+	createTemplate(t, borough, newTemplate(name, func(spec *v1.NamespaceTemplateSpec) { spec.LimitRange, spec.ResourceQuota = nil, nil }))
+	bindings := rights(t, borough).RoleBindings(name)
+	before, err := bindings.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watchFrom := func(revision string) (next func() *rbacv1.RoleBinding) {
+		t.Helper()
+		w, err := bindings.Watch(t.Context(), metav1.ListOptions{ResourceVersion: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+		return func() *rbacv1.RoleBinding {
+			t.Helper()
+			event := <-w.ResultChan()
+			binding, ok := event.Object.(*rbacv1.RoleBinding)
+			if !ok {
+				t.Fatalf("got %v", event)
+			}
+			return binding
+		}
+	}
+	next := watchFrom(before.ResourceVersion)
+	request := newRequest(name)
+	request.Labels = map[string]string{templateLabel: name}
+	if _, err := requestsOf(t, borough, name).Create(t.Context(), request, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first := next()
+	bind(t, borough, name, newRoleBinding("last", "ClusterRole", "view", name))
+	next = watchFrom(first.ResourceVersion)
+	got := map[string]bool{}
+	for !got["last"] {
+		got[next().Name] = true
+	}
+	wantEqual(t, "the RoleBindings", got, map[string]bool{"admin": true, name: true, "last": true})
+}
+
 // TestNamespaceRequestUsers requests Namespaces as different kinds of users.
 func TestNamespaceRequestUsers(t *testing.T) {
 	t.Parallel()

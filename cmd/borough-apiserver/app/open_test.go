@@ -218,6 +218,7 @@ func TestKubeconfigsOfAnotherCertificate(t *testing.T) {
 		"a name":    "borough.example",
 		"names":     "*.borough.example",
 		"localhost": "127.0.0.1",
+		"addresses": "192.0.2.1",
 	} {
 		t.Run(name, func(t *testing.T) {
 			pair, err := ca.Issue(certificates.Server("borough", []string{host}), time.Now(), time.Now().Add(time.Hour))

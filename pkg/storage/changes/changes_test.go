@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 
 	"github.com/borough-io/borough/pkg/storage/changes"
+	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/pkg/storage/stored"
 	"github.com/borough-io/borough/test/leaktest"
@@ -179,6 +181,54 @@ func TestFeed(t *testing.T) {
 	want(t, lines, "reset %d: c /y@%d=7 a n/x@%d=6", last, last, last-1)
 }
 
+// interruptedKV calls a function after the first read.
+type interruptedKV struct {
+	clientv3.KV
+	after func() error
+}
+
+func (kv *interruptedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	response, err := kv.KV.Get(ctx, key, opts...)
+	if after := kv.after; err == nil && after != nil {
+		kv.after = nil
+		err = after()
+	}
+	return response, err
+}
+
+// TestListPages lists more objects than are read at once. After the first read, the last
+// object is deleted and another one created: all reads must be of one revision.
+func TestListPages(t *testing.T) {
+	client := storagetest.StartEmbedded(t).Client()
+	var pairs []string
+	for i := range 5001 {
+		pairs = append(pairs, fmt.Sprintf("/r/a/n/%04d", i), "1")
+	}
+	var begin int64
+	var objects strings.Builder
+	for chunk := range slices.Chunk(pairs, 200) {
+		begin = put(t, client, chunk...)
+		for i := 0; i < len(chunk); i += 2 {
+			fmt.Fprintf(&objects, " a n/%s@%d=1", path.Base(chunk[i]), begin)
+		}
+	}
+	kv := client.KV
+	client.KV = &interruptedKV{kv, func() error {
+		_, err := kv.Txn(t.Context()).Then(clientv3.OpDelete("/r/a/n/5000"), clientv3.OpPut("/r/a/n/late", "1")).Commit()
+		return err
+	}}
+	feed, lines := newFeed(client)
+	run(t, feed)
+	ends := func(line string) string {
+		return fmt.Sprintf("%d objects: %.30s ...%s", strings.Count(line, "="), line, line[len(line)-30:])
+	}
+	if got, want := <-lines, fmt.Sprintf("reset %d:%s", begin, objects.String()); got != want {
+		t.Errorf("got  %s\nwant %s", ends(got), ends(want))
+	}
+	changed := begin + 1
+	want(t, lines, "apply %d: a n/5000@%d=nil a n/late@%d=1", changed, changed, changed)
+}
+
 // TestBeginWithWrite checks that a feed lists at revisions that no process has seen: when it
 // begins, and when etcd has compacted what it has missed.
 func TestBeginWithWrite(t *testing.T) {
@@ -265,6 +315,26 @@ func TestRestoredKey(t *testing.T) {
 	want(t, lines, "reset %d: c /z@%d=bad a n/w@%d=bad a n/y@%d=good", second+1, second, first, second)
 	third := put(t, client, "/r/a/n/y", "")
 	want(t, lines, "apply %d: a n/y@%d=nil", third, third)
+}
+
+// TestRestoredKeyWhenFull checks that objects are sent when they can be decrypted again and
+// etcd has no space for the write before the list.
+func TestRestoredKeyWhenFull(t *testing.T) {
+	t.Parallel() // it waits for an interval
+	client := storagetest.StartEmbedded(t, func(c *embedded.Config) { c.QuotaBytes = storagetest.SmallQuota }).Client()
+	first := put(t, client, "/r/a/n/x", "bad")
+	keys := &transformer{}
+	feed, lines := newFeedOf(client, keys)
+	run(t, feed)
+	want(t, lines, "reset %d:", first)
+
+	storagetest.Fill(t, client)
+	full, err := client.Get(t.Context(), "/fill")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys.restored.Store(true)
+	want(t, lines, "reset %d: a n/x@%d=bad", full.Header.Revision, first)
 }
 
 // TestKeyServiceHangs checks that changes are sent while the feed tries to decrypt a value

@@ -45,6 +45,17 @@ func TestCountAfterUnanswered(t *testing.T) {
 	f.wantUsed(1)
 }
 
+// TestCountPages counts more Pods than are read at once.
+func TestCountPages(t *testing.T) {
+	f := newPipelineFixture(t)
+	const pods = 501
+	for i := range pods {
+		f.create(0, fmt.Sprint("p", i))
+	}
+	f.createQuota("q")
+	f.wantUsed(pods)
+}
+
 // keyService is a transformer whose key service answers for all keys but one.
 type keyService struct {
 	value.Transformer

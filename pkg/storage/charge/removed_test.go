@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -65,6 +68,24 @@ func TestRemovedNamespace(t *testing.T) {
 			t.Errorf("server %d sent %d transactions, want 1", i, n)
 		}
 	}
+}
+
+// TestDeletedQuotaWhenFull deletes a Pod after another server has deleted its quota, while
+// etcd has no space to charge that. The server learns of it from the error.
+func TestDeletedQuotaWhenFull(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.createQuota("q")
+	f.create(0, "p")
+	full := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE}
+	if _, err := etcdserverpb.NewMaintenanceClient(f.client.ActiveConnection()).Alarm(f.ctx, full); err != nil {
+		t.Fatal(err)
+	}
+	f.deleteQuota()
+	pods := f.servers[0].Pods
+	if _, _, err := pods.Delete(f.ctx, "p", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); !tenancyerrors.IsStorageFull(err) {
+		t.Errorf("got %v, want StorageFull", err)
+	}
+	f.delete(pods, "p")
 }
 
 func (f *pipelineFixture) delete(store *genericregistry.Store, name string) {

@@ -223,7 +223,11 @@ func (o *Options) writeKubeconfigs(pki *standalone.PKI) error {
 			return fmt.Errorf("--tls-cert-file: %w", err)
 		}
 		// The address in the kubeconfigs need not be one of the certificate.
-		if names := certs[0].DNSNames; len(names) > 0 && certs[0].VerifyHostname(o.localHost()) != nil {
+		names := certs[0].DNSNames
+		for _, ip := range certs[0].IPAddresses {
+			names = append(names, ip.String())
+		}
+		if len(names) > 0 && certs[0].VerifyHostname(o.localHost()) != nil {
 			kubeconfigs.TLSServerName = names[0]
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,6 +125,10 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 	requester, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewInternalError(errors.New("create a namespace request: the request has no user"))
+	}
+	if !utf8.ValidString(requester.GetName()) {
+		// JSON would change the name in the Namespace, where it is immutable.
+		return nil, apierrors.NewBadRequest("the name of the user is not encoded as UTF-8")
 	}
 	manager := fieldManager(options, wanted)
 	wanted.ManagedFields = nil // they mean nothing on an object that is not stored

@@ -261,6 +261,15 @@ func TestFieldManager(t *testing.T) {
 	}
 }
 
+// TestNameOfAnotherEncoding requests a Namespace as a user whose name JSON would change.
+func TestNameOfAnotherEncoding(t *testing.T) {
+	f := newFixture(t, 0)
+	f.ctx = request.WithUser(f.ctx, &user.DefaultInfo{Name: "j\xfcrgen"})
+	if _, err := f.create(newRequest("a"), metav1.CreateOptions{}); !apierrors.IsBadRequest(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestCountedAgain writes the guard of the user between the count and the transaction.
 func TestCountedAgain(t *testing.T) {
 	f := newFixture(t, 1)
