@@ -13,7 +13,7 @@ unset REGISTRY
 for clone in one/borough another/directory; do
     git clone --quiet . "$tmp/$clone"
     "$tmp/$clone/hack/images.sh" >"$tmp/$clone.digests"
-    export GOAMD64=v3 GOARM64=v9.0 GOFLAGS=-tags=netgo
+    export GOAMD64=v3 GOARM64=v9.0 GOFLAGS=-tags=netgo LC_ALL=en_US.UTF-8
 done
 if ! diff "$tmp"/{one/borough,another/directory}.digests; then
     echo "verify-images: two builds of one commit differ" >&2

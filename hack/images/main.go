@@ -3,7 +3,7 @@
 
 // Command images makes a container image of each binary, without Docker, and writes it
 // to an archive or pushes it to a registry. Of several architectures it makes an index.
-// The image depends only on the binary, so equal binaries have images with the same
+// The image depends only on the binary and its licenses, so if these are equal, so is the
 // digest. hack/images.sh builds the binaries and runs it.
 package main
 

@@ -59,7 +59,7 @@ func parseTokens(content []byte) (map[string]*user.DefaultInfo, error) {
 			return nil, fmt.Errorf("line %d has no token", line)
 		case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 			return nil, fmt.Errorf("line %d has a token with a space or a character that is not ASCII, such as a byte order mark; clients cannot send it", line)
-		case !utf8.ValidString(strings.Join(record, "")):
+		case !utf8.ValidString(strings.Join(record, ",")):
 			return nil, fmt.Errorf("line %d is not encoded as UTF-8", line)
 		case record[1] == "":
 			return nil, fmt.Errorf("line %d has no user name", line)

@@ -52,6 +52,7 @@ func TestNamespaceSelector(t *testing.T) {
 		selector string
 		want     bool
 		code     int32
+		refusal  error
 		retried  bool // whether the request for the new Namespace fails and is to be retried
 	}{
 		"selected":                  {get: readable, selector: "a=b", want: true},
@@ -60,6 +61,7 @@ func TestNamespaceSelector(t *testing.T) {
 		"new, selected":             {get: absent, created: map[string]string{"a": "b"}, selector: "a=b", want: true},
 		"new, not selected":         {get: absent, created: map[string]string{"a": "c"}, selector: "a=b"},
 		"exists, not new":           {get: readable, created: map[string]string{"a": "c"}, uid: "new", selector: "a=b", want: true, retried: true},
+		"refused, not new":          {get: readable, created: map[string]string{"a": "c"}, uid: "new", selector: "a=b", want: true, refusal: errors.New("no"), retried: true},
 		"was created by a retry":    {get: readable, created: map[string]string{"a": "b"}, uid: "stored", selector: "a=b", want: true},
 		"cached":                    {get: absent, cached: "old", selector: "a=b", want: true},
 		"new, another is cached":    {get: absent, cached: "old", created: map[string]string{"a": "c"}, uid: "new", selector: "a=b"},
@@ -105,7 +107,7 @@ func TestNamespaceSelector(t *testing.T) {
 				if got != tc.want || code != tc.code {
 					t.Errorf("got %v, %v, want %v with code %d", got, status, tc.want, tc.code)
 				}
-				return nil
+				return tc.refusal
 			})
 			if apierrors.IsServerTimeout(err) != tc.retried || err != nil && !tc.retried {
 				t.Errorf("got %v, want that it is to be retried: %t", err, tc.retried)

@@ -51,10 +51,11 @@ func (n *NewNamespaces) while(ctx context.Context, a admission.Attributes, ask f
 		return err
 	}
 	defer n.remove(added)
-	if err := ask(); err != nil || !added.exists.Load() {
-		return err
+	err = ask()
+	if added.exists.Load() {
+		return apierrors.NewServerTimeout(tenancy.Resource("namespaces"), "create", 1)
 	}
-	return apierrors.NewServerTimeout(tenancy.Resource("namespaces"), "create", 1)
+	return err
 }
 
 // add makes the new Namespace in the context known.

@@ -126,11 +126,11 @@ func (s *session) status(problems []source.Problem) source.Status {
 	return status
 }
 
-// createEvent creates an Event, if the server serves Events and the user may create them.
 // maxInstance is the number of bytes of a reportingInstance, of which an Event can have 128,
 // before it is cut. Names of nodes can be longer.
 const maxInstance = 125
 
+// createEvent creates an Event, if the server serves Events and the user may create them.
 func (s *session) createEvent(ctx context.Context, problem source.Problem) error {
 	reason, text := "SourceNotRead", problem.Message
 	switch {

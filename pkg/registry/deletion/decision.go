@@ -20,7 +20,6 @@ type decision struct {
 	storage.Interface
 	uid        types.UID // of the object that the deletion has read last
 	finalizers []string  // of this object
-	outdated   bool      // when the object was to be removed
 }
 
 // errOutdated ends a removal that is decided again.
@@ -65,9 +64,8 @@ func (d *decision) Delete(ctx context.Context, key string, out runtime.Object, p
 		if err != nil {
 			return err
 		}
-		d.outdated = object.GetUID() != d.uid ||
-			slices.ContainsFunc(object.GetFinalizers(), func(f string) bool { return !slices.Contains(d.finalizers, f) })
-		if d.outdated {
+		if object.GetUID() != d.uid ||
+			slices.ContainsFunc(object.GetFinalizers(), func(f string) bool { return !slices.Contains(d.finalizers, f) }) {
 			return errOutdated
 		}
 		return validate(ctx, obj)

@@ -12,6 +12,7 @@ package deletion
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,7 +46,7 @@ func Delete(ctx context.Context, store *genericregistry.Store, name string, vali
 		deleting.Storage.Storage = decided
 		obj, removed, err := deleting.Delete(ctx, name, validate, options.DeepCopy()) // the strategy changes them
 		switch {
-		case decided.outdated:
+		case errors.Is(err, errOutdated):
 			continue
 		case tenancyerrors.IsStorageFull(err):
 			return removeUnmarked(ctx, store, name, validate, options.DeepCopy(), err)
