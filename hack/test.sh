@@ -19,7 +19,7 @@ export BOROUGH_KUBECTL=$PWD/bin/kubectl
 go -C hack/images test -vet=off .
 # -count=1: the test cache does not know the files of other modules.
 go -C test/monitoring test -vet=off -count=1 .
-go -C examples/controller test -vet=off "${race[@]}" .
+go -C examples/controller test -count=2 -vet=off "${race[@]}" .
 # Of three packages, one mostly waits.
 packages=$(($(getconf _NPROCESSORS_ONLN) * 3 / 2))
 go list ./... | grep -vE '/test/(attack|cost)$' | xargs go test -vet=off -p "$packages" -parallel 4 -timeout 40m "${race[@]}" "$@"
