@@ -42,7 +42,7 @@ const (
 
 // cases are the directories of testdata. Each has a kustomization, and values
 // with which the chart must render the same objects.
-var cases = []string{"default", "cert-manager", "own-certificates-and-etcd", "single-node", "everything"}
+var cases = []string{"default", "cert-manager", "own-certificates-and-etcd", "single-node", "service-monitor", "everything"}
 
 // tools is where TestMain builds helm.
 var tools, _ = filepath.Abs(root + "/.cache/tools")
