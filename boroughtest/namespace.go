@@ -60,7 +60,11 @@ func (s *Server) Namespace(t testing.TB, options ...NamespaceOption) string {
 	}
 	namespaces := client.TenancyV1().Namespaces()
 	s.mu.RLock()
-	ns, err := namespaces.Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(t.Name())}}, metav1.CreateOptions{})
+	var ns *v1.Namespace
+	err = onConnection(func() (err error) {
+		ns, err = namespaces.Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(t.Name())}}, metav1.CreateOptions{})
+		return err
+	})
 	s.mu.RUnlock()
 	if err != nil {
 		t.Fatalf("create a Namespace: %v", err)
@@ -93,9 +97,21 @@ func namespaceName(test string) string {
 	return strings.TrimLeft(string(name[:min(len(name), limit)])+"-"+utilrand.String(suffixLength), "-")
 }
 
+// onConnection sends a request, and again if the server has not answered: a connection that
+// another request opened just before a restart fails for the first request that uses it.
+func onConnection(send func() error) error {
+	err := send()
+	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
+		err = send()
+	}
+	return err
+}
+
 // remove deletes the Namespace, and returns when it is gone.
 func remove(ctx context.Context, namespaces tenancyv1.NamespaceInterface, ns *v1.Namespace) error {
-	err := namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ns.UID}})
+	err := onConnection(func() error {
+		return namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ns.UID}})
+	})
 	switch {
 	case apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause):
 		err = nil // it is Terminating, and has no finalizers

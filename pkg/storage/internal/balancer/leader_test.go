@@ -382,6 +382,12 @@ func TestHangingLeader(t *testing.T) {
 				<-s.client.Watch(ctx, "k", clientv3.WithCreatedNotify())
 			}
 
+			poll.Eventually(t, func() string { // it would not be answered, and no other is sent before
+				if s.leader.asking.Load() {
+					return "a question is on its way"
+				}
+				return ""
+			})
 			s.member.proxy.Hang()
 			s.leader.requests.Store(0) // so that the next requests are for the leader
 			results := make(chan error, anyMemberEvery-1)
