@@ -46,6 +46,20 @@ type escalation struct {
 	awaitCurrent AwaitCurrentFunc
 }
 
+// unlessExempt returns a confirmFunc that calls confirm, with current rights, unless the write
+// needs no confirmation.
+func (e escalation) unlessExempt(confirm confirmFunc) confirmFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if isPrivileged(ctx) || changesForGarbageCollectionOnly(obj, old) {
+			return nil
+		}
+		if err := e.awaitCurrent(ctx); err != nil {
+			return err
+		}
+		return confirm(ctx, obj, old)
+	}
+}
+
 // fullAuthority is what it takes to aggregate rules, because they can be any.
 var fullAuthority = []rbacv1.PolicyRule{
 	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
@@ -113,20 +127,17 @@ func (e escalation) confirmBinding(ctx context.Context, resource schema.GroupRes
 // another resource, which causes RoleBindings to the role in any Namespace. Without an
 // old object it is created.
 func (s Storage) ConfirmTemplate(ctx context.Context, resource schema.GroupResource, obj, old runtime.Object, ref rbacv1.RoleRef) error {
-	if isPrivileged(ctx) || changesForGarbageCollectionOnly(obj, old) {
-		return nil
-	}
-	if err := s.escalation.awaitCurrent(ctx); err != nil {
-		return err
-	}
-	object, err := meta.Accessor(obj)
-	if err != nil {
-		return err
-	}
-	if ref.Kind == "Role" && !s.escalation.mayBind(ctx, ref, "") {
-		return apierrors.NewForbidden(resource, object.GetName(), fmt.Errorf("the rights of Role %q can differ in each namespace, so binding it needs the verb bind on roles in all namespaces", ref.Name))
-	}
-	return s.escalation.confirmBinding(ctx, resource, object.GetName(), "", ref)
+	confirm := s.escalation.unlessExempt(func(ctx context.Context, obj, _ runtime.Object) error {
+		object, err := meta.Accessor(obj)
+		if err != nil {
+			return err
+		}
+		if ref.Kind == "Role" && !s.escalation.mayBind(ctx, ref, "") {
+			return apierrors.NewForbidden(resource, object.GetName(), fmt.Errorf("the rights of Role %q can differ in each namespace, so binding it needs the verb bind on roles in all namespaces", ref.Name))
+		}
+		return s.escalation.confirmBinding(ctx, resource, object.GetName(), "", ref)
+	})
+	return confirm(ctx, obj, old)
 }
 
 // isPrivileged reports whether the user may do everything, regardless of the policy.

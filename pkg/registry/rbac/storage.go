@@ -82,7 +82,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		if err != nil {
 			return Storage{}, err
 		}
-		*kind.storage = &REST{served, kind.confirm, awaitCurrent}
+		*kind.storage = &REST{served, escalation.unlessExempt(kind.confirm)}
 	}
 	return s, nil
 }
@@ -90,31 +90,19 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 // REST serves one kind.
 type REST struct {
 	*standard.REST
-	confirm      confirmFunc
-	awaitCurrent AwaitCurrentFunc
+	confirm confirmFunc
 }
 
 // confirmFunc returns an error unless the user of the request may write the object.
 // Without an old object it is created.
 type confirmFunc func(ctx context.Context, obj, old runtime.Object) error
 
-// mayWrite returns an error unless the user of the request may write the object.
-func (r *REST) mayWrite(ctx context.Context, obj, old runtime.Object) error {
-	if isPrivileged(ctx) || changesForGarbageCollectionOnly(obj, old) {
-		return nil
-	}
-	if err := r.awaitCurrent(ctx); err != nil {
-		return err
-	}
-	return r.confirm(ctx, obj, old)
-}
-
 var _ rest.StandardStorage = &REST{}
 
 // Create creates an object. It returns Forbidden if it grants rights that the user
 // does not hold.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	if err := r.mayWrite(ctx, obj, nil); err != nil {
+	if err := r.confirm(ctx, obj, nil); err != nil {
 		return nil, err
 	}
 	return r.REST.Create(ctx, obj, createValidation, options)
@@ -124,7 +112,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 // that the user does not hold.
 func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	confirmed := rest.WrapUpdatedObjectInfo(objInfo, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
-		return obj, r.mayWrite(ctx, obj, old)
+		return obj, r.confirm(ctx, obj, old)
 	})
 	return r.REST.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
 }

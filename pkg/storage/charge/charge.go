@@ -268,7 +268,7 @@ func (c *Charge) Get() []clientv3.Op {
 	if c == nil {
 		return nil
 	}
-	return []clientv3.Op{clientv3.OpGet(c.charger.quotas.In(c.namespace.name), clientv3.WithPrefix())}
+	return c.charger.get(c.namespace)
 }
 
 // Commit commits the transaction. It either writes, if its comparisons hold, or reads:
@@ -298,7 +298,7 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 	case carriedOut:
 		c.carriedOut(response.Header.Revision)
 	default:
-		read := c.charger.learn(ctx, c.namespace, response.Header.Revision, response.Responses[i].GetResponseRange().Kvs)
+		read := c.charger.learn(ctx, c.namespace, response, i)
 		changed = !c.base.holds(read)
 		c.read, c.verified = nil, response.Succeeded
 		if c.alone || !read.readable() {

@@ -224,24 +224,28 @@ func (k *known) holds(read *known) bool {
 	return slices.EqualFunc(k.quotas, read.quotas, func(q, read storedQuota) bool { return q.holds(read) })
 }
 
+// get returns the read of the quotas of a Namespace.
+func (c *Charger) get(ns *namespace) []clientv3.Op {
+	return []clientv3.Op{clientv3.OpGet(c.quotas.In(ns.name), clientv3.WithPrefix())}
+}
+
 // read reads the quotas of a Namespace.
 func (c *Charger) read(ctx context.Context, kv clientv3.KV, ns *namespace) (*known, error) {
-	prefix := c.quotas.In(ns.name)
 	// Clients send a transaction to the leader, but do not repeat it.
-	response, _, err := unanswered.Retry(ctx, prefix, func(bool) (*clientv3.TxnResponse, error) {
-		return kv.Txn(ctx).Then(clientv3.OpGet(prefix, clientv3.WithPrefix())).Commit()
+	response, _, err := unanswered.Retry(ctx, c.quotas.In(ns.name), func(bool) (*clientv3.TxnResponse, error) {
+		return kv.Txn(ctx).Then(c.get(ns)...).Commit()
 	})
 	if err != nil {
 		return nil, err
 	}
-	return c.learn(ctx, ns, response.Header.Revision, response.Responses[0].GetResponseRange().Kvs), nil
+	return c.learn(ctx, ns, response, 0), nil
 }
 
-// learn takes the quotas of a Namespace at a revision. The Namespace remembers them if all
-// can be read.
-func (c *Charger) learn(ctx context.Context, ns *namespace, revision int64, kvs []*mvccpb.KeyValue) *known {
-	read := &known{revision: revision}
-	for _, kv := range kvs {
+// learn takes the quotas of a Namespace from the i-th operation of a transaction. The
+// Namespace remembers them if all can be read.
+func (c *Charger) learn(ctx context.Context, ns *namespace, response *clientv3.TxnResponse, i int) *known {
+	read := &known{revision: response.Header.Revision}
+	for _, kv := range response.Responses[i].GetResponseRange().Kvs {
 		read.quotas = append(read.quotas, c.decode(ctx, kv))
 	}
 	if read.readable() {

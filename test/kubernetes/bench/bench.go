@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -99,7 +100,7 @@ type bench struct {
 	// limitRanger has the figures of the plugin by itself.
 	limitRanger *report
 	sides       []*side
-	versions    []string // of the sides
+	versions    [2]string // of the sides, in the order of starters
 	profiles    profiles
 }
 
@@ -119,7 +120,7 @@ func (b *bench) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	if len(b.versions) == len(starters) {
+	if !slices.Contains(b.versions[:], "") {
 		return nil
 	}
 	return b.start(ctx) // the report has their versions
@@ -137,7 +138,7 @@ func (b *bench) start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.versions = append(b.versions, s.name+" "+version)
+		b.versions[len(b.sides)-1] = s.name + " " + version
 		if s.name != borough {
 			continue
 		}
