@@ -12,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 	"github.com/borough-io/borough/cmd/internal/command"
 	"github.com/borough-io/borough/cmd/internal/memory"
+	"github.com/borough-io/borough/pkg/certificates/reconcile"
 )
 
 // NewCommand returns the command. The command passes the completed and validated
@@ -64,6 +66,8 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
 		return fmt.Errorf("set up logging: %w", err)
 	}
+
+	reconcile.RegisterMetrics(legacyregistry.MustRegister)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -25,6 +25,7 @@ import (
 	"github.com/borough-io/borough/cmd/internal/command"
 	"github.com/borough-io/borough/cmd/internal/serving"
 	"github.com/borough-io/borough/pkg/certificates/etcdca"
+	"github.com/borough-io/borough/pkg/certificates/reconcile"
 	"github.com/borough-io/borough/pkg/controller/namespace"
 )
 
@@ -78,6 +79,7 @@ func Run(ctx context.Context, config *options.Config) error {
 		}
 	}
 	registry := metrics.NewKubeRegistry()
+	reconcile.RegisterMetrics(registry.MustRegister)
 	controller, err := namespace.New(config.Client, config.PurgeAPIGroups, registry)
 	var issuer *etcdca.Issuer
 	if err == nil && config.EtcdCA != nil {

@@ -111,6 +111,16 @@ func (l *Loop) watchFailed(ctx context.Context, reflector *cache.Reflector, err 
 	}
 }
 
+// record records the result of sync.
+func (l *Loop) record(err error) {
+	l.failing.Store(err != nil)
+	value := 0.0
+	if err != nil {
+		value = 1
+	}
+	failingGauge.Set(value)
+}
+
 // Run calls sync until the context ends.
 func (l *Loop) Run(ctx context.Context) {
 	var informers sync.WaitGroup
@@ -126,7 +136,7 @@ func (l *Loop) Run(ctx context.Context) {
 		syncCtx, cancel := context.WithTimeout(ctx, syncTimeout)
 		next, err := l.sync(syncCtx)
 		cancel()
-		l.failing.Store(err != nil)
+		l.record(err)
 		changed := l.changed
 		switch {
 		case err == nil:

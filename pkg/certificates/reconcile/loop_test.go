@@ -5,10 +5,14 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 )
 
 // TestClock sets the clock while a loop waits for a time that is far away.
@@ -49,4 +53,34 @@ func TestClock(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMetric has a loop fail, and then succeed.
+func TestMetric(t *testing.T) {
+	RegisterMetrics(metrics.NewKubeRegistry().MustRegister)
+	want := func(want float64) {
+		t.Helper()
+		if value, err := testutil.GetGaugeMetricValue(failingGauge); err != nil || value != want {
+			t.Errorf("%v (%v), want %v", value, err, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		want(0)
+		var works atomic.Bool
+		loop := NewLoop("failed", func(context.Context) (time.Time, error) {
+			if !works.Load() {
+				return time.Time{}, errors.New("the Secret does not exist")
+			}
+			return time.Now().Add(time.Hour), nil
+		})
+		go loop.Run(ctx)
+		synctest.Wait()
+		want(1)
+		works.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want(0)
+	})
 }
