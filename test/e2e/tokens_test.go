@@ -58,6 +58,42 @@ func replaceFile(t *testing.T, path, content string) {
 	}
 }
 
+// wantDescribedTokens checks what the OpenAPI documents say of authentication: whether there
+// are tokens, and that requests can be unauthorized.
+func wantDescribedTokens(t *testing.T, b *harness.Borough, tokens bool) {
+	t.Helper()
+	type schemes map[string]map[string]string
+	type paths map[string]struct {
+		Get struct {
+			Responses map[string]struct{ Description string }
+		}
+	}
+	var v2 struct {
+		SecurityDefinitions schemes
+		Security            []map[string][]string
+		Paths               paths
+	}
+	var v3 struct {
+		Components struct{ SecuritySchemes schemes }
+		Paths      paths
+	}
+	admin := harness.NewHTTP(t, b.Config(t, "admin"))
+	wantAnswer(t, admin.Do(t, "GET", "/openapi/v2", nil, "Accept", "application/json"), 200).JSON(t, &v2)
+	wantAnswer(t, admin.Do(t, "GET", "/openapi/v3"+api, nil, "Accept", "application/json"), 200).JSON(t, &v3)
+	var want schemes
+	var security []map[string][]string
+	if tokens {
+		want = schemes{"BearerToken": {"type": "apiKey", "in": "header", "name": "authorization", "description": "Bearer Token authentication"}}
+		security = []map[string][]string{{"BearerToken": {}}}
+	}
+	wantEqual(t, "the schemes of OpenAPI 2", v2.SecurityDefinitions, want)
+	wantEqual(t, "the schemes of OpenAPI 3", v3.Components.SecuritySchemes, want)
+	wantEqual(t, "the security of OpenAPI 2", v2.Security, security)
+	const path = api + "/namespaces"
+	wantEqual(t, "401 in OpenAPI 2", v2.Paths[path].Get.Responses["401"].Description, "Unauthorized")
+	wantEqual(t, "401 in OpenAPI 3", v3.Paths[path].Get.Responses["401"].Description, "Unauthorized")
+}
+
 func TestTokenFile(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
@@ -66,6 +102,8 @@ func TestTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantUser(t, withToken(t, b, "secret"), "alice")
+	wantDescribedTokens(t, b, true)
+	wantDescribedTokens(t, borough, false)
 	wantAnswer(t, withToken(t, b, "root-secret").Do(t, "GET", allPods, nil), 200)
 	for _, token := range []string{"wrong", "secre", "Secret", "secret,alice"} {
 		wantStatus(t, withToken(t, b, token).Do(t, "GET", allPods, nil), 401, "Unauthorized")

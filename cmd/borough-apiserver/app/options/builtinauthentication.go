@@ -13,6 +13,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/egressselector"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/borough-io/borough/pkg/authentication"
 	"github.com/borough-io/borough/pkg/standalone"
@@ -82,7 +84,22 @@ func (o *Options) applyBuiltInAuthentication(generic *genericapiserver.Recommend
 		}
 		tokens = append(tokens, file)
 	}
+	describeAuthentication(generic, len(tokens) > 0)
 	users := standalone.NewAuthentication(clientCAs, anonymous, tokens...)
 	generic.Authentication.Authenticator = users.Request
 	return users, nil
+}
+
+// describeAuthentication makes the OpenAPI documents say, as those of kube-apiserver do, that
+// requests can be unauthorized, and whether they can have bearer tokens. Client certificates
+// are not in OpenAPI 2.
+func describeAuthentication(generic *genericapiserver.RecommendedConfig, tokens bool) {
+	v2, v3 := spec.SecurityDefinitions{}, spec3.SecuritySchemes{}
+	if tokens {
+		const name, kind, field, in, description = "BearerToken", "apiKey", "authorization", "header", "Bearer Token authentication"
+		v2[name] = &spec.SecurityScheme{SecuritySchemeProps: spec.SecuritySchemeProps{Type: kind, Name: field, In: in, Description: description}}
+		v3[name] = &spec3.SecurityScheme{SecuritySchemeProps: spec3.SecuritySchemeProps{Type: kind, Name: field, In: in, Description: description}}
+	}
+	generic.OpenAPIConfig.SecurityDefinitions = &v2
+	generic.OpenAPIV3Config.SecuritySchemes = v3
 }

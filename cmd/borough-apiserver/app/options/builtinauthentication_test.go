@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
@@ -47,7 +46,7 @@ func TestBuiltInAuthenticationFails(t *testing.T) {
 			o.BuiltInAuthentication = &BuiltInAuthenticationOptions{
 				Anonymous: true, anonymousSet: tc.anonymousSet, TokenFile: file("tokens", tc.tokens), ConfigFile: file("config", tc.config),
 			}
-			generic := genericapiserver.NewRecommendedConfig(o.codecs)
+			generic := o.newGenericConfig()
 			_, err := o.applyBuiltInAuthentication(generic, []dynamiccertificates.CAContentProvider{anyCA{}})
 			if tc.want == "" {
 				if err != nil || generic.Authentication.Authenticator == nil {

@@ -50,7 +50,7 @@ func TestClientCAsAreParsedOnce(t *testing.T) {
 	if err := os.WriteFile(o.Authentication.ClientCert.ClientCA, bundle, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	generic := genericapiserver.NewRecommendedConfig(o.codecs)
+	generic := o.newGenericConfig()
 	generic.SecureServing, generic.LoopbackClientConfig = &genericapiserver.SecureServingInfo{}, &rest.Config{}
 	if err := o.applyStandalone(generic, pki, o.newStandaloneConfig()); err != nil {
 		t.Fatal(err)
