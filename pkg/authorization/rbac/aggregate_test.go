@@ -32,9 +32,12 @@ func aggregating(name string, labels ...string) *rbacv1.ClusterRole {
 }
 
 // rulesOf returns the verbs of the rules of a ClusterRole.
-func rulesOf(x *Index, name string) string {
+func rulesOf(x *Index, name string) string { return rulesAt(x, name, latest) }
+
+// rulesAt returns those that it had at a position.
+func rulesAt(x *Index, name string, position int64) string {
 	var verbs []string
-	for _, r := range x.policy.role(objectKey{name: name}, latest).rules {
+	for _, r := range x.policy.role(objectKey{name: name}, position).rules {
 		verbs = append(verbs, strings.Join(r.Verbs, ","))
 	}
 	return strings.Join(verbs, " ")
@@ -80,8 +83,9 @@ func TestAggregation(t *testing.T) {
 	change(x, 3, labelled(newClusterRole("other", "delete core pods"), "to-edit"), false)
 	check("after changes", map[string]string{"view": "list get", "edit": "update delete list get", "admin": "update delete list get"})
 	change(x, 4, newClusterRole("v1"), true)
+	check("after a deletion", map[string]string{"view": "get", "admin": "update delete get"})
 	change(x, 5, labelled(newClusterRole("leaf", "watch core pods")), false)
-	check("after a deletion", map[string]string{"view": "get", "admin": "update delete get", "x": "", "y": ""})
+	check("without a label", map[string]string{"x": "", "y": ""})
 	change(x, 6, aggregating("edit", "to-view"), false) // no longer aggregated itself
 	check("after another rule", map[string]string{"edit": "get", "admin": ""})
 	written := aggregating("edit", "to-view")
@@ -95,4 +99,36 @@ func TestAggregation(t *testing.T) {
 	plain := newClusterRole("edit", "create core pods")
 	change(x, 8, plain, false)
 	check("without a rule", map[string]string{"edit": "create"})
+}
+
+// TestAggregatesClusterRolesOnly checks that a role with a selector of everything has no rules
+// of Roles, which users of a Namespace may write.
+func TestAggregatesClusterRolesOnly(t *testing.T) {
+	all := aggregating("all")
+	all.AggregationRule.ClusterRoleSelectors = []metav1.LabelSelector{{}}
+	x := newIndex(t, all, newClusterRole("c", "get core pods"), newRole("a", "r", "delete core pods"))
+	if got := rulesOf(x, "all"); got != "get" {
+		t.Errorf("at first: %q", got)
+	}
+	change(x, 2, newRole("a", "r2", "update core pods"), false)
+	change(x, 3, newClusterRole("c", "list core pods"), false)
+	if got := rulesOf(x, "all"); got != "list" {
+		t.Errorf("after changes: %q", got)
+	}
+}
+
+// TestAggregationWithHistory checks the rules at positions before the last, also of roles that
+// have ended.
+func TestAggregationWithHistory(t *testing.T) {
+	x := newIndex(t, aggregating("all", "to-all"), labelled(newClusterRole("a", "get core pods"), "to-all"))
+	apply := func(position int64, changes ...Change) { x.Apply(position, changes) }
+	apply(2, changeOf(labelled(newClusterRole("b", "list core pods"), "to-all"), false))
+	apply(3, changeOf(newClusterRole("a"), true))
+	// Both change it.
+	apply(4, changeOf(aggregating("all", "to-all", "to-more"), false), changeOf(labelled(newClusterRole("c", "watch core pods"), "to-more"), false))
+	for position, want := range map[int64]string{1: "get", 2: "get list", 3: "list", 4: "list watch", latest: "list watch"} {
+		if got := rulesAt(x, "all", position); got != want {
+			t.Errorf("at %d: %q, want %q", position, got, want)
+		}
+	}
 }
