@@ -35,8 +35,11 @@ func (c *Change) IsNeutral() bool {
 	return !c.Unknown && c.Old != nil && c.New != nil && c.Old.hasSameScopes(c.New) && quotav1.Equals(c.Old.resources, c.New.resources)
 }
 
-// Counted reports whether the usage of a quota is known.
+// Counted reports whether the usage of a quota is known, by the rules of this version.
 func Counted(quota *tenancy.ResourceQuota) bool {
+	if len(quota.Status.Hard) > 0 && quota.Annotations[tenancy.UsageRulesAnnotation] != Rules {
+		return false
+	}
 	for name := range quota.Status.Hard {
 		if _, ok := quota.Status.Used[name]; !ok {
 			return false
@@ -167,10 +170,13 @@ func (t *Total) AddCount(gr schema.GroupResource, n int64) {
 	}
 }
 
-// Status returns the status of the counted quota.
-func (t *Total) Status() corev1.ResourceQuotaStatus {
+// Counted returns the counted quota, which shares memory with the other one.
+func (t *Total) Counted() *tenancy.ResourceQuota {
 	corepod.KeepExact(t.used)
-	return corev1.ResourceQuotaStatus{Hard: t.quota.Spec.Hard.DeepCopy(), Used: t.used}
+	counted := *t.quota
+	counted.Status = corev1.ResourceQuotaStatus{Hard: t.quota.Spec.Hard.DeepCopy(), Used: t.used}
+	SetRules(&counted, Rules)
+	return &counted
 }
 
 func listText(list corev1.ResourceList) string {

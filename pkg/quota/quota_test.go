@@ -370,7 +370,7 @@ func TestAddCount(t *testing.T) {
 			if charged == nil {
 				charged = quota.Status.Used
 			}
-			if got := total.Status().Used; !quotav1.Equals(got, charged) {
+			if got := total.Counted().Status.Used; !quotav1.Equals(got, charged) {
 				t.Errorf("counted %s, charged %s", listText(got), listText(charged))
 			}
 		})

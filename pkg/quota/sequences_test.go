@@ -30,6 +30,7 @@ func TestSequences(t *testing.T) {
 		quota := randomQuota(r)
 		objects := map[string]*tenancy.Pod{}
 		quota.Status = sumOf(quota, objects)
+		SetRules(quota, Rules)
 		for step := range steps {
 			if r.IntN(10) == 0 { // other limits for the same resources
 				quota.Spec.Hard = randomHard(r, slices.Sorted(maps.Keys(quota.Spec.Hard)))
@@ -94,7 +95,7 @@ func sumOf(quota *tenancy.ResourceQuota, objects map[string]*tenancy.Pod) corev1
 	for _, pod := range objects {
 		total.Add(Of(pods, pod))
 	}
-	return total.Status()
+	return total.Counted().Status
 }
 
 func randomQuota(r *rand.Rand) *tenancy.ResourceQuota {

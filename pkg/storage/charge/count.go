@@ -65,9 +65,7 @@ func (c *Charger) count(ctx context.Context, kv clientv3.KV, namespace string, q
 		return fmt.Errorf("count the objects in namespace %q for its resource quotas: %w", namespace, err)
 	}
 	for i, q := range quotas {
-		counted := *q.ResourceQuota
-		counted.Status = totals[i].Status()
-		value, err := c.encode(ctx, q.key, &counted)
+		value, err := c.encode(ctx, q.key, totals[i].Counted())
 		if err != nil {
 			return err
 		}

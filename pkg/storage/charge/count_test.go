@@ -29,6 +29,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage/charge"
 	"github.com/borough-io/borough/pkg/storage/precondition"
 	"github.com/borough-io/borough/pkg/storage/stored"
@@ -215,6 +216,37 @@ func TestRestoredQuota(t *testing.T) {
 		}
 	}
 	f.wantUsed(2)
+}
+
+// TestOtherRules charges a quota whose usage was computed by the rules of another version.
+func TestOtherRules(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.createQuota("q")
+	f.create(0, "p")
+	const key = "/registry/tenancy.borough.io/resourcequotas/a/q"
+	codec := newHistory(t, f.servers[0]).codecs["resourcequotas"]
+	for i, version := range []string{"", "0", "0"} {
+		response, err := f.client.Get(f.ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj, err := runtime.Decode(codec, response.Kvs[0].Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := obj.(*tenancy.ResourceQuota)
+		q.Status.Used["pods"] = resource.MustParse("-7")
+		quota.SetRules(q, version)
+		data, err := runtime.Encode(codec, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.client.Put(f.ctx, key, string(data)); err != nil {
+			t.Fatal(err)
+		}
+		f.create(i%2, fmt.Sprint("p", i))
+		f.wantUsed(int64(i + 2))
+	}
 }
 
 // TestDeleteUnreadableQuota deletes a quota that cannot be read from a Namespace that has the

@@ -15,6 +15,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
@@ -30,32 +31,33 @@ func (strategy) AllowCreateOnUpdate(context.Context) bool { return false }
 
 // GetResetFields names the fields that a write does not change.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return coregroup.ResetFields(fieldpath.MakePathOrDie("status"))
+	return coregroup.ResetFields(fieldpath.MakePathOrDie("status"), fieldpath.MakePathOrDie("metadata", "annotations", tenancy.UsageRulesAnnotation))
 }
 
 // PrepareForCreate drops the status: storage counts the objects.
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
-	quota := obj.(*tenancy.ResourceQuota)
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard.DeepCopy()}
+	q := obj.(*tenancy.ResourceQuota)
+	q.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy()}
 }
 
 // PrepareForUpdate keeps the usage, or drops it if more than before is limited or other
 // objects are counted: storage then counts again.
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	quota, oldQuota := obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota)
-	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard.DeepCopy()}
-	if !sameScopes(&quota.Spec, &oldQuota.Spec) {
+	q, oldQuota := obj.(*tenancy.ResourceQuota), old.(*tenancy.ResourceQuota)
+	q.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy()}
+	quota.SetRules(q, oldQuota.Annotations[tenancy.UsageRulesAnnotation])
+	if !sameScopes(&q.Spec, &oldQuota.Spec) {
 		return
 	}
 	used := corev1.ResourceList{}
-	for name := range quota.Spec.Hard {
+	for name := range q.Spec.Hard {
 		quantity, counted := oldQuota.Status.Used[name]
 		if !counted {
 			return
 		}
 		used[name] = quantity
 	}
-	quota.Status.Used = used
+	q.Status.Used = used
 }
 
 // sameScopes reports whether both quotas count the same objects.
