@@ -153,7 +153,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 			return nil, err
 		}
 	}
-
+	limitLabels(server, groups)
 	if err := addHooks(server, groups, work, c.extra.AfterStart); err != nil {
 		return nil, err
 	}

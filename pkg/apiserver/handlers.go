@@ -20,7 +20,9 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 	if c.Standalone != nil {
 		chain = revocation.WithImpersonation(chain)
 	}
-	return filters.WithLimitedSelectors(retriable.WithErrors(chain, generic.Serializer), generic.Serializer)
+	chain = filters.WithLimitedSelectors(retriable.WithErrors(chain, generic.Serializer), generic.Serializer)
+	chain = filters.WithWriteDeadline(chain, generic.RequestInfoResolver, generic.LongRunningFunc, generic.RequestTimeout)
+	return filters.WithLimitedPath(chain, generic.Serializer)
 }
 
 // innerHandlers returns our part of the chain.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -68,6 +70,7 @@ func (c AuthorizerConfig) NewAuthorizer() (authorizer.Authorizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the authorizer of reviews: %w", err)
 	}
+	reviews = withoutLargeSelectors(reviews)
 	if c.Broad {
 		broad, err := delegating.New()
 		if err != nil {
@@ -110,6 +113,39 @@ func broadFirst(broad, exact authorizer.Authorizer) authorizer.Authorizer {
 		return exact.Authorize(ctx, a)
 	})
 }
+
+// maxSelectors is the maximum size in bytes of the selectors in a review. Answers are cached by
+// their reviews.
+const maxSelectors = 1 << 10
+
+// withoutLargeSelectors leaves selectors out of a review that are larger. They only narrow what
+// is requested.
+func withoutLargeSelectors(reviews authorizer.Authorizer) authorizer.Authorizer {
+	return authorizer.AuthorizerFunc(func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		size := 0
+		byField, _ := a.GetFieldSelector()
+		for _, r := range byField {
+			size += len(r.Field) + len(r.Value)
+		}
+		byLabel, _ := a.GetLabelSelector()
+		for _, r := range byLabel {
+			size += len(r.Key())
+			for _, value := range r.ValuesUnsorted() {
+				size += len(value)
+			}
+		}
+		if size > maxSelectors {
+			a = unselected{a}
+		}
+		return reviews.Authorize(ctx, a)
+	})
+}
+
+// unselected are attributes without selectors.
+type unselected struct{ authorizer.Attributes }
+
+func (unselected) GetFieldSelector() (fields.Requirements, error) { return nil, nil }
+func (unselected) GetLabelSelector() (labels.Requirements, error) { return nil, nil }
 
 // broaden returns attributes that include those of the request, the broadest
 // first.

@@ -23,9 +23,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/selection"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -203,6 +205,47 @@ func TestSelectors(t *testing.T) {
 	}
 	if len(c.reviews) != 2 {
 		t.Errorf("reviews %q, want one without the selector and one with it", c.reviews)
+	}
+}
+
+// TestLargeSelectors checks that a review has no selectors of many bytes, which the cache would
+// keep.
+func TestLargeSelectors(t *testing.T) {
+	large := strings.Repeat("x", maxSelectors)
+	requirement, err := labels.NewRequirement("a", selection.In, []string{"b", "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		field string
+		label labels.Requirements
+		want  bool // selectors
+	}{
+		"small":                 {"x", labels.Requirements{*requirement}, true},
+		"a large field":         {large, labels.Requirements{*requirement}, false},
+		"a large label as well": {"x", slices.Repeat(labels.Requirements{*requirement}, maxSelectors/3), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, broad := range []bool{true, false} {
+				withSelectors := 0
+				c := &cluster{allow: func(r authorizationv1.ResourceAttributes) bool {
+					if r.FieldSelector != nil || r.LabelSelector != nil {
+						withSelectors++
+					}
+					return false
+				}}
+				list := get("a", "")
+				list.Verb = "list"
+				list.FieldSelectorRequirements = fields.Requirements{{Operator: "=", Field: "metadata.name", Value: tc.field}}
+				list.LabelSelectorRequirements = tc.label
+				if decision, _, err := c.authorizer(t, broad).Authorize(t.Context(), list); decision == authorizer.DecisionAllow || err != nil {
+					t.Errorf("decision %v, error %v", decision, err)
+				}
+				if (withSelectors > 0) != tc.want {
+					t.Errorf("%d reviews with selectors, of %q", withSelectors, c.reviews)
+				}
+			}
+		})
 	}
 }
 

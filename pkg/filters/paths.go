@@ -12,13 +12,34 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
+
+// maxPath is the maximum length of a path in bytes. Those of objects have less than 1 KiB.
+const maxPath = 4 << 10
+
+// WithLimitedPath answers 414 to a path that is too long. It has to be the first handler: the
+// library logs paths, and keeps those of requests that it refuses in its metrics.
+func WithLimitedPath(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if n := len(req.URL.Path); n > maxPath {
+			err := &apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusRequestURITooLong, Reason: metav1.StatusReasonBadRequest,
+				Message: fmt.Sprintf("the path has %d bytes, more than the maximum of %d", n, maxPath),
+			}}
+			responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+}
 
 // WithValidNamespace answers 400 to a path with a namespace that cannot be part
 // of a path to an object, in the words in which the library refuses such a name.
@@ -29,7 +50,11 @@ func WithValidNamespace(next http.Handler, serializer runtime.NegotiatedSerializ
 		info, ok := request.RequestInfoFrom(req.Context())
 		// Of a Namespace object it is the name, which the library does check.
 		if ok && info.IsResourceRequest && info.Namespace != "" && info.Resource != "namespaces" {
-			if faults := content.IsPathSegmentName(info.Namespace); len(faults) > 0 {
+			faults := content.IsPathSegmentName(info.Namespace)
+			if len(info.Namespace) > validation.DNS1123SubdomainMaxLength { // caches have it in their keys
+				faults = append(faults, validation.MaxLenError(validation.DNS1123SubdomainMaxLength))
+			}
+			if len(faults) > 0 {
 				err := apierrors.NewBadRequest(fmt.Sprintf("Namespace parameter invalid: %q: %s", info.Namespace, strings.Join(faults, ";")))
 				responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
 				return

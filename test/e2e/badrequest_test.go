@@ -205,6 +205,18 @@ func TestInvalidNamesInPaths(t *testing.T) {
 	}
 }
 
+// TestLongPaths requests paths that are longer than those of any object.
+func TestLongPaths(t *testing.T) {
+	t.Parallel()
+	for _, client := range []harness.HTTP{borough.HTTP(t), anonymous(t, borough)} {
+		wantStatus(t, client.Do(t, "GET", "/"+strings.Repeat("a", 5000), nil), 414, "the path has 5001 bytes, more than the maximum of 4096")
+		wantStatus(t, client.Do(t, "PATCH", api+"/namespaces/"+strings.Repeat("a", 100_000)+"/pods/x", []byte("{}")), 414, "the path has ")
+	}
+	events := "/api/v1/namespaces/" + strings.Repeat("a", 254) + "/events"
+	wantStatus(t, borough.HTTP(t).Do(t, "GET", events, nil), 400, "Namespace parameter invalid: ")
+	wantStatus(t, borough.HTTP(t).Do(t, "PATCH", events+"/x", []byte("{}"), "Content-Type", "application/merge-patch+json"), 400, "Namespace parameter invalid: ")
+}
+
 // TestUnknownPaths requests paths that the server does not have.
 func TestUnknownPaths(t *testing.T) {
 	t.Parallel()

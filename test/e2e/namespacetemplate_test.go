@@ -89,6 +89,7 @@ func wantContent(t *testing.T, b *harness.Borough, name, template string) {
 	wantUsed(t, b, name, template, "pods=0 count/limitranges=1")
 	wantEqual(t, "the default", limits.Spec.Limits[0].Default, quantities("cpu=1"))
 	wantEqual(t, "the subjects", binding.Subjects, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "auditors"}})
+	delete(quota.Annotations, v1.UsageRulesAnnotation)
 	for _, object := range []metav1.Object{limits, quota, binding} {
 		wantEqual(t, "the labels", object.GetLabels(), map[string]string{"from": "template"})
 		wantEqual(t, "the annotations", object.GetAnnotations(), map[string]string{"note": "x"})

@@ -23,6 +23,8 @@ type index struct {
 	byNamespace map[string]*inNamespace
 	// revision is the latest revision of an event.
 	revision int64
+	// changed is called after an event of a Namespace at a revision.
+	changed func(namespace string, revision int64)
 }
 
 // inNamespace is a snapshot of all LimitRanges in one Namespace, sorted by name. It
@@ -39,7 +41,9 @@ var _ cache.ResourceEventHandler = &index{}
 
 var none = newInNamespace(nil)
 
-func newIndex() *index { return &index{byNamespace: map[string]*inNamespace{}} }
+func newIndex(changed func(namespace string, revision int64)) *index {
+	return &index{byNamespace: map[string]*inNamespace{}, changed: changed}
+}
 
 func newInNamespace(sorted []*v1.LimitRange) *inNamespace {
 	versions := make([]precondition.Version, len(sorted))
@@ -73,6 +77,7 @@ func (x *index) OnDelete(obj any) {
 		obj = unknown.Obj
 	}
 	deleted := obj.(*v1.LimitRange)
+	defer x.changed(deleted.Namespace, revisionOf(deleted.ResourceVersion))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.revision = max(x.revision, revisionOf(deleted.ResourceVersion))
@@ -85,6 +90,7 @@ func (x *index) OnDelete(obj any) {
 }
 
 func (x *index) put(limitRange *v1.LimitRange) {
+	defer x.changed(limitRange.Namespace, revisionOf(limitRange.ResourceVersion))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.revision = max(x.revision, revisionOf(limitRange.ResourceVersion))

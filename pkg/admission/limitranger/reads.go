@@ -53,6 +53,14 @@ func (r *reads) latest(namespace string) (found *inNamespace, revision int64) {
 	return nil, 0
 }
 
+// forget drops the cached read of a Namespace if it is not newer than the revision, which the
+// watch has reached.
+func (r *reads) forget(namespace string, revision int64) {
+	if _, readAt := r.latest(namespace); readAt <= revision {
+		r.last.Remove(namespace)
+	}
+}
+
 // notOlderThan returns the LimitRanges in a Namespace at the revision or later.
 // Storage must have reached the revision.
 func (r *reads) notOlderThan(ctx context.Context, namespace string, revision int64) (*inNamespace, error) {

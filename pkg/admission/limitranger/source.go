@@ -18,7 +18,10 @@ type source struct {
 	reads *reads
 }
 
-func newSource() *source { return &source{index: newIndex(), reads: newReads()} }
+func newSource() *source {
+	reads := newReads()
+	return &source{index: newIndex(reads.forget), reads: reads}
+}
 
 func (s *source) setClient(client clients.LimitRangesGetter) { s.reads.client = client }
 

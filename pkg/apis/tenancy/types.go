@@ -21,8 +21,7 @@ const FinalizerKubernetes FinalizerName = "kubernetes"
 // Namespace.
 const LabelMetadataName = corev1.LabelMetadataName
 
-// UsageRulesAnnotation is the key of the annotation of a ResourceQuota whose value is the
-// version of the rules by which its usage was computed. Only the server sets it.
+// UsageRulesAnnotation is that of v1.
 const UsageRulesAnnotation = GroupName + "/usage-rules"
 
 // RequesterAnnotation is the key of the annotation of a Namespace whose value is the

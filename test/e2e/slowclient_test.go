@@ -1,0 +1,108 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/poll"
+)
+
+// sendUnread sends a request without credentials on a connection of HTTP/2 with a window of 0, so
+// that the server can write no body. The connection stays open until the end of the test.
+func sendUnread(t *testing.T, b *harness.Borough, path string) {
+	t.Helper()
+	config := rest.AnonymousClientConfig(b.Config(t, "admin"))
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tlsConfig.NextProtos = []string{http2.NextProtoTLS}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := tls.Dial("tcp", server.Host, tlsConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	framer := http2.NewFramer(connection, connection)
+	var headers bytes.Buffer
+	encoder := hpack.NewEncoder(&headers)
+	for _, field := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: server.Host}, {Name: ":path", Value: path}} {
+		if err := encoder.WriteField(field); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = connection.Write([]byte(http2.ClientPreface))
+	err = errors.Join(err, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}),
+		framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headers.Bytes(), EndStream: true, EndHeaders: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			frame, err := framer.ReadFrame()
+			if err != nil {
+				return // the test has ended
+			}
+			if settings, ok := frame.(*http2.SettingsFrame); ok && !settings.IsAck() {
+				_ = framer.WriteSettingsAck()
+			}
+		}
+	}()
+}
+
+// TestUnreadResponses takes all requests that may be in flight with those of clients without
+// credentials that do not read, and stay connected. They end, and what is refused until then has
+// no labels of its own in the metrics.
+func TestUnreadResponses(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	const limit = 3
+	if err := b.StartServer(t.Context(), "--max-requests-inflight="+strconv.Itoa(limit), "--request-timeout=1s"); err != nil {
+		t.Fatal(err)
+	}
+	user := harness.NewHTTP(t, b.Config(t, "controller"))
+	// The library buffers 4 KiB.
+	for range limit {
+		sendUnread(t, b, "/readyz?verbose&exclude="+strings.Repeat("x", 9000))
+	}
+	poll.Eventually(t, func() string {
+		if answer := user.Do(t, "GET", api+"/namespaces", nil); answer.Code != 429 {
+			return answer.String()
+		}
+		return ""
+	})
+	for _, path := range []string{"/evil", "/apis/evil/v1/evils", "/apis/evil/v2/namespaces/a/pods/p/evil", "/api/evil/pods"} {
+		user.Do(t, "GET", path, nil)
+	}
+	poll.Eventually(t, func() string {
+		if answer := user.Do(t, "GET", api+"/namespaces", nil); answer.Code != 200 {
+			return answer.String()
+		}
+		return ""
+	})
+	metrics := string(wantAnswer(t, b.HTTP(t).Do(t, "GET", "/metrics", nil), 200).Body)
+	if !strings.Contains(metrics, `apiserver_request_terminations_total{code="429"`) {
+		t.Error("no request was refused")
+	}
+	for line := range strings.Lines(metrics) {
+		if strings.Contains(line, "evil") {
+			t.Errorf("a label of a request that was refused: %s", line)
+		}
+	}
+}
