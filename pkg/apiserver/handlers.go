@@ -21,7 +21,7 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 		chain = revocation.WithImpersonation(chain)
 	}
 	chain = filters.WithLimitedSelectors(retriable.WithErrors(chain, generic.Serializer), generic.Serializer)
-	chain = filters.WithWriteDeadline(chain, generic.RequestInfoResolver, generic.LongRunningFunc, generic.RequestTimeout)
+	chain = filters.WithWriteDeadline(chain, generic)
 	return filters.WithLimitedPath(chain, generic.Serializer)
 }
 

@@ -4,10 +4,12 @@
 package filters
 
 import (
+	"math"
 	"net/http"
+	"strconv"
 	"time"
 
-	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
 // writeGrace is how much later than the timeout of a request its response must have been
@@ -15,21 +17,34 @@ import (
 const writeGrace = 5 * time.Second
 
 // WithWriteDeadline ends a request whose client does not read the response, some seconds after
-// the timeout of requests. The library's timeout waits until a write has ended, which for such a
-// client is never, and until then the request counts as one of those in flight: a few connections,
-// without any rights, could take all of them. Watches, and other requests that run for long, are
-// not among those, and have no deadline.
+// the timeout of requests, or of the watch. The library's timeout waits until a write has ended,
+// which for such a client is never, and until then the request counts as one of those in flight:
+// a few connections, without any rights, could take all of them. Other requests that run for long
+// have no deadline.
 //
 // It has to be among the first handlers: an error from before authentication is also written.
-func WithWriteDeadline(next http.Handler, resolver request.RequestInfoResolver, longRunning request.LongRunningRequestCheck, timeout time.Duration) http.Handler {
+func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var deadline time.Time
-		if info, err := resolver.NewRequestInfo(req); err != nil || !longRunning(req, info) {
-			deadline = time.Now().Add(timeout + writeGrace)
+		info, err := config.RequestInfoResolver.NewRequestInfo(req)
+		switch {
+		case err != nil || !config.LongRunningFunc(req, info):
+			deadline = time.Now().Add(config.RequestTimeout + writeGrace)
+		case info.Verb == "watch":
+			deadline = time.Now().Add(watchTimeout(req, time.Duration(config.MinRequestTimeout)*time.Second) + writeGrace)
 		}
 		// With HTTP/1, it is that of the connection, and remains until the next request. A writer
 		// that has none, as that of a request in the process, is of no network.
 		_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 		next.ServeHTTP(w, req)
 	})
+}
+
+// watchTimeout returns after which time a watch ends at the latest. The library ends one that
+// names no time at random, after once to twice the minimum.
+func watchTimeout(req *http.Request, minimum time.Duration) time.Duration {
+	if seconds, err := strconv.ParseInt(req.URL.Query().Get("timeoutSeconds"), 10, 64); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
+	}
+	return 2 * minimum
 }

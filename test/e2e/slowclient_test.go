@@ -20,11 +20,10 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-// sendUnread sends a request without credentials on a connection of HTTP/2 with a window of 0, so
-// that the server can write no body. The connection stays open until the end of the test.
-func sendUnread(t *testing.T, b *harness.Borough, path string) {
+// sendUnread sends a request on a connection of HTTP/2 with a window of 0, so that the server can
+// write no body. The connection stays open until the end of the test.
+func sendUnread(t *testing.T, config *rest.Config, path string) {
 	t.Helper()
-	config := rest.AnonymousClientConfig(b.Config(t, "admin"))
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +77,9 @@ func TestUnreadResponses(t *testing.T) {
 	}
 	user := harness.NewHTTP(t, b.Config(t, "controller"))
 	// The library buffers 4 KiB.
+	anonymous := rest.AnonymousClientConfig(b.Config(t, "admin"))
 	for range limit {
-		sendUnread(t, b, "/readyz?verbose&exclude="+strings.Repeat("x", 9000))
+		sendUnread(t, anonymous, "/readyz?verbose&exclude="+strings.Repeat("x", 9000))
 	}
 	poll.Eventually(t, func() string {
 		if answer := user.Do(t, "GET", api+"/namespaces", nil); answer.Code != 429 {
@@ -105,4 +105,28 @@ func TestUnreadResponses(t *testing.T) {
 			t.Errorf("a label of a request that was refused: %s", line)
 		}
 	}
+}
+
+// TestUnreadWatch opens a watch that is not read, on a connection that stays open. It ends.
+func TestUnreadWatch(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// With its objects, such as those of the policy at the start, it is more than the library buffers.
+	sendUnread(t, b.Config(t, "admin"), "/apis/rbac.authorization.k8s.io/v1/clusterroles?watch=true&timeoutSeconds=10")
+	wantWatches := func(want string) {
+		t.Helper()
+		poll.Eventually(t, func() string {
+			metrics := string(wantAnswer(t, b.HTTP(t).Do(t, "GET", "/metrics", nil), 200).Body)
+			const metric = `apiserver_longrunning_requests{component="apiserver",group="rbac.authorization.k8s.io",resource="clusterroles",scope="cluster",subresource="",verb="WATCH",version="v1"} `
+			if _, value, _ := strings.Cut(metrics, metric); !strings.HasPrefix(value, want+"\n") {
+				return "watches of ClusterRoles: " + value[:min(len(value), 2)]
+			}
+			return ""
+		})
+	}
+	wantWatches("1")
+	wantWatches("0")
 }
