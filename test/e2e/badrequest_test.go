@@ -193,6 +193,10 @@ func TestInvalidNamesInPaths(t *testing.T) {
 			wantStatus(t, http.Do(t, "GET", "/api/v1/namespaces/"+name, nil), 400, "Name parameter invalid: ")
 		})
 	}
+	for _, group := range []string{api, "/api/v1"} {
+		answer := http.Do(t, "POST", group+"/namespaces//pods", []byte(`{"kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`))
+		wantStatus(t, answer, 422, `"p" is invalid: metadata.namespace: Required value`)
+	}
 	for _, name := range []string{"%2e%2e", ".", "a%25b", "A_", "%00", "%20", "%ff", "%E2%80%A8", "a:b", "%5c", "a%2Fb", "%2F", strings.Repeat("a", 300), strings.Repeat("a", 100_000)} {
 		for _, request := range validRequests(name) {
 			wantNoServerError(t, http, request, "")

@@ -208,6 +208,9 @@ func (p *Plugin) read(ctx context.Context, a admission.Attributes) (*tenancy.Pod
 	if err := boroughadmission.WaitForSync(ctx, a, p.synced); err != nil {
 		return nil, nil, err
 	}
+	if a.GetNamespace() == "" {
+		return pod, none.set(), nil // invalid
+	}
 	limitRanges, err := p.source.inForce(ctx, a.GetNamespace())
 	if err != nil {
 		return nil, nil, admission.NewForbidden(a, err)

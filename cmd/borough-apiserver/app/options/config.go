@@ -5,8 +5,11 @@ package options
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	webhookinit "k8s.io/apiserver/pkg/admission/plugin/webhook/initializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -16,6 +19,7 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
@@ -118,7 +122,29 @@ func (o *Options) newGenericConfig() *genericapiserver.RecommendedConfig {
 	generic.OpenAPIConfig.Info.Title = "Borough"
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = "Borough"
+	generic.OpenAPIConfig.GetDefinitionName = withoutInternal(generic.OpenAPIConfig.GetDefinitionName)
+	generic.OpenAPIV3Config.GetDefinitionName = withoutInternal(generic.OpenAPIV3Config.GetDefinitionName)
 	return generic
+}
+
+// withoutInternal leaves the internal version, which some types are of, too, out of what
+// definitions are of.
+func withoutInternal(name func(string) (string, spec.Extensions)) func(string) (string, spec.Extensions) {
+	const key = "x-kubernetes-group-version-kind"
+	return func(goName string) (string, spec.Extensions) {
+		definition, extensions := name(goName)
+		kinds, ok := extensions[key].([]any)
+		if !ok {
+			return definition, extensions
+		}
+		external := slices.DeleteFunc(slices.Clone(kinds), func(kind any) bool {
+			fields, ok := kind.(map[string]any)
+			return ok && fields["version"] == runtime.APIVersionInternal
+		})
+		extensions = maps.Clone(extensions)
+		extensions[key] = external
+		return definition, extensions
+	}
 }
 
 // applyServing sets up the port. A server that keeps its certificate in a Secret is

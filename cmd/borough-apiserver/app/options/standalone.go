@@ -71,6 +71,7 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 	if err != nil {
 		return fmt.Errorf("read the CA: %w", err)
 	}
+	generic.PublicAddress = net.ParseIP(o.localHost()) // without --external-hostname
 	clientCAs := []dynamiccertificates.CAContentProvider{clientCA}
 	if file := o.Authentication.ClientCert.ClientCA; file != "" {
 		more, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca-file", file)
