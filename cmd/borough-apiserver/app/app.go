@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -59,6 +60,8 @@ finds faults in such a deployment.`,
 // variable GOGC sets a percentage instead.
 const headroom = 512 << 20
 
+var registerMetrics = sync.OnceFunc(func() { reconcile.RegisterMetrics(legacyregistry.MustRegister) })
+
 // Run serves until the context ends. It returns an error if the embedded etcd
 // stops before that.
 func Run(ctx context.Context, o *options.Options) (err error) {
@@ -67,7 +70,7 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 		return fmt.Errorf("set up logging: %w", err)
 	}
 
-	reconcile.RegisterMetrics(legacyregistry.MustRegister)
+	registerMetrics()
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -65,6 +65,7 @@ var knownDifferences = []*difference{
 	{id: "rights-in-both-groups", fold: foldOwnRights},
 	{id: "repeated-roles", fold: foldRepeatedRules},
 	{id: "quota-status", fold: foldQuotaStatus},
+	{id: "quota-rules", fold: foldQuotaRules},
 	{id: "quota-column", fold: foldQuotaColumn},
 	{id: "quota-last", fold: foldQuotaLast},
 	{id: "quota-growth", fold: foldQuotaGrowth},

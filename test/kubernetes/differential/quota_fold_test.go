@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	tenancyv1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // quotaRefusal matches the message of a request that a quota refuses.
@@ -61,6 +63,18 @@ func foldQuotaStatus(x *exchange) {
 	kube, borough := quotasIn(x.kube), quotasIn(x.borough)
 	for i := range min(len(kube), len(borough)) {
 		addUnused(kube[i], borough[i])
+	}
+}
+
+// foldQuotaRules removes the annotation that only quotas of Borough have.
+func foldQuotaRules(x *exchange) {
+	for _, quota := range quotasIn(x.borough) {
+		metadata := metadataOf(quota)
+		annotations, _ := metadata["annotations"].(object)
+		delete(annotations, tenancyv1.UsageRulesAnnotation)
+		if len(annotations) == 0 {
+			delete(metadata, "annotations")
+		}
 	}
 }
 
