@@ -290,14 +290,14 @@ type LimitRangeList struct {
 	Items []LimitRange `json:"items" protobuf:"bytes,2,rep,name=items"`
 }
 
-// +genclient
-// +genclient:noStatus
-// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-
 // UsageRulesAnnotation is the key of the annotation of a ResourceQuota whose value is the
 // version of the rules by which its usage was computed. Only the server sets it. If a release
 // of Borough has other rules, it counts the quota again before it changes the usage.
 const UsageRulesAnnotation = GroupName + "/usage-rules"
+
+// +genclient
+// +genclient:noStatus
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // ResourceQuota limits what the objects in its Namespace may use together. Each write
 // that changes the usage also updates status.used, in the same transaction.
