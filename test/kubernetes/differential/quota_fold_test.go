@@ -66,8 +66,23 @@ func foldQuotaStatus(x *exchange) {
 	}
 }
 
-// foldQuotaRules removes the annotation that only quotas of Borough have.
+// foldQuotaRules removes the annotation that only quotas of Borough have. With it, no client is
+// the first that sets annotations, and so the manager of the map.
 func foldQuotaRules(x *exchange) {
+	if x.step.resource() != "resourcequotas" {
+		return
+	}
+	for _, a := range []*answer{x.kube, x.borough} {
+		for _, quota := range quotasIn(a) {
+			managed, _ := metadataOf(quota)["managedFields"].([]any)
+			for _, entry := range managed {
+				fields, _ := entry.(object)["fieldsV1"].(object)
+				metadata, _ := fields["f:metadata"].(object)
+				annotations, _ := metadata["f:annotations"].(object)
+				delete(annotations, ".")
+			}
+		}
+	}
 	for _, quota := range quotasIn(x.borough) {
 		metadata := metadataOf(quota)
 		annotations, _ := metadata["annotations"].(object)
@@ -106,9 +121,9 @@ func addUnused(kube, borough object) {
 // quotasIn returns the ResourceQuotas in a response.
 func quotasIn(a *answer) (quotas []object) {
 	switch a.field("kind") {
-	case "ResourceQuota":
+	case "ResourceQuota", "PartialObjectMetadata":
 		return []object{a.Body.(object)}
-	case "ResourceQuotaList":
+	case "ResourceQuotaList", "PartialObjectMetadataList":
 		items, _ := a.field("items").([]any)
 		for _, item := range items {
 			quotas = append(quotas, item.(object))
