@@ -20,8 +20,9 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 	if c.Standalone != nil {
 		chain = revocation.WithImpersonation(chain)
 	}
-	chain = filters.WithLimitedSelectors(retriable.WithErrors(chain, generic.Serializer), generic.Serializer)
-	chain = filters.WithWriteDeadline(chain, generic)
+	chain = filters.WithWriteDeadline(retriable.WithErrors(chain, generic.Serializer), generic)
+	// The deadline depends on what the request is for, for which its selectors are parsed.
+	chain = filters.WithLimitedSelectors(chain, generic.Serializer)
 	return filters.WithLimitedPath(chain, generic.Serializer)
 }
 

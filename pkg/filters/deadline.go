@@ -22,7 +22,8 @@ const writeGrace = 5 * time.Second
 // a few connections, without any rights, could take all of them. Other requests that run for long
 // have no deadline.
 //
-// It has to be among the first handlers: an error from before authentication is also written.
+// It has to be before authentication, whose errors are also written, and after
+// WithLimitedSelectors.
 func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var deadline time.Time

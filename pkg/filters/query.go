@@ -62,7 +62,7 @@ func WithLimitedFieldManager(next http.Handler, serializer runtime.NegotiatedSer
 }
 
 // WithLimitedSelectors answers 400 to a selector that would take too long to parse, or to
-// compare with objects. It has to be the first handler, because the library parses the
+// compare with objects. It has to be among the first handlers, because the library parses the
 // selector to find out what a request is for, before it authenticates the client.
 func WithLimitedSelectors(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
