@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/util/retry"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
@@ -100,11 +102,8 @@ func namespaceName(test string) string {
 // onConnection sends a request, and again if the server has not answered: a connection that
 // another request opened just before a restart fails for the first request that uses it.
 func onConnection(send func() error) error {
-	err := send()
-	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-		err = send()
-	}
-	return err
+	unanswered := func(err error) bool { return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown }
+	return retry.OnError(wait.Backoff{Steps: 2}, unanswered, send)
 }
 
 // remove deletes the Namespace, and returns when it is gone.

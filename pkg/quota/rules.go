@@ -19,15 +19,13 @@ const Rules = "1"
 // SetRules sets the version of the rules by which the usage of a quota was computed. Without
 // one, it removes the annotation.
 func SetRules(quota *tenancy.ResourceQuota, version string) {
-	if quota.Annotations[tenancy.UsageRulesAnnotation] == version {
-		return
+	const key = tenancy.UsageRulesAnnotation
+	switch {
+	case quota.Annotations[key] == version:
+	case version != "":
+		tenancy.SetAnnotation(&quota.ObjectMeta, key, version)
+	default:
+		quota.Annotations = maps.Clone(quota.Annotations) // another quota may share them
+		delete(quota.Annotations, key)
 	}
-	annotations := maps.Clone(quota.Annotations) // another quota may share them
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	if annotations[tenancy.UsageRulesAnnotation] = version; version == "" {
-		delete(annotations, tenancy.UsageRulesAnnotation)
-	}
-	quota.Annotations = annotations
 }

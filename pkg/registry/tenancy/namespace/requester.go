@@ -6,7 +6,6 @@ package namespace
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,11 +43,7 @@ func (base) keepRequester(newNS, oldNS *tenancy.Namespace) {
 }
 
 func annotate(ns *tenancy.Namespace, requester string) {
-	ns.Annotations = maps.Clone(ns.Annotations) // another object may share them
-	if ns.Annotations == nil {
-		ns.Annotations = map[string]string{}
-	}
-	ns.Annotations[tenancy.RequesterAnnotation] = requester
+	tenancy.SetAnnotation(&ns.ObjectMeta, tenancy.RequesterAnnotation, requester)
 }
 
 // requesterField is a field of the index. Users cannot select by it.

@@ -5,7 +5,6 @@ package resourcequota_test
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/leaktest"
@@ -74,25 +72,4 @@ func TestDenial(t *testing.T) {
 		}
 		return ""
 	})
-}
-
-// TestUsageRules checks that an update cannot say by which rules the usage was computed.
-func TestUsageRules(t *testing.T) {
-	strategy := registrytest.New(t, storagetest.StartEmbedded(t)).Quotas.UpdateStrategy
-	for _, old := range []string{"", "0", quota.Rules} {
-		for _, updated := range []string{"", "0", quota.Rules} {
-			var q, oldQuota tenancy.ResourceQuota
-			quota.SetRules(&oldQuota, old)
-			quota.SetRules(&q, updated)
-			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "a", "b")
-			strategy.PrepareForUpdate(t.Context(), &q, &oldQuota)
-			want := map[string]string{"a": "b"}
-			if old != "" {
-				want[tenancy.UsageRulesAnnotation] = old
-			}
-			if !maps.Equal(q.Annotations, want) {
-				t.Errorf("from %q to %q: %v, want %v", old, updated, q.Annotations, want)
-			}
-		}
-	}
 }
