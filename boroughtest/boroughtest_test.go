@@ -122,10 +122,14 @@ func TestAs(t *testing.T) {
 	}
 }
 
-// TestServersAreIndependent runs two servers in one process.
+// TestServersAreIndependent runs two servers in one process, of which the second starts while
+// the first serves requests.
 func TestServersAreIndependent(t *testing.T) {
-	one, two := boroughtest.Start(t), boroughtest.Start(t)
+	one := boroughtest.Start(t)
 	ns := one.Namespace(t)
+	stop := startWriters(t, one, ns)
+	two := boroughtest.Start(t)
+	stop()
 	create(t, newClient(t, one.Config()), ns, pod("web"))
 	if _, err := newClient(t, two.Config()).CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the other server has the Namespace %s: %v", ns, err)

@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"strings"
+	"sync"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/metrics"
@@ -12,9 +13,18 @@ import (
 
 // limitLabels makes metrics of requests name only what the server serves; the rest is
 // "unexpected". The library takes these labels from the path, also of requests that it refuses
-// before it authenticates them, and each value takes memory until the process ends. The limit
-// is that of the process.
+// before it authenticates them, and each value takes memory until the process ends.
+//
+// The first server sets the limits of the process. The library reads them without a lock, so
+// they must not change while a server serves.
 func limitLabels(server *genericapiserver.GenericAPIServer, groups []apiGroup) {
+	setLabels.Do(func() { metrics.SetLabelAllowList(allowedLabels(server, groups)) })
+}
+
+var setLabels sync.Once
+
+// allowedLabels returns the allowed values, separated by commas, by "metric,label".
+func allowedLabels(server *genericapiserver.GenericAPIServer, groups []apiGroup) map[string]string {
 	// In place of a subresource, the library has the path of a request that is not for a
 	// resource; those of health checks are served later.
 	values := map[string][]string{
@@ -37,5 +47,5 @@ func limitLabels(server *genericapiserver.GenericAPIServer, groups []apiGroup) {
 			allowed[metric+","+label] = strings.Join(list, ",")
 		}
 	}
-	metrics.SetLabelAllowList(allowed)
+	return allowed
 }
