@@ -17,7 +17,8 @@ import (
 const writeGrace = 5 * time.Second
 
 // WithWriteDeadline ends a request whose client does not read the response, some seconds after
-// the timeout of requests, or of the watch. The library's timeout waits until a write has ended,
+// the timeout of requests, to which that of a watch is added: it starts when the request has been
+// authenticated and has waited for its turn. The library's timeout waits until a write has ended,
 // which for such a client is never, and until then the request counts as one of those in flight:
 // a few connections, without any rights, could take all of them. Other requests that run for long
 // have no deadline.
@@ -26,13 +27,14 @@ const writeGrace = 5 * time.Second
 // WithLimitedSelectors.
 func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		var deadline time.Time
+		deadline := time.Now().Add(config.RequestTimeout + writeGrace)
 		info, err := config.RequestInfoResolver.NewRequestInfo(req)
 		switch {
 		case err != nil || !config.LongRunningFunc(req, info):
-			deadline = time.Now().Add(config.RequestTimeout + writeGrace)
 		case info.Verb == "watch":
-			deadline = time.Now().Add(watchTimeout(req, time.Duration(config.MinRequestTimeout)*time.Second) + writeGrace)
+			deadline = deadline.Add(watchTimeout(req, time.Duration(config.MinRequestTimeout)*time.Second))
+		default:
+			deadline = time.Time{}
 		}
 		// With HTTP/1, it is that of the connection, and remains until the next request. A writer
 		// that has none, as that of a request in the process, is of no network.

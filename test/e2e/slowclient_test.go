@@ -111,7 +111,7 @@ func TestUnreadResponses(t *testing.T) {
 func TestUnreadWatch(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
-	if err := b.StartServer(t.Context()); err != nil {
+	if err := b.StartServer(t.Context(), "--request-timeout=1s"); err != nil {
 		t.Fatal(err)
 	}
 	// With its objects, such as those of the policy at the start, it is more than the library buffers.
