@@ -50,6 +50,10 @@ func TerminationTimeout(timeout time.Duration) NamespaceOption {
 // suffix. When the test ends, the Namespace is deleted. If it is not removed in time, the
 // test fails with what the Namespace waits for, such as the finalizer of a Pod. It also fails
 // if the Namespace is protected from deletion by then.
+//
+// A controller that removes finalizers has to run until then, but the context of the test is
+// canceled before. End it by a function that is registered with t.Cleanup before the call of
+// Namespace, or call Namespace in a subtest.
 func (s *Server) Namespace(t testing.TB, options ...NamespaceOption) string {
 	t.Helper()
 	o := namespaceOptions{defaultTerminationTimeout}
@@ -78,7 +82,7 @@ func (s *Server) Namespace(t testing.TB, options ...NamespaceOption) string {
 		defer cancel()
 		err := remove(ctx, namespaces, ns)
 		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("it is still there after %s, and waits for %s", o.terminationTimeout, explain(client.TenancyV1(), ns.Name))
+			err = fmt.Errorf("it is still there after %s, and waits for %s; what runs with t.Context() has ended", o.terminationTimeout, explain(client.TenancyV1(), ns.Name))
 		}
 		if err != nil {
 			t.Errorf("delete the Namespace %s: %v", ns.Name, err)

@@ -75,56 +75,56 @@ func TestOf(t *testing.T) {
 		object   runtime.Object
 		want     string
 	}{
-		"a LimitRange":    {limitRanges, &tenancy.LimitRange{}, "count/limitranges=1"},
-		"a ResourceQuota": {quotas, &tenancy.ResourceQuota{}, "count/resourcequotas=1,resourcequotas=1"},
+		"a LimitRange":    {limitRanges, &tenancy.LimitRange{}, "count/limitranges=1,count/limitranges.tenancy.borough.io=1"},
+		"a ResourceQuota": {quotas, &tenancy.ResourceQuota{}, "count/resourcequotas=1,count/resourcequotas.tenancy.borough.io=1,resourcequotas=1"},
 		"a kind of another group": {
 			schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}, &tenancy.LimitRange{}, "count/roles.rbac.authorization.k8s.io=1",
 		},
-		"a Pod without resources": {pods, podOf(container("a", "", "")), "count/pods=1,pods=1"},
-		"a Pod with all resources": {pods, large, "count/pods=1,pods=1," +
+		"a Pod without resources": {pods, podOf(container("a", "", "")), "count/pods=1,count/pods.tenancy.borough.io=1,pods=1"},
+		"a Pod with all resources": {pods, large, "count/pods=1,count/pods.tenancy.borough.io=1,pods=1," +
 			"cpu=1500m,requests.cpu=1500m,limits.cpu=2,memory=1Gi,requests.memory=1Gi,limits.memory=2Gi," +
 			"ephemeral-storage=1G,requests.ephemeral-storage=1G,limits.ephemeral-storage=2G," +
 			"hugepages-2Mi=2Mi,requests.hugepages-2Mi=2Mi,requests.example.com/gpu=1,requests.deviceclass.resource.kubernetes.io/gpu=1"},
 		"a Pod with a large init container": {
 			pods, with(small, func(p *tenancy.Pod) { p.Spec.InitContainers = []corev1.Container{container("i", "cpu=3", "")} }),
-			"count/pods=1,pods=1,cpu=3,requests.cpu=3",
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=3,requests.cpu=3",
 		},
 		"a Pod with its own resources": {
 			pods, with(small, func(p *tenancy.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu=2")} }),
-			"count/pods=1,pods=1,cpu=2,requests.cpu=2",
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=2,requests.cpu=2",
 		},
 		"overhead": {
 			pods, with(small, func(p *tenancy.Pod) { p.Spec.Overhead = list("cpu=100m") }),
-			"count/pods=1,pods=1,cpu=1100m,requests.cpu=1100m",
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=1100m,requests.cpu=1100m",
 		},
 		"overhead, and the Pod's own resources, of which one was written as a fraction": {
 			pods, with(small, func(p *tenancy.Pod) {
 				p.Spec.Overhead = list("memory=1Gi")
 				p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("memory=6.0Mi"), Limits: list("memory=7.0Mi")}
 			}),
-			"count/pods=1,pods=1,cpu=1,requests.cpu=1,memory=1030Mi,requests.memory=1030Mi,limits.memory=1031Mi",
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=1,requests.cpu=1,memory=1030Mi,requests.memory=1030Mi,limits.memory=1031Mi",
 		},
 		"what a node has allocated": {
 			pods, with(small, func(p *tenancy.Pod) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", AllocatedResources: list("cpu=2"), Resources: &corev1.ResourceRequirements{Requests: list("cpu=3")}}}
 			}),
-			"count/pods=1,pods=1,cpu=3,requests.cpu=3",
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=3,requests.cpu=3",
 		},
 		"a resize that the node has refused": {
 			pods, with(podOf(container("a", "cpu=4", "")), func(p *tenancy.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", AllocatedResources: list("cpu=2"), Resources: &corev1.ResourceRequirements{Requests: list("cpu=2")}}}
 			}),
-			"count/pods=1,pods=1,cpu=4,requests.cpu=4",
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=4,requests.cpu=4",
 		},
-		"a Pod that has succeeded": {pods, ended(corev1.PodSucceeded), "count/pods=1"},
-		"a Pod that has failed":    {pods, ended(corev1.PodFailed), "count/pods=1"},
-		"a Pod that is running":    {pods, ended(corev1.PodRunning), "count/pods=1,pods=1,cpu=1,requests.cpu=1"},
+		"a Pod that has succeeded": {pods, ended(corev1.PodSucceeded), "count/pods=1,count/pods.tenancy.borough.io=1"},
+		"a Pod that has failed":    {pods, ended(corev1.PodFailed), "count/pods=1,count/pods.tenancy.borough.io=1"},
+		"a Pod that is running":    {pods, ended(corev1.PodRunning), "count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=1,requests.cpu=1"},
 		"a Pod past its grace period": {
 			pods, with(small, func(p *tenancy.Pod) {
 				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.Unix(1, 0)), ptr.To[int64](1)
 			}),
-			"count/pods=1,pods=1,cpu=1,requests.cpu=1",
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=1,requests.cpu=1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,17 +49,17 @@ func Of(resource schema.GroupResource, obj runtime.Object) *Usage {
 	return usage
 }
 
-// Count returns what each object of the resource uses, regardless of its content.
+// Count returns what each object of the resource uses, regardless of its content. Resources of
+// our group count also by the names that they have in the core group.
 func Count(gr schema.GroupResource) corev1.ResourceList {
 	if gr == corev1.Resource("events") {
 		return corev1.ResourceList{} // they expire, which no write is charged for; as in Kubernetes
 	}
 	one := *resource.NewQuantity(1, resource.DecimalSI)
-	name := gr.Resource
-	if gr.Group != tenancy.GroupName {
-		name += "." + gr.Group
+	count := corev1.ResourceList{corev1.ResourceName("count/" + gr.String()): one}
+	if gr.Group == tenancy.GroupName {
+		count[corev1.ResourceName("count/"+gr.Resource)] = one
 	}
-	count := corev1.ResourceList{corev1.ResourceName("count/" + name): one}
 	if gr == tenancy.Resource("resourcequotas") {
 		count[corev1.ResourceQuotas] = one
 	}

@@ -41,6 +41,7 @@ func TestVersions(t *testing.T) {
 		oldest       = pin("artifacts/charts/borough/Chart.yaml", `^kubeVersion: ">=(1\.\d+)\.0-0"`)
 		kubectl      = "1." + pin("test/kubernetes/go.mod", `^\tk8s\.io/kubectl v0\.(\S+)`)
 		clientGo     = pin("go.mod", `^\tk8s\.io/client-go v(\S+)`)
+		controllers  = pin("examples/controller/go.mod", `^\tsigs\.k8s\.io/controller-runtime v(\S+)`)
 		externalEtcd = pin("test/kubernetes/etcd/go.mod", `^\tgo\.etcd\.io/etcd/server/v3 v(\S+)`)
 		manifestEtcd = pin("artifacts/charts/borough/values.yaml", `image: registry\.k8s\.io/etcd:(\d+\.\d+\.\d+)-`)
 		embeddedEtcd = pin("go.mod", `^\tgo\.etcd\.io/etcd/server/v3 v(\S+)`)
@@ -60,6 +61,7 @@ func TestVersions(t *testing.T) {
 		fmt.Sprintf("| what Pods and the other kinds behave like | Kubernetes %s | %s |", upstream, kubernetes),
 		fmt.Sprintf("| kubectl | | %s |", kubectl),
 		fmt.Sprintf("| client-go | | %s |", clientGo),
+		fmt.Sprintf("| controller-runtime, in a module that imports packages of Borough: they need client-go %s | 0.24 or newer | %s |", minor(clientGo), controllers),
 		fmt.Sprintf("| an etcd of your own | %s or newer | %s and %s |", minor(externalEtcd), externalEtcd, embeddedEtcd),
 		fmt.Sprintf("| the etcd in the manifests | %[1]s | %[1]s |", manifestEtcd),
 		fmt.Sprintf("| the embedded etcd | %[1]s | %[1]s |", embeddedEtcd),
