@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/borough-io/borough/pkg/storage/internal/watchstream"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
@@ -36,7 +37,8 @@ func (w boundedWatcher) Watch(ctx context.Context, key string, opts ...clientv3.
 	if flow == nil {
 		return w.Watcher.Watch(ctx, key, opts...)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	// Clients decide when these watches end.
+	ctx, cancel := context.WithCancel(watchstream.Own(ctx))
 	b := &boundedWatch{from: w.Watcher.Watch(ctx, key, opts...), to: make(chan clientv3.WatchResponse), passed: flow.Passed}
 	go func() {
 		defer close(b.to)

@@ -9,11 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/metadata"
+
+	"github.com/borough-io/borough/pkg/storage/internal/watchstream"
 )
 
 // progressInterval is how often etcd is asked for the progress of a watch. It
@@ -48,7 +48,7 @@ func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, sinc
 			err = fmt.Errorf("read the history of the key: %w", err)
 		}
 	}()
-	ctx, cancel := context.WithCancel(ownStream(clientv3.WithRequireLeader(ctx)))
+	ctx, cancel := context.WithCancel(watchstream.Own(clientv3.WithRequireLeader(ctx)))
 	defer cancel()
 	events := watcher.Watch(ctx, key, clientv3.WithRev(since+1))
 	ticker := time.NewTicker(progressInterval)
@@ -78,13 +78,4 @@ func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, sinc
 			}
 		}
 	}
-}
-
-var streams atomic.Int64
-
-// ownStream returns a context that selects a stream of etcd for one watch. Etcd sends
-// progress to all watches of a stream, and may send what was requested for another watch
-// before the events of one that has just begun.
-func ownStream(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "source", fmt.Sprintf("history-%d", streams.Add(1)))
 }

@@ -1,0 +1,88 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package storage_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/test/poll"
+)
+
+// TestEndOfManyWatches ends hundreds of watches of quotas at the same time, as a client does
+// that is killed, while quotas are written. A watch of another client gets all events, and so
+// does one that begins later.
+func TestEndOfManyWatches(t *testing.T) {
+	const watches, writes, size = 300, 100, 12_000
+	onBoth(t, nil, func(t *testing.T, s server) {
+		s.createNamespace(t, "town")
+		ctx := in(t.Context(), "town")
+		created, err := s.ResourceQuotas.Create(ctx, &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "town", Name: "q", Annotations: map[string]string{"large": strings.Repeat("x", size)},
+		}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := &metainternal.ListOptions{ResourceVersion: created.(*tenancy.ResourceQuota).ResourceVersion}
+		var reading sync.WaitGroup
+		// open opens a watch that is read until it is stopped, and counts its events.
+		open := func() (watch.Interface, *atomic.Int64) {
+			w, err := s.ResourceQuotas.Watch(ctx, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var events atomic.Int64
+			reading.Go(func() {
+				for range w.ResultChan() {
+					events.Add(1)
+				}
+			})
+			return w, &events
+		}
+		wantAll := func(name string, events *atomic.Int64) {
+			t.Helper()
+			poll.Eventually(t, func() string {
+				if got := events.Load(); got != writes {
+					return fmt.Sprintf("%s got %d events, want %d", name, got, writes)
+				}
+				return ""
+			})
+		}
+
+		other, events := open()
+		defer reading.Wait()
+		defer other.Stop()
+		ended := make([]watch.Interface, watches)
+		for i := range ended {
+			ended[i], _ = open()
+		}
+		const key = "/registry/tenancy.borough.io/resourcequotas/town/q"
+		value := string(s.raw(t, key))
+		var ending sync.WaitGroup
+		for i := range writes {
+			if i == writes/2 {
+				for _, w := range ended {
+					ending.Go(w.Stop)
+				}
+			}
+			if _, err := s.client.Put(ctx, key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ending.Wait()
+		wantAll("a watch", events)
+		later, events := open()
+		defer later.Stop()
+		wantAll("a later watch", events)
+	})
+}
