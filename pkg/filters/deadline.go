@@ -39,6 +39,9 @@ func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.
 		// With HTTP/1, it is that of the connection, and remains until the next request. A writer
 		// that has none, as that of a request in the process, is of no network.
 		_ = http.NewResponseController(w).SetWriteDeadline(deadline)
+		if req.Header.Get("Upgrade") != "" {
+			w = withUpgradeDeadline(w, deadline)
+		}
 		next.ServeHTTP(w, req)
 	})
 }

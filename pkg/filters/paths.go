@@ -26,7 +26,8 @@ import (
 const maxPath = 4 << 10
 
 // WithLimitedPath answers 414 to a path that is too long. It has to be the first handler: the
-// library logs paths, and keeps those of requests that it refuses in its metrics.
+// library logs paths, and keeps those of requests that it refuses in its metrics. It also logs
+// queries, but uses that field of the request for nothing else: it has the beginning.
 func WithLimitedPath(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if n := len(req.URL.Path); n > maxPath {
@@ -36,6 +37,11 @@ func WithLimitedPath(next http.Handler, serializer runtime.NegotiatedSerializer)
 			}}
 			responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
 			return
+		}
+		if len(req.RequestURI) > maxPath {
+			logged := *req
+			logged.RequestURI = req.RequestURI[:maxPath] + "..."
+			req = &logged
 		}
 		next.ServeHTTP(w, req)
 	})

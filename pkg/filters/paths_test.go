@@ -6,6 +6,7 @@ package filters
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -45,5 +46,28 @@ func TestNamespaceObjectsAreClusterScoped(t *testing.T) {
 				t.Error("what authorization and audit hold was changed")
 			}
 		})
+	}
+}
+
+// TestLongQuery checks that the log gets the beginning of a long query, and everything else all
+// of it.
+func TestLongQuery(t *testing.T) {
+	for _, n := range []int{0, 100, maxPath, 100 * maxPath} {
+		query := "labelSelector=" + strings.Repeat("x", n)
+		req := httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+query, nil)
+		uri := req.RequestURI
+		served := false
+		WithLimitedPath(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			served = true
+			if req.URL.RawQuery != query {
+				t.Errorf("%d bytes: got a query of %d bytes, want %d", n, len(req.URL.RawQuery), len(query))
+			}
+			if logged := strings.TrimSuffix(req.RequestURI, "..."); !strings.HasPrefix(uri, logged) || len(logged) != min(len(uri), maxPath) {
+				t.Errorf("%d bytes: the log gets %d bytes: %.50s", n, len(req.RequestURI), req.RequestURI)
+			}
+		}), nil).ServeHTTP(httptest.NewRecorder(), req)
+		if !served || req.RequestURI != uri {
+			t.Errorf("%d bytes: served %v, and the request was changed: %v", n, served, req.RequestURI != uri)
+		}
 	}
 }

@@ -130,30 +130,37 @@ func TestRequestsInFlight(t *testing.T) {
 // logs the memory that they need.
 func TestManyWatches(t *testing.T) {
 	t.Parallel()
-	b := harness.New(t)
-	if err := b.StartServer(t.Context()); err != nil {
-		t.Fatal(err)
+	for resource, object := range map[string]string{
+		"pods":           `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`,
+		"resourcequotas": `{"metadata":{"name":"q"}}`, // whose watches are watches of etcd
+	} {
+		t.Run(resource, func(t *testing.T) {
+			b := harness.New(t)
+			if err := b.StartServer(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			user, admin := harness.NewHTTP(t, b.Config(t, "controller")), b.HTTP(t)
+			before := memory(t, b)
+			opened := make([]*http.Response, *watches)
+			for i := range opened {
+				opened[i] = user.Open(t, http.MethodGet, api+"/"+resource+"?watch=true", nil)
+				defer opened[i].Body.Close()
+				if opened[i].StatusCode != http.StatusOK {
+					t.Fatalf("watch %d: got %s", i, opened[i].Status)
+				}
+			}
+			after := memory(t, b)
+			wantAnswer(t, admin.Do(t, http.MethodPost, api+"/namespaces/default/"+resource, []byte(object), "Content-Type", "application/json"), http.StatusCreated)
+			for i, response := range opened {
+				line, err := bufio.NewReader(response.Body).ReadString('\n')
+				if err != nil || !strings.Contains(line, "ADDED") {
+					t.Fatalf("watch %d: got %q, %v", i, line, err)
+				}
+			}
+			t.Logf("%d watches: %.0f KiB each", *watches, float64(after-before)/float64(*watches))
+			t.Logf("with an event delivered to each: %.0f KiB each", float64(memory(t, b)-before)/float64(*watches))
+		})
 	}
-	user, admin := harness.NewHTTP(t, b.Config(t, "controller")), b.HTTP(t)
-	before := memory(t, b)
-	opened := make([]*http.Response, *watches)
-	for i := range opened {
-		opened[i] = user.Open(t, http.MethodGet, api+"/pods?watch=true", nil)
-		defer opened[i].Body.Close()
-		if opened[i].StatusCode != http.StatusOK {
-			t.Fatalf("watch %d: got %s", i, opened[i].Status)
-		}
-	}
-	after := memory(t, b)
-	wantAnswer(t, admin.Do(t, http.MethodPost, api+"/namespaces/default/pods", []byte(`{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`), "Content-Type", "application/json"), http.StatusCreated)
-	for i, response := range opened {
-		line, err := bufio.NewReader(response.Body).ReadString('\n')
-		if err != nil || !strings.Contains(line, "ADDED") {
-			t.Fatalf("watch %d: got %q, %v", i, line, err)
-		}
-	}
-	t.Logf("%d watches: %.0f KiB each", *watches, float64(after-before)/float64(*watches))
-	t.Logf("with an event delivered to each: %.0f KiB each", float64(memory(t, b)-before)/float64(*watches))
 }
 
 // TestManyConnections opens anonymous connections, whose number is limited only

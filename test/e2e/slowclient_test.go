@@ -4,9 +4,13 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -14,6 +18,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/test/harness"
@@ -116,17 +122,94 @@ func TestUnreadWatch(t *testing.T) {
 	}
 	// With its objects, such as those of the policy at the start, it is more than the library buffers.
 	sendUnread(t, b.Config(t, "admin"), "/apis/rbac.authorization.k8s.io/v1/clusterroles?watch=true&timeoutSeconds=10")
-	wantWatches := func(want string) {
-		t.Helper()
-		poll.Eventually(t, func() string {
-			metrics := string(wantAnswer(t, b.HTTP(t).Do(t, "GET", "/metrics", nil), 200).Body)
-			const metric = `apiserver_longrunning_requests{component="apiserver",group="rbac.authorization.k8s.io",resource="clusterroles",scope="cluster",subresource="",verb="WATCH",version="v1"} `
-			if _, value, _ := strings.Cut(metrics, metric); !strings.HasPrefix(value, want+"\n") {
-				return "watches of ClusterRoles: " + value[:min(len(value), 2)]
-			}
-			return ""
-		})
+	const watches = `group="rbac.authorization.k8s.io",resource="clusterroles",scope="cluster"`
+	wantWatches(t, b, watches, "1")
+	wantWatches(t, b, watches, "0")
+}
+
+// wantWatches waits until a server has as many watches with the labels.
+func wantWatches(t *testing.T, b *harness.Borough, labels, want string) {
+	t.Helper()
+	metric := `apiserver_longrunning_requests{component="apiserver",` + labels + `,subresource="",verb="WATCH",version="v1"} `
+	poll.Eventually(t, func() string {
+		metrics := string(wantAnswer(t, b.HTTP(t).Do(t, "GET", "/metrics", nil), 200).Body)
+		if _, value, _ := strings.Cut(metrics, metric); !strings.HasPrefix(value, want+"\n") {
+			return "watches with " + labels + ": " + value[:min(len(value), 2)]
+		}
+		return ""
+	})
+}
+
+// TestWebSocketWatch opens watches over WebSockets. One whose client does not read, and one whose
+// client sends a message of 32 MiB without its end, are closed.
+func TestWebSocketWatch(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context(), "--request-timeout=1s"); err != nil {
+		t.Fatal(err)
 	}
-	wantWatches("1")
-	wantWatches("0")
+	ns := newNamespace(t, b)
+	pod := createPod(t, b, ns, newPod("p"))
+	path := api + "/namespaces/" + ns + "/pods"
+	const watches = `group="tenancy.borough.io",resource="pods",scope="namespace"`
+
+	unread := openWebSocket(t, b, path+"?watch=true&timeoutSeconds=10")
+	wantWatches(t, b, watches, "1")
+	// More than what the connection buffers.
+	for i := range 50 {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"large":"%d%s"}}}`, i, strings.Repeat("x", 250_000))
+		if _, err := b.Client(t).TenancyV1().Pods(ns).Patch(t.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantWatches(t, b, watches, "0")
+	_ = unread.Close() // the server has closed it
+
+	sender := openWebSocket(t, b, path+"?watch=true&timeoutSeconds=2147483647&labelSelector=none")
+	wantWatches(t, b, watches, "1")
+	header := make([]byte, 14) // of a binary message, masked
+	header[0], header[1] = 0x82, 0xff
+	binary.BigEndian.PutUint64(header[2:], 32<<20)
+	_, err := sender.Write(header)
+	for sent := 0; err == nil && sent < 31<<20; {
+		var n int
+		n, err = sender.Write(make([]byte, 1<<20))
+		sent += n
+	}
+	if err == nil {
+		t.Error("the server has received a message of 31 MiB")
+	}
+	wantWatches(t, b, watches, "0")
+}
+
+// openWebSocket opens a watch over a WebSocket, of which only the response is read.
+func openWebSocket(t *testing.T, b *harness.Borough, path string) *tls.Conn {
+	t.Helper()
+	config := b.Config(t, "admin")
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection, err := tls.Dial("tcp", server.Host, tlsConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %[2]s\r\nOrigin: https://%[2]s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, server.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("got %s", response.Status)
+	}
+	return connection
 }
