@@ -144,6 +144,42 @@ func TestReadsAreNoAttempts(t *testing.T) {
 	}
 }
 
+// TestWritesAreAttempts shows which requests are repeated: writes of what LimitRanges or quotas
+// may apply to, but not those of other groups.
+func TestWritesAreAttempts(t *testing.T) {
+	for _, verb := range []string{"create", "update", "patch"} {
+		for group, want := range map[string]bool{tenancy.GroupName: true, "": true, "rbac.authorization.k8s.io": false} {
+			req := podRequest(t, verb, nil)
+			info, _ := request.RequestInfoFrom(req.Context())
+			info.APIGroup = group
+			var attempted bool
+			WithAttempts(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+				attempted = precondition.From(req.Context()) != nil
+			}), nil, nil).ServeHTTP(httptest.NewRecorder(), req)
+			if attempted != want {
+				t.Errorf("%s of a Pod of group %q is an attempt: %t", verb, group, attempted)
+			}
+		}
+	}
+}
+
+// TestAnswerWithoutCode answers without a code, which is OK: once it is verified.
+func TestAnswerWithoutCode(t *testing.T) {
+	attempts := 0
+	w := httptest.NewRecorder()
+	WithAttempts(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		attempts++
+		precondition.From(req.Context()).Require(precondition.Objects{Resource: tenancy.Resource("limitranges"), Namespace: "town"})
+		w.Header().Set("Attempt", fmt.Sprint(attempts))
+		if n, err := fmt.Fprint(w, "answer ", attempts); n != len("answer 1") || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+	}), &checks{{7, nil}, {0, nil}}, nil).ServeHTTP(w, podRequest(t, "create", nil))
+	if w.Body.String() != "answer 2" || w.Header().Get("Attempt") != "2" {
+		t.Errorf("got %q, %v", w.Body, w.Header())
+	}
+}
+
 // TestLongBodiesAreNotRead shows that of a body no more is read than by those who
 // bound it.
 func TestLongBodiesAreNotRead(t *testing.T) {

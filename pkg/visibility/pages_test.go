@@ -4,10 +4,12 @@
 package visibility_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -97,6 +99,48 @@ func TestTokens(t *testing.T) {
 		if page.Continue != "" && *page.RemainingItemCount != 1 {
 			t.Errorf("%q: %d remain, want 1", key, *page.RemainingItemCount)
 		}
+	}
+}
+
+// TestContinue continues lists: at the revision of the first page, which has to be reached, and
+// which the client must not choose. What a selector leaves out is not counted.
+func TestContinue(t *testing.T) {
+	f := newFixture(t)
+	f.put(t, newNamespace("a", "x"), newNamespace("b"))
+	revision := f.put(t, newNamespace("c", "x"))
+	f.run(t)
+	f.await(t, revision)
+	tokenAt := func(revision int64) string {
+		token, err := storage.EncodeContinue("/view/2/b", "/", revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		options metainternalversion.ListOptions
+		is      func(error) bool
+	}{
+		"at the revision of the token": {metainternalversion.ListOptions{Continue: tokenAt(revision)}, func(err error) bool { return err == nil }},
+		"of any revision":              {metainternalversion.ListOptions{Continue: tokenAt(revision), ResourceVersion: "0"}, func(err error) bool { return err == nil }},
+		"at another revision":          {metainternalversion.ListOptions{Continue: tokenAt(revision), ResourceVersion: fmt.Sprint(revision)}, apierrors.IsBadRequest},
+		"not reached":                  {metainternalversion.ListOptions{Continue: tokenAt(revision + 1)}, storage.IsTooLargeResourceVersion},
+		"at the current revision":      {metainternalversion.ListOptions{Continue: tokenAt(-1)}, apierrors.IsTimeout}, // which is not known
+	} {
+		ctx := t.Context()
+		if !tc.is(nil) {
+			ctx = ended
+		}
+		if _, err := f.views.Everything().List(ctx, &tc.options, everything()); !tc.is(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	selected := namespace.Match(labels.SelectorFromSet(labels.Set{"tier": "x"}), fields.Everything())
+	page, err := f.views.Everything().List(t.Context(), &metainternalversion.ListOptions{Limit: 1}, selected)
+	if err != nil || len(page.Items) != 1 || page.Continue == "" || page.RemainingItemCount != nil {
+		t.Errorf("got %v, %v", page, err)
 	}
 }
 

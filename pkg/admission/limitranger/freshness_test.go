@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -293,5 +294,28 @@ func TestReadFails(t *testing.T) {
 		if _, err := w.request(w.Context()); message(err) != want {
 			w.Errorf("\n got %v\nwant %s", err, want)
 		}
+	})
+}
+
+// TestWaiterLeaves shows that a request that waits for the read of another ends with its
+// context.
+func TestWaiterLeaves(t *testing.T) {
+	withFixture(t, func(w *fixture) {
+		w.put(maxCPU("a", "1"))
+		release := make(chan struct{})
+		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
+			<-release
+			return false, nil, nil
+		})
+		var reader sync.WaitGroup
+		reader.Go(func() { _, _ = w.request(w.Context()) })
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(w.Context())
+		time.AfterFunc(time.Second, cancel) // of the bubble
+		time.AfterFunc(time.Minute, func() { close(release) })
+		if _, err := w.request(ctx); !strings.Contains(message(err), "wait for the limit ranges of namespace ns: context canceled") {
+			w.Errorf("got %v", err)
+		}
+		reader.Wait()
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -28,7 +29,7 @@ import (
 
 // TestWhatIsLimited shows which requests LimitRanges apply to.
 func TestWhatIsLimited(t *testing.T) {
-	deleted := newPod()
+	deleted := newPod("9") // changed, or there would be nothing to limit
 	deleted.DeletionTimestamp = &metav1.Time{}
 
 	const yes, no = true, false
@@ -38,10 +39,12 @@ func TestWhatIsLimited(t *testing.T) {
 	}{
 		"create":           {create, yes},
 		"create a binding": {func(p *tenancy.Pod) admission.Attributes { return podRequest(admission.Create, "binding", p, nil) }, no},
-		"update":           {func(p *tenancy.Pod) admission.Attributes { return podRequest(admission.Update, "", p, newPod()) }, no},
-		"update status":    {func(p *tenancy.Pod) admission.Attributes { return podRequest(admission.Update, "status", p, newPod()) }, no},
+		"update":           {func(p *tenancy.Pod) admission.Attributes { return podRequest(admission.Update, "", p, newPod("9")) }, no},
+		"update status": {func(p *tenancy.Pod) admission.Attributes {
+			return podRequest(admission.Update, "status", p, newPod("9"))
+		}, no},
 		"update ephemeral containers": {func(p *tenancy.Pod) admission.Attributes {
-			return podRequest(admission.Update, "ephemeralcontainers", p, newPod())
+			return podRequest(admission.Update, "ephemeralcontainers", p, newPod("9"))
 		}, no},
 		"resize": {func(p *tenancy.Pod) admission.Attributes {
 			return podRequest(admission.Update, "resize", p, newPod("9"))
@@ -51,6 +54,9 @@ func TestWhatIsLimited(t *testing.T) {
 		}, no},
 		"resize what is being deleted": {func(p *tenancy.Pod) admission.Attributes {
 			return podRequest(admission.Update, "resize", p, deleted)
+		}, no},
+		"create another kind": {func(p *tenancy.Pod) admission.Attributes {
+			return admission.NewAttributesRecord(p, nil, v1.SchemeGroupVersion.WithKind("Other"), "ns", "x", v1.SchemeGroupVersion.WithResource("others"), "", admission.Create, nil, false, nil)
 		}, no},
 		"delete": {func(p *tenancy.Pod) admission.Attributes { return podRequest(admission.Delete, "", p, newPod()) }, no},
 	} {
@@ -293,5 +299,24 @@ func TestUnreadable(t *testing.T) {
 				t.Errorf("in %s: got %v, want %q", namespace, err, want)
 			}
 		}
+	}
+}
+
+// TestTooManyDefaults shows that a Pod that would get more defaults than are set in a Pod is
+// rejected.
+func TestTooManyDefaults(t *testing.T) {
+	list := corev1.ResourceList{}
+	for i := range 101 {
+		list[corev1.ResourceName(fmt.Sprint("example.com/r", i))] = resource.MustParse("1")
+	}
+	objects := objects(limitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: list}))
+	plugin := newPlugin(t, fake.NewClientset(objects...), fake.NewClientset(objects...))
+	pod := newPod()
+	pod.Spec.Containers = make([]corev1.Container, 100)
+	for i := range pod.Spec.Containers {
+		pod.Spec.Containers[i].Name = fmt.Sprint("c", i)
+	}
+	if err := plugin.Admit(t.Context(), create(pod), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "at most 10000 are set in a Pod") {
+		t.Errorf("got %v", err)
 	}
 }

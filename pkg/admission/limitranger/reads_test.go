@@ -4,9 +4,11 @@
 package limitranger
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -34,5 +36,45 @@ func TestForget(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSnapshots checks that what was found does not change with later events, that it is
+// sorted, and that a deletion that the watch has missed removes a LimitRange.
+func TestSnapshots(t *testing.T) {
+	x := newIndex(func(string, int64) {})
+	names := func(found *inNamespace) (names []string) {
+		for _, limitRange := range found.limitRanges {
+			if limitRange == nil {
+				names = append(names, "nil")
+				continue
+			}
+			names = append(names, limitRange.Name)
+		}
+		return names
+	}
+	newLimitRange := func(name string) *v1.LimitRange {
+		return &v1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: "1"}}
+	}
+	var found []*inNamespace
+	want := []string{"[b]", "[a b]", "[a b]", "[b]", "[]"}
+	for _, event := range []func(){
+		func() { x.OnAdd(newLimitRange("b"), false) },
+		func() { x.OnAdd(newLimitRange("a"), false) },
+		func() { x.OnUpdate(nil, newLimitRange("a")) },
+		func() { x.OnDelete(newLimitRange("a")) },
+		func() { x.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/b", Obj: newLimitRange("b")}) },
+	} {
+		event()
+		now, _ := x.in("ns")
+		found = append(found, now)
+	}
+	for i, found := range found {
+		if got := fmt.Sprint(names(found)); got != want[i] {
+			t.Errorf("after event %d: got %s, want %s", i, got, want[i])
+		}
+	}
+	if len(x.byNamespace) != 0 {
+		t.Errorf("%d Namespaces without LimitRanges are kept", len(x.byNamespace))
 	}
 }

@@ -110,4 +110,10 @@ func TestWarningsAreBounded(t *testing.T) {
 		}
 		w.warned("create", admission.Create, minCPU("b", "2"), 0, want...)
 	}, others...)
+	for _, other := range others[:50] {
+		other.Spec.Limits[0].Max = quantities("cpu", "3")
+	}
+	withFixture(t, func(w *fixture) {
+		w.warned("the first do not contradict", admission.Create, minCPU("b", "2"), 0)
+	}, others...)
 }

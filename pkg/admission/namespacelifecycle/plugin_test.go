@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -98,7 +99,9 @@ func TestAdmit(t *testing.T) {
 		"delete in a terminating namespace":                    {request: request(remove, "Pod", "ns", ""), cached: terminated, stored: terminated},
 		"purge of a terminating namespace":                     {request: request(create, "NamespacePurge", "ns", ""), cached: terminated, stored: terminated},
 		"delete in no namespace":                               {request: request(remove, "Pod", "ns", "")},
-		"cluster-scoped":                                       {request: request(create, "Cluster", "", "")},
+		"review of the rights in no namespace": {request: admission.NewAttributesRecord(nil, nil, schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "LocalSubjectAccessReview"}, "ns", "",
+			schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "localsubjectaccessreviews"}, "", create, nil, false, nil)},
+		"cluster-scoped": {request: request(create, "Cluster", "", "")},
 
 		"create a namespace":                            {request: requestFor("ns", create, "Namespace", "", "")},
 		"create a namespace, in itself":                 {request: requestFor("ns", create, "Namespace", "ns", "")},
@@ -119,7 +122,11 @@ func TestAdmit(t *testing.T) {
 				stored = append(stored, test.stored)
 			}
 			storage := fake.NewClientset(stored...)
-			err := newPlugin(t, test.cached, storage).Admit(t.Context(), test.request, nil)
+			plugin := newPlugin(t, test.cached, storage)
+			if operation := test.request.GetOperation(); !plugin.Handles(operation) {
+				t.Fatalf("the plugin is not asked about %s", operation)
+			}
+			err := plugin.Admit(t.Context(), test.request, nil)
 			if got := message(err); got != test.want {
 				t.Errorf("\n got %q\nwant %q", got, test.want)
 			}

@@ -15,35 +15,72 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/registrytest"
+	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
 // TestErrors shows which errors stop the deletion of the other objects.
 func TestErrors(t *testing.T) {
 	member := storagetest.StartEmbedded(t)
-	t.Run("rejected", func(t *testing.T) {
-		r := registrytest.New(t, member)
-		r.CreatePods(t, 20)
-		protected := []string{"p00", "p01", "p02", "p03", "p04", "p15"} // more than there are workers
-		validate := func(_ context.Context, obj runtime.Object) error {
-			if name := obj.(*tenancy.Pod).Name; slices.Contains(protected, name) {
-				return apierrors.NewForbidden(tenancy.Resource("pods"), name, errors.New("not this one"))
+	for name, failure := range map[string]error{
+		"rejected":         apierrors.NewForbidden(tenancy.Resource("pods"), "x", errors.New("not this one")),
+		"no space in etcd": tenancyerrors.NewStorageFull(errors.New("no space")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := registrytest.New(t, member)
+			r.CreatePods(t, 20)
+			protected := []string{"p00", "p01", "p02", "p03", "p04", "p15"} // more than there are workers
+			last, end := context.WithCancel(t.Context())
+			validate := func(_ context.Context, obj runtime.Object) error {
+				name := obj.(*tenancy.Pod).Name
+				switch name {
+				case "p00": // is the last one that fails, if none stops a worker
+					if apierrors.IsForbidden(failure) {
+						<-last.Done()
+					}
+				case "p09":
+					end()
+				}
+				if slices.Contains(protected, name) {
+					return fmt.Errorf("%s: %w", name, failure)
+				}
+				return nil
 			}
-			return nil
-		}
-		deleter := deletecollection.Deleter{Store: r.Pods.Store, PageSize: 10}
-		_, err := deleter.DeleteCollection(r.Context, validate, background(), nil)
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"p00"`) {
-			t.Errorf("got the error %v, want that of the first Pod", err)
-		}
-		if diff := cmp.Diff(protected, r.PodNames(t)); diff != "" {
-			t.Errorf("left (-want +got):\n%s", diff)
-		}
-	})
+			deleter := deletecollection.Deleter{Store: r.Pods.Store, PageSize: 10}
+			_, err := deleter.DeleteCollection(r.Context, validate, background(), nil)
+			if !errors.Is(err, failure) || !strings.HasPrefix(err.Error(), "p00: ") {
+				t.Errorf("got the error %v, want that of the first Pod", err)
+			}
+			if diff := cmp.Diff(protected, r.PodNames(t)); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, pageSize := range []int64{5, 20} {
+		t.Run(fmt.Sprint("rejected, and then an error, pages of ", pageSize), func(t *testing.T) {
+			r := registrytest.New(t, member)
+			r.CreatePods(t, 20)
+			validate := func(_ context.Context, obj runtime.Object) error {
+				switch name := obj.(*tenancy.Pod).Name; name {
+				case "p00":
+					return apierrors.NewForbidden(tenancy.Resource("pods"), name, errors.New("not this one"))
+				case "p10":
+					return apierrors.NewInternalError(errors.New("the webhook does not answer"))
+				}
+				return nil
+			}
+			deleter := deletecollection.Deleter{Store: r.Pods.Store, PageSize: pageSize}
+			if _, err := deleter.DeleteCollection(r.Context, validate, background(), nil); !apierrors.IsInternalError(err) {
+				t.Errorf("got the error %v, want that of the webhook", err)
+			}
+		})
+	}
 	for name, failure := range map[string]error{
 		"no status":  errors.New("away"),
 		"internal":   apierrors.NewInternalError(errors.New("away")),
@@ -57,7 +94,8 @@ func TestErrors(t *testing.T) {
 				calls.Add(1)
 				return failure
 			}
-			_, err := r.Pods.DeleteCollection(r.Context, validate, background(), nil)
+			deleter := deletecollection.Deleter{Store: r.Pods.Store, PageSize: 10}
+			_, err := deleter.DeleteCollection(r.Context, validate, background(), nil)
 			if err == nil || !strings.Contains(err.Error(), "away") {
 				t.Errorf("got the error %v", err)
 			}
@@ -95,4 +133,16 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%d are left", len(left))
 		}
 	})
+}
+
+// TestNoWorkers deletes a collection where the option sets no number of workers.
+func TestNoWorkers(t *testing.T) {
+	r := registrytest.New(t, storagetest.StartEmbedded(t), func(o *storage.Options) { o.Etcd.DeleteCollectionWorkers = 0 })
+	r.CreatePods(t, 2)
+	if _, err := r.Pods.DeleteCollection(r.Context, rest.ValidateAllObjectFunc, background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if left := r.PodNames(t); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
 }

@@ -161,6 +161,24 @@ func TestReadDuringElection(t *testing.T) {
 	}
 }
 
+// TestCheckOfUncounted checks, as a dry run does, what a quota allows whose usage is not known.
+func TestCheckOfUncounted(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.create(0, "one")
+	pods := tenancy.Resource("pods")
+	change := &quota.Change{Resource: pods, New: quota.Of(pods, newPod("another"))}
+	charger := newUncounted(t, f, identity.NewEncryptCheckTransformer())
+	if denial, err := charger.Check(f.ctx, clientv3.NewKV(f.client), "a", change); denial != nil || err != nil {
+		t.Errorf("with one Pod: got %v, %v", denial, err)
+	}
+	f.wantUsed(1)
+	f.create(0, "two")
+	charger = newUncounted(t, f, identity.NewEncryptCheckTransformer())
+	if denial, err := charger.Check(f.ctx, clientv3.NewKV(f.client), "a", change); !denial.Exceeded() || err != nil {
+		t.Errorf("with two Pods: got %v, %v", denial, err)
+	}
+}
+
 // TestCountOfUnreadable counts Pods that cannot be read. That is one line in the log, however
 // many there are: after the deletion of each, the others are counted again.
 func TestCountOfUnreadable(t *testing.T) {
@@ -249,53 +267,95 @@ func TestOtherRules(t *testing.T) {
 	}
 }
 
-// TestDeleteUnreadableQuota deletes a quota that cannot be read from a Namespace that has the
+// TestDeleteUnreadableQuota deletes quotas that cannot be read from a Namespace that has the
 // maximum of them.
 func TestDeleteUnreadableQuota(t *testing.T) {
 	f := newPipelineFixture(t)
 	for i := range charge.MaxQuotas {
 		f.createQuota(fmt.Sprintf("q%02d", i))
 	}
-	if _, err := f.client.Put(f.ctx, "/registry/tenancy.borough.io/resourcequotas/a/q00", "unreadable"); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"q00", "q01"} {
+		if _, err := f.client.Put(f.ctx, "/registry/tenancy.borough.io/resourcequotas/a/"+name, "unreadable"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	options := &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}
-	if _, _, err := f.servers[0].ResourceQuotas.GetCorruptObjDeleter().Delete(f.ctx, "q00", rest.ValidateAllObjectFunc, options); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"q00", "q01"} { // the other one does not prevent it
+		if _, _, err := f.servers[0].ResourceQuotas.GetCorruptObjDeleter().Delete(f.ctx, name, rest.ValidateAllObjectFunc, options); err != nil {
+			t.Fatal(err)
+		}
 	}
 	f.create(0, "p")
 }
 
-// TestManyOperations creates a Pod in a Namespace with so many LimitRanges and quotas that
-// etcd could not compare all in a transaction.
+// TestDeleteQuota deletes quotas, one of which counts quotas, from a Namespace that has the
+// maximum of them.
+func TestDeleteQuota(t *testing.T) {
+	f := newPipelineFixture(t)
+	const quotas = "count/resourcequotas.tenancy.borough.io"
+	hard := corev1.ResourceList{quotas: resource.MustParse("100")}
+	for i := range charge.MaxQuotas {
+		q := &tenancy.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("q%02d", i), Namespace: "a"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard},
+		}
+		if err := create(f.ctx, f.servers[1].ResourceQuotas, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, server := range f.servers {
+		f.delete(server.ResourceQuotas, fmt.Sprintf("q%02d", i))
+	}
+	obj, err := f.servers[0].ResourceQuotas.Get(f.ctx, "q02", &metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := obj.(*tenancy.ResourceQuota).Status.Used[quotas]; used.Value() != charge.MaxQuotas-2 {
+		t.Errorf("%v quotas are counted", used.Value())
+	}
+}
+
+// TestManyOperations creates a Pod in a Namespace with quotas and so many LimitRanges that etcd
+// can just compare all in a transaction, and that it cannot.
 func TestManyOperations(t *testing.T) {
 	f := newPipelineFixture(t)
 	for i := range charge.MaxQuotas {
 		f.createQuota(fmt.Sprintf("q%02d", i))
 	}
+	const maxOperations = 128 // of etcd
+	compared := maxOperations - charge.MaxQuotas - 4
 	for i := range 90 {
 		limits := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("l%02d", i), Namespace: "a"}}
 		if err := create(f.ctx, f.servers[0].LimitRanges, limits); err != nil {
 			t.Fatal(err)
 		}
+		if n := i + 1; n < compared || n > compared+1 && n < 90 {
+			continue
+		}
+		ctx, attempt := precondition.NewAttempt(f.ctx, f.servers[0].Backend, 0)
+		attempt.Require(f.limitRanges())
+		if err := create(ctx, f.servers[0].Pods, newPod(fmt.Sprint("p", i))); err != nil {
+			t.Errorf("with %d LimitRanges: %v", i+1, err)
+		}
 	}
+}
+
+// limitRanges returns those that are stored.
+func (f *pipelineFixture) limitRanges() precondition.Objects {
+	f.t.Helper()
 	list, err := f.servers[0].LimitRanges.List(f.ctx, &internalversion.ListOptions{})
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	required := precondition.Objects{Resource: tenancy.Resource("limitranges"), Namespace: "a"}
+	stored := precondition.Objects{Resource: tenancy.Resource("limitranges"), Namespace: "a"}
 	for _, limits := range list.(*tenancy.LimitRangeList).Items {
 		revision, err := storage.APIObjectVersioner{}.ObjectResourceVersion(&limits)
 		if err != nil {
-			t.Fatal(err)
+			f.t.Fatal(err)
 		}
-		required.Versions = append(required.Versions, precondition.Version{Name: limits.Name, Revision: int64(revision)})
+		stored.Versions = append(stored.Versions, precondition.Version{Name: limits.Name, Revision: int64(revision)})
 	}
-	ctx, attempt := precondition.NewAttempt(f.ctx, f.servers[0].Backend, 0)
-	attempt.Require(required)
-	if err := create(ctx, f.servers[0].Pods, newPod("p")); err != nil {
-		t.Error(err)
-	}
+	return stored
 }
 
 // TestEventsAreNotCharged checks that the writes of a resource that no quota counts are not

@@ -6,9 +6,12 @@ package charge_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -59,4 +62,47 @@ func TestSizeOfQuotas(t *testing.T) {
 		}
 	}
 	f.createQuota("another")
+}
+
+// TestManyWritesOfLargeQuotas creates Pods at the same time in a Namespace with so large quotas
+// that a transaction cannot both compare their values and write them.
+func TestManyWritesOfLargeQuotas(t *testing.T) {
+	f := newPipelineFixture(t)
+	for i := range 9 {
+		f.createQuota(fmt.Sprint("q", i))
+		err := update(f.ctx, f.servers[1].ResourceQuotas, fmt.Sprint("q", i), func(quota *tenancy.ResourceQuota) {
+			quota.Annotations = map[string]string{"size": strings.Repeat("x", 100<<10)}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.createQuota("q")
+	var creates sync.WaitGroup
+	for i := range 30 {
+		creates.Go(func() {
+			if err := create(f.ctx, f.servers[0].Pods, newPod(fmt.Sprint("p", i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	creates.Wait()
+	f.wantUsed(30)
+}
+
+// TestDeniedUpdate updates a Pod so that it would use more than the quota allows.
+func TestDeniedUpdate(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.createQuota("q")
+	for i, server := range f.servers {
+		name := fmt.Sprint("p", i)
+		f.create(1, name)
+		err := update(f.ctx, server.Pods, name, func(pod *tenancy.Pod) {
+			pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1001")
+		})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota: q") {
+			t.Errorf("server %d: got %v, want Forbidden", i, err)
+		}
+	}
+	newHistory(t, f.servers[0]).replay(t, f.client)
 }

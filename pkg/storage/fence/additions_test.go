@@ -65,6 +65,7 @@ func TestCreateTogether(t *testing.T) {
 		wantExists bool   // the response is a conflict
 	}{
 		"guarded":            {},
+		"guarded again":      {before: func(f *fixture) { f.write(f.guard().Key, "") }},
 		"unguarded":          {unguarded: true},
 		"new generation":     {before: func(f *fixture) { f.write(config().GenerationKey, "") }},
 		"namespace exists":   {before: func(f *fixture) { f.write(newNamespaceKey, "another") }, wantExists: true},

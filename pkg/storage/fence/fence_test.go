@@ -334,30 +334,6 @@ func TestClusterScopedResource(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*fence.Config)
-		want   string
-	}{
-		"no namespaces":   {func(c *fence.Config) { c.Namespaces = stored.Resource{} }, "needs a prefix"},
-		"no slash":        {func(c *fence.Config) { c.Namespaced[0].Prefix = "/registry/pods" }, "needs a prefix"},
-		"root":            {func(c *fence.Config) { c.Namespaced[0].Prefix = "/" }, "needs a prefix"},
-		"too many":        {func(c *fence.Config) { c.Namespaced = make([]stored.Resource, fence.MaxNamespaced+1) }, "more than the 127"},
-		"no generation":   {func(c *fence.Config) { c.GenerationKey = "" }, "generation"},
-		"no guards":       {func(c *fence.Config) { c.GuardPrefix = "" }, "guards"},
-		"none is allowed": {func(c *fence.Config) { c.Namespaced = nil }, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := config()
-			test.change(&c)
-			_, err := fence.New(c)
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
-	}
-}
-
 // TestMaxNamespaced shows that etcd accepts the largest transaction of a fence.
 func TestMaxNamespaced(t *testing.T) {
 	f := newFixture(t)

@@ -95,6 +95,10 @@ func TestContradictions(t *testing.T) {
 			[]item{{Type: corev1.LimitTypePod, Max: cpu("1")}}, []item{byDefault("2", "1")},
 			[]string{both + `default cpu per Container is 2 in "b", but max cpu per Pod is 1 in "a"`},
 		},
+		"a container's default request above a Pod's max": {
+			[]item{{Type: corev1.LimitTypePod, Max: cpu("1")}}, []item{{Type: corev1.LimitTypeContainer, DefaultRequest: cpu("2")}},
+			[]string{both + `defaultRequest cpu per Container is 2 in "b", but max cpu per Pod is 1 in "a"`},
+		},
 		"a Pod's min above a container's max": {a: []item{{Type: corev1.LimitTypePod, Min: cpu("2")}}, b: []item{atMost("1")}},
 		"defaults too far apart": {
 			[]item{byDefault("1", "300m")}, []item{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: cpu("2500m")}},
@@ -146,6 +150,17 @@ func TestContradictionsWithSeveral(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, limits.Contradictions(t.Context(), atMost("b", "3"), others)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+	ratio := limitRange("c", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: quantities("cpu", "2")})
+	apart := limitRange("b", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: quantities("cpu", "10"), DefaultRequest: quantities("cpu", "1")})
+	for name, item := range map[string]corev1.LimitRangeItem{
+		"default":         {Default: quantities("cpu", "1")},
+		"default request": {DefaultRequest: quantities("cpu", "10")},
+	} {
+		item.Type = corev1.LimitTypeContainer
+		if got := limits.Contradictions(t.Context(), apart, []*v1.LimitRange{limitRange("a", item), ratio}); got != nil {
+			t.Errorf("got %q, although another %s comes first", got, name)
+		}
 	}
 	first := limitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: quantities("cpu", "1"), DefaultRequest: quantities("cpu", "1")})
 	if got := limits.Contradictions(t.Context(), atMost("b", "3"), append(others, first)); got != nil {
@@ -270,5 +285,20 @@ func checkBounds(t *testing.T, a, b *v1.LimitRange, requests, limits corev1.Reso
 				notAbove(i.Min, j.DefaultRequest, j.DefaultRequest, requests)
 			}
 		}
+	}
+}
+
+// TestContradictionsAreBounded shows that the first contradictions are reported, with however
+// many others there are some.
+func TestContradictionsAreBounded(t *testing.T) {
+	var others []*v1.LimitRange
+	for i := range 60 {
+		others = append(others, limitRange(fmt.Sprintf("l-%02d", i), corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: quantities("cpu", "1", "memory", "1")}))
+	}
+	written := limitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: quantities("cpu", "2", "memory", "2")})
+	// Two contradictions each, and one with the first, so that the last has one too many.
+	delete(others[0].Spec.Limits[0].Max, "memory")
+	if got := limits.Contradictions(t.Context(), written, others); len(got) != 50 {
+		t.Errorf("got %d contradictions", len(got))
 	}
 }

@@ -6,6 +6,7 @@ package limits_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,6 +83,17 @@ func TestResizeDefaultsAreBounded(t *testing.T) {
 	}
 	if done, err := set.SetResizeDefaults(benchmarkSpec(900), benchmarkSpec(900)); done != "" || err != nil {
 		t.Errorf("a resize that changes nothing got %q, %v", done, err)
+	}
+	resized := benchmarkSpec(99)
+	for i := range resized.Containers {
+		resized.Containers[i].Resources = corev1.ResourceRequirements{}
+	}
+	before := resized.DeepCopy()
+	for i := range before.Containers {
+		before.Containers[i].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
+	}
+	if _, err := set.SetResizeDefaults(resized, before); err == nil || !strings.Contains(err.Error(), "at most 10000 are set in a Pod") {
+		t.Errorf("got %v, want that these are too many defaults", err)
 	}
 }
 

@@ -5,8 +5,10 @@ package namespacepurge
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
@@ -88,5 +90,22 @@ func TestAdmitDelete(t *testing.T) {
 				t.Errorf("the audit event has the annotation: %t", annotated)
 			}
 		})
+	}
+}
+
+// TestRefuseDelete refuses in each phase.
+func TestRefuseDelete(t *testing.T) {
+	t.Parallel()
+	accept := func(admission.Attributes) error { return nil }
+	refuse := func(a admission.Attributes) error { return admission.NewForbidden(a, errors.New("it is kept")) }
+	attributes := admission.NewAttributesRecord(nil, &tenancy.Pod{}, v1.SchemeGroupVersion.WithKind("Pod"), "ns", "pod",
+		v1.SchemeGroupVersion.WithResource("pods"), "", admission.Delete, &metav1.DeleteOptions{}, false, nil)
+	for phase, p := range map[string]plugin{
+		"mutating":   {admission.NewHandler(admission.Delete), refuse, accept},
+		"validating": {admission.NewHandler(admission.Delete), accept, refuse},
+	} {
+		if err := admitDelete(t.Context(), newDeleteAdmission(p), attributes, nil); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: got %v", phase, err)
+		}
 	}
 }

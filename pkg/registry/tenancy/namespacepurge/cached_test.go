@@ -5,8 +5,10 @@ package namespacepurge_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -193,9 +195,18 @@ func TestCachedSkips(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		before func(t *testing.T, p *purger)
-		after  func(t *testing.T, p *purger)
-		want   []string
+		// terminating is whether the caches have the Namespace that is being deleted.
+		terminating bool
+		after       func(t *testing.T, p *purger)
+		want        []string
 	}{
+		{
+			name:        "a Pod is held that is not in the cache",
+			before:      func(t *testing.T, p *purger) { p.CreatePod(t, "a"); p.CreateLimitRange(t, "l") },
+			terminating: true,
+			after:       func(t *testing.T, p *purger) { p.UpdatePod(t, "a", registrytest.WithFinalizer) },
+			want:        []string{"pods: removed 0, held 1"},
+		},
 		{
 			name:   "a Pod is held",
 			before: func(t *testing.T, p *purger) { p.CreatePod(t, "a"); p.CreateLimitRange(t, "l") },
@@ -218,15 +229,27 @@ func TestCachedSkips(t *testing.T) {
 			if tc.before != nil {
 				tc.before(t, p)
 			}
+			if tc.terminating {
+				p.Terminate(t)
+			}
 			for i := range p.purges.Content {
 				p.holdCache(t, &p.purges.Content[i])
 			}
 			if tc.after != nil {
 				tc.after(t, p)
 			}
-			purged, err := p.purge(tenancy.NamespacePurgeSpec{NamespaceUID: p.Terminate(t), Finalize: true})
+			uid := p.UID(t)
+			if !tc.terminating {
+				p.Terminate(t)
+			}
+			purged, err := p.purge(tenancy.NamespacePurgeSpec{NamespaceUID: uid, Finalize: true})
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, operation := range p.operations {
+				if strings.Contains(operation, "limitranges") {
+					t.Errorf("%s, while a Pod is held", operation)
+				}
 			}
 			var got []string
 			for _, entry := range purged {
@@ -254,6 +277,9 @@ func TestCachedPages(t *testing.T) {
 	}
 	if got := namespaces.reads.Load(); got != 3 { // two pages of Pods, one of LimitRanges
 		t.Errorf("read the Namespace %d times, want 3", got)
+	}
+	if got := slices.Index(p.operations, p.inNamespace("UPDATE namespaces/finalize NS")); got != 3 {
+		t.Errorf("the Namespace was to be finalized after %d deletes, want 3", got)
 	}
 }
 
@@ -300,5 +326,30 @@ func TestReplacedWhileListing(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a"}, p.PodNames(t)); diff != "" {
 		t.Errorf("the Pods (-want +got):\n%s", diff)
+	}
+}
+
+// TestCachedRefused purges by caches where admission refuses to delete what comes first. That
+// stops only what has a higher stage.
+func TestCachedRefused(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	slices.Reverse(p.purges.Content) // the LimitRanges first, which have the higher stage
+	p.CreatePods(t, 1)
+	p.CreateLimitRange(t, "l")
+	uid := p.Terminate(t)
+	for i := range p.purges.Content {
+		p.holdCache(t, &p.purges.Content[i])
+	}
+	p.admit = func(name string) error {
+		if name == "l" {
+			return apierrors.NewForbidden(tenancy.Resource("limitranges"), name, errors.New("it is kept"))
+		}
+		return nil
+	}
+	if _, err := p.purge(tenancy.NamespacePurgeSpec{NamespaceUID: uid, Finalize: true}); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v, want the error of the LimitRange", err)
+	}
+	if left := p.PodNames(t); len(left) > 0 {
+		t.Errorf("%v are left", left)
 	}
 }

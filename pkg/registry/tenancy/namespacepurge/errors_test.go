@@ -58,6 +58,9 @@ func TestErrors(t *testing.T) {
 				p := newPurger(t, member)
 				p.purges.Content[0].PageSize = 20
 				p.CreatePods(t, 20)
+				// That of another resource of the same stage would be tried if the Pods were refused.
+				p.purges.Content[1].Stage = p.purges.Content[0].Stage
+				p.CreateLimitRange(t, "limits")
 				uid := p.Terminate(t)
 				var calls atomic.Int64
 				p.admit = func(string) error {

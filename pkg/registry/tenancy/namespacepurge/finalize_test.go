@@ -5,6 +5,7 @@ package namespacepurge_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -111,7 +112,7 @@ func TestFinalize(t *testing.T) {
 				spec := tc.spec(uid)
 				spec.Finalize = true
 				p.awaitCaches(t)
-				p.operations = nil
+				p.operations, p.dryRun = nil, tc.dryRun != nil
 				obj, err := p.purges.Create(p.ctx, &tenancy.NamespacePurge{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace}, Spec: spec}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{DryRun: tc.dryRun})
 				if apierrors.IsForbidden(err) != tc.forbidden || apierrors.IsConflict(err) != tc.conflict || err != nil && !tc.forbidden && !tc.conflict {
 					t.Fatalf("got error %v", err)
@@ -131,5 +132,29 @@ func TestFinalize(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestFinalizeIsARight shows that spec.finalize requires the right to a PUT to
+// namespaces/finalize, also in a dry run.
+func TestFinalizeIsARight(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t))
+	p.CreatePods(t, 1)
+	spec := ordinary(p.Terminate(t))
+	spec.Finalize = true
+	p.as(ordinaryUser)
+	for _, dryRun := range [][]string{nil, {metav1.DryRunAll}} {
+		p.asked = nil
+		_, err := p.purge(spec, dryRun...)
+		want := fmt.Sprintf(`namespaces.tenancy.borough.io %q is forbidden: User "user" cannot update resource "namespaces/finalize" in API group "tenancy.borough.io" in the namespace %q: no rule`, p.Namespace, p.Namespace)
+		if !apierrors.IsForbidden(err) || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if diff := cmp.Diff([]string{fmt.Sprintf(`user update namespaces/finalize.tenancy.borough.io/v1 in %s %q`, p.Namespace, p.Namespace)}, p.asked); diff != "" {
+			t.Errorf("the authorizer was asked (-want +got):\n%s", diff)
+		}
+	}
+	if left := p.PodNames(t); len(left) != 1 || len(p.operations) > 0 {
+		t.Errorf("left %v, admission was asked %q", left, p.operations)
 	}
 }

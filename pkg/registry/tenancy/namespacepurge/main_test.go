@@ -6,6 +6,7 @@ package namespacepurge_test
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,8 @@ type purger struct {
 	admitted []string
 	asked    []string
 	warnings []string
+	// dryRun is whether the UPDATE of namespaces/finalize has to be a dry run.
+	dryRun bool
 	// operations are the operations that admission was asked about, in order.
 	operations []string
 }
@@ -108,7 +111,8 @@ func withUser(ctx context.Context, name string) context.Context {
 func (p *purger) AddWarning(_, text string) { p.warnings = append(p.warnings, text) }
 
 func (p *purger) authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	p.asked = append(p.asked, fmt.Sprintf("%s %s %s.%s/%s in %s %q", a.GetUser().GetName(), a.GetVerb(), a.GetResource(), a.GetAPIGroup(), a.GetAPIVersion(), a.GetNamespace(), a.GetName()))
+	resource := path.Join(a.GetResource(), a.GetSubresource())
+	p.asked = append(p.asked, fmt.Sprintf("%s %s %s.%s/%s in %s %q", a.GetUser().GetName(), a.GetVerb(), resource, a.GetAPIGroup(), a.GetAPIVersion(), a.GetNamespace(), a.GetName()))
 	if a.GetUser().GetName() == admin {
 		return authorizer.DecisionAllow, "", nil
 	}
@@ -126,6 +130,10 @@ func (p *purger) Validate(_ context.Context, a admission.Attributes, _ admission
 		p.mu.Lock()
 		p.operations = append(p.operations, fmt.Sprintf("UPDATE %s/%s %s", a.GetResource().Resource, a.GetSubresource(), a.GetName()))
 		p.mu.Unlock()
+		options := a.GetOperationOptions().(*metav1.UpdateOptions)
+		if dryRun := len(options.DryRun) > 0; options.Kind != "UpdateOptions" || dryRun != a.IsDryRun() || dryRun != p.dryRun {
+			return fmt.Errorf("dry run %t, with the options %v", a.IsDryRun(), options)
+		}
 		was, is := a.GetOldObject().(*tenancy.Namespace).Spec.Finalizers, a.GetObject().(*tenancy.Namespace).Spec.Finalizers
 		if len(was) != 1 || len(is) != 0 {
 			return fmt.Errorf("finalizers %v become %v", was, is)
@@ -137,6 +145,9 @@ func (p *purger) Validate(_ context.Context, a admission.Attributes, _ admission
 	}
 	obj := a.GetOldObject().(metav1.Object)
 	options := a.GetOperationOptions().(*metav1.DeleteOptions)
+	if options.Kind != "DeleteOptions" {
+		return fmt.Errorf("the options are %v", options)
+	}
 	grace := "default"
 	if options.GracePeriodSeconds != nil {
 		grace = fmt.Sprint(*options.GracePeriodSeconds)

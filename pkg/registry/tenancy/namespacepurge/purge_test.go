@@ -5,6 +5,7 @@ package namespacepurge_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -300,7 +301,7 @@ func TestIncarnation(t *testing.T) {
 			replacement = p.CreatePod(t, "p00", registrytest.WithFinalizer)
 		})
 		// The purge continues with the LimitRanges, and finds another Namespace.
-		if _, err := p.purge(spec(uid)); !apierrors.IsConflict(err) {
+		if _, err := p.purge(spec(uid)); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "is for the namespace with UID") {
 			t.Errorf("got %v", err)
 		}
 		if pod := p.GetPod(t, "p00"); pod == nil || pod.UID != replacement.UID || pod.DeletionTimestamp != nil {
@@ -325,4 +326,33 @@ func TestNamespaceGoes(t *testing.T) {
 			t.Errorf("a purge without a Namespace: got %v", err)
 		}
 	})
+}
+
+// TestDependents purges Pods that wait for a garbage collector. All content is deleted, so
+// there is nothing to wait for.
+func TestDependents(t *testing.T) {
+	p := newPurger(t, storagetest.StartEmbedded(t), func(o *storage.Options) { o.Etcd.EnableGarbageCollection = true })
+	for i, finalizer := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
+		p.CreatePod(t, fmt.Sprint("p", i), func(pod *tenancy.Pod) { pod.Finalizers = []string{finalizer} })
+	}
+	got, err := p.purge(ordinary(p.Terminate(t)))
+	if err != nil || got[0].Removed != 2 || len(p.PodNames(t)) > 0 {
+		t.Errorf("got %v, %v; left %v", got, err, p.PodNames(t))
+	}
+}
+
+// TestUnreadableQuota purges the Pods of a Namespace with a quota that cannot be read. In a
+// Namespace that is being deleted, no quota counts them.
+func TestUnreadableQuota(t *testing.T) {
+	member := storagetest.StartEmbedded(t)
+	p := newPurger(t, member)
+	p.CreatePod(t, "free")
+	p.CreatePod(t, "held", registrytest.WithFinalizer)
+	if _, err := member.Client().Put(t.Context(), "/registry/tenancy.borough.io/resourcequotas/"+p.Namespace+"/q", "unreadable"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.purge(forced(p.Terminate(t)))
+	if err != nil || got[0].Removed != 2 || len(p.PodNames(t)) > 0 {
+		t.Errorf("got %v, %v; left %v", got, err, p.PodNames(t))
+	}
 }
