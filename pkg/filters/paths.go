@@ -27,7 +27,7 @@ const maxPath = 4 << 10
 
 // WithLimitedPath answers 414 to a path that is too long. It has to be the first handler: the
 // library logs paths, and keeps those of requests that it refuses in its metrics. It also logs
-// queries, but uses that field of the request for nothing else: it has the beginning.
+// RequestURI, with the query, and uses it for nothing else, so handlers get only its beginning.
 func WithLimitedPath(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if n := len(req.URL.Path); n > maxPath {

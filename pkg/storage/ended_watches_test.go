@@ -5,17 +5,12 @@ package storage_test
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -27,13 +22,7 @@ func TestEndOfManyWatches(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
 		ctx := in(t.Context(), "town")
-		created, err := s.ResourceQuotas.Create(ctx, &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "town", Name: "q", Annotations: map[string]string{"large": strings.Repeat("x", size)},
-		}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &metainternal.ListOptions{ResourceVersion: created.(*tenancy.ResourceQuota).ResourceVersion}
+		from := s.createLargeQuota(t, ctx, size)
 		var reading sync.WaitGroup
 		// open opens a watch that is read until it is stopped, and counts its events.
 		open := func() (watch.Interface, *atomic.Int64) {
@@ -66,8 +55,7 @@ func TestEndOfManyWatches(t *testing.T) {
 		for i := range ended {
 			ended[i], _ = open()
 		}
-		const key = "/registry/tenancy.borough.io/resourcequotas/town/q"
-		value := string(s.raw(t, key))
+		value := string(s.raw(t, largeQuotaKey))
 		var ending sync.WaitGroup
 		for i := range writes {
 			if i == writes/2 {
@@ -75,7 +63,7 @@ func TestEndOfManyWatches(t *testing.T) {
 					ending.Go(w.Stop)
 				}
 			}
-			if _, err := s.client.Put(ctx, key, value); err != nil {
+			if _, err := s.client.Put(ctx, largeQuotaKey, value); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -4,6 +4,7 @@
 package storage_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -27,13 +28,7 @@ func TestUnreadWatch(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
 		ctx := in(t.Context(), "town")
-		created, err := s.ResourceQuotas.Create(ctx, &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "town", Name: "q", Annotations: map[string]string{"large": strings.Repeat("x", size)},
-		}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		from := &metainternal.ListOptions{ResourceVersion: created.(*tenancy.ResourceQuota).ResourceVersion}
+		from := s.createLargeQuota(t, ctx, size)
 		open := func() watch.Interface {
 			w, err := s.ResourceQuotas.Watch(ctx, from)
 			if err != nil {
@@ -43,11 +38,10 @@ func TestUnreadWatch(t *testing.T) {
 		}
 		read := open()
 		defer read.Stop()
-		const key = "/registry/tenancy.borough.io/resourcequotas/town/q"
-		value, last := string(s.raw(t, key)), ""
+		value, last := string(s.raw(t, largeQuotaKey)), ""
 		write := func(times int) {
 			for range times {
-				response, err := s.client.Put(ctx, key, value)
+				response, err := s.client.Put(ctx, largeQuotaKey, value)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -83,6 +77,21 @@ func TestUnreadWatch(t *testing.T) {
 			t.Errorf("%d watches that were not read kept %d bytes", watches, kept)
 		}
 	})
+}
+
+const largeQuotaKey = "/registry/tenancy.borough.io/resourcequotas/town/q"
+
+// createLargeQuota creates the quota of largeQuotaKey, with a size in bytes, and returns the
+// options of a watch from then on.
+func (s server) createLargeQuota(t *testing.T, ctx context.Context, size int) *metainternal.ListOptions {
+	t.Helper()
+	created, err := s.ResourceQuotas.Create(ctx, &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "town", Name: "q", Annotations: map[string]string{"large": strings.Repeat("x", size)},
+	}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &metainternal.ListOptions{ResourceVersion: created.(*tenancy.ResourceQuota).ResourceVersion}
 }
 
 // checkExpired checks that a watch ends with the error 410, before the last revision.

@@ -26,33 +26,40 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-// sendUnread sends a request on a connection of HTTP/2 with a window of 0, so that the server can
-// write no body. The connection stays open until the end of the test.
-func sendUnread(t *testing.T, config *rest.Config, path string) {
+// dial opens a connection to a server, which stays open until the end of the test, and returns
+// it and the address of the server.
+func dial(t *testing.T, config *rest.Config, protocols ...string) (connection *tls.Conn, address string) {
 	t.Helper()
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tlsConfig.NextProtos = []string{http2.NextProtoTLS}
+	tlsConfig.NextProtos = protocols
 	server, err := url.Parse(config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	connection, err := tls.Dial("tcp", server.Host, tlsConfig)
-	if err != nil {
+	if connection, err = tls.Dial("tcp", server.Host, tlsConfig); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
+	return connection, server.Host
+}
+
+// sendUnread sends a request on a connection of HTTP/2 with a window of 0, so that the server can
+// write no body. The connection stays open until the end of the test.
+func sendUnread(t *testing.T, config *rest.Config, path string) {
+	t.Helper()
+	connection, address := dial(t, config, http2.NextProtoTLS)
 	framer := http2.NewFramer(connection, connection)
 	var headers bytes.Buffer
 	encoder := hpack.NewEncoder(&headers)
-	for _, field := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: server.Host}, {Name: ":path", Value: path}} {
+	for _, field := range []hpack.HeaderField{{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: address}, {Name: ":path", Value: path}} {
 		if err := encoder.WriteField(field); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = connection.Write([]byte(http2.ClientPreface))
+	_, err := connection.Write([]byte(http2.ClientPreface))
 	err = errors.Join(err, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}),
 		framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headers.Bytes(), EndStream: true, EndHeaders: true}))
 	if err != nil {
@@ -185,22 +192,9 @@ func TestWebSocketWatch(t *testing.T) {
 // openWebSocket opens a watch over a WebSocket, of which only the response is read.
 func openWebSocket(t *testing.T, b *harness.Borough, path string) *tls.Conn {
 	t.Helper()
-	config := b.Config(t, "admin")
-	tlsConfig, err := rest.TLSConfigFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	connection, err := tls.Dial("tcp", server.Host, tlsConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = connection.Close() })
-	_, err = fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %[2]s\r\nOrigin: https://%[2]s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, server.Host)
+	connection, address := dial(t, b.Config(t, "admin"))
+	_, err := fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %[2]s\r\nOrigin: https://%[2]s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,6 +80,16 @@ func (w *fixture) catchUp() {
 	synctest.Wait()
 }
 
+// holdReads makes reads from storage wait until the channel is closed.
+func (w *fixture) holdReads() (release chan struct{}) {
+	release = make(chan struct{})
+	w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
+		<-release
+		return false, nil, nil
+	})
+	return release
+}
+
 func (w *fixture) write(to *fake.Clientset, limitRange *v1.LimitRange) {
 	w.Helper()
 	if err := to.Tracker().Update(limitRanges, limitRange.DeepCopy(), "ns"); err == nil {
@@ -204,11 +214,7 @@ func TestChangedDuringSecondAttempt(t *testing.T) {
 func TestBurst(t *testing.T) {
 	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
-		release := make(chan struct{})
-		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
-			<-release
-			return false, nil, nil
-		})
+		release := w.holdReads()
 		var requests sync.WaitGroup
 		for range 64 {
 			requests.Go(func() {
@@ -302,11 +308,7 @@ func TestReadFails(t *testing.T) {
 func TestWaiterLeaves(t *testing.T) {
 	withFixture(t, func(w *fixture) {
 		w.put(maxCPU("a", "1"))
-		release := make(chan struct{})
-		w.storage.PrependReactor("list", "limitranges", func(clienttesting.Action) (bool, runtime.Object, error) {
-			<-release
-			return false, nil, nil
-		})
+		release := w.holdReads()
 		var reader sync.WaitGroup
 		reader.Go(func() { _, _ = w.request(w.Context()) })
 		synctest.Wait()
