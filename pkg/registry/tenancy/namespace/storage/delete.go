@@ -62,32 +62,41 @@ func (r *REST) delete(ctx context.Context, ns *tenancy.Namespace, deleteValidati
 	}
 
 	if ns.DeletionTimestamp.IsZero() {
-		ns, err = r.markTerminating(ctx, name, deleteValidation, options)
+		var marked bool
+		ns, marked, err = r.markTerminating(ctx, name, deleteValidation, options)
 		switch {
 		case tenancyerrors.IsStorageFull(err):
 			return r.removeUnmarked(ctx, name, deleteValidation, options, err)
 		case err != nil:
 			return nil, false, err
 		}
-		if len(ns.Spec.Finalizers) != 0 || len(ns.Finalizers) != 0 || dryrun.IsDryRun(options.DryRun) {
-			return ns, false, nil
+		if marked {
+			return r.removeMarked(ctx, ns, options)
 		}
-		// Admission has agreed, and the mark has moved the resource version.
-		options.Preconditions.ResourceVersion = nil
-		obj, removed, err := r.remove(ctx, name, rest.ValidateAllObjectFunc, options)
-		switch {
-		case apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause):
-			return ns, false, nil
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err): // another client was first
-			return ns, true, nil
-		}
-		return obj, removed, err
 	}
 
 	if len(ns.Spec.Finalizers) != 0 {
 		return ns, false, nil
 	}
 	return r.remove(ctx, name, deleteValidation, options)
+}
+
+// removeMarked removes ns, which this request has made Terminating, if nothing holds it.
+// Otherwise it returns ns.
+func (r *REST) removeMarked(ctx context.Context, ns *tenancy.Namespace, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if len(ns.Spec.Finalizers) != 0 || len(ns.Finalizers) != 0 || dryrun.IsDryRun(options.DryRun) {
+		return ns, false, nil
+	}
+	// Admission has agreed, and the mark has moved the resource version.
+	options.Preconditions.ResourceVersion = nil
+	obj, removed, err := r.remove(ctx, ns.Name, rest.ValidateAllObjectFunc, options)
+	switch {
+	case apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause):
+		return ns, false, nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // another client was first
+		return ns, true, nil
+	}
+	return obj, removed, err
 }
 
 // remove removes a Terminating Namespace, or returns it as it is if it has a finalizer in
@@ -137,27 +146,34 @@ func withUIDPrecondition(ns *tenancy.Namespace, options *metav1.DeleteOptions) (
 	return options, nil
 }
 
+// errTerminating means that the Namespace was already Terminating.
+var errTerminating = errors.New("the namespace is terminating")
+
 // markTerminating makes the Namespace Terminating in one write. Unlike the
-// deletion of other kinds it never has a grace period.
-func (r *REST) markTerminating(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (*tenancy.Namespace, error) {
+// deletion of other kinds it never has a grace period. A Namespace that another
+// request has made Terminating before is returned as it is, with false.
+func (r *REST) markTerminating(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (_ *tenancy.Namespace, marked bool, err error) {
 	key, err := r.store.KeyFunc(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	var terminating *tenancy.Namespace
 	preconditions := &storage.Preconditions{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}
 	mark := func(existing runtime.Object) (runtime.Object, error) {
 		ns := existing.(*tenancy.Namespace)
 		// Check it in the write that marks the Namespace, so that it cannot change
 		// in between.
-		if ns.Spec.DeletionProtection && ns.DeletionTimestamp.IsZero() {
+		if !ns.DeletionTimestamp.IsZero() {
+			terminating = ns.DeepCopy()
+			return nil, errTerminating
+		}
+		if ns.Spec.DeletionProtection {
 			return nil, newProtected(name)
 		}
 		if err := deleteValidation(ctx, ns); err != nil {
 			return nil, err
 		}
-		if ns.DeletionTimestamp.IsZero() {
-			ns.DeletionTimestamp = new(metav1.Now())
-		}
+		ns.DeletionTimestamp = new(metav1.Now())
 		ns.Status.Phase = tenancy.NamespaceTerminating
 		if r.store.EnableGarbageCollection {
 			ns.Finalizers = finalizersFor(options, ns.Finalizers)
@@ -167,15 +183,18 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 
 	out := &tenancy.Namespace{}
 	err = r.store.Storage.GuaranteedUpdate(ctx, key, out, false, preconditions, storage.SimpleUpdate(mark), dryrun.IsDryRun(options.DryRun), nil)
-	if err == nil {
-		return out, nil
+	switch {
+	case err == nil:
+		return out, true, nil
+	case errors.Is(err, errTerminating):
+		return terminating, false, nil
 	}
 	err = storageerr.InterpretGetError(err, tenancy.Resource("namespaces"), name)
 	err = storageerr.InterpretUpdateError(err, tenancy.Resource("namespaces"), name)
 	if _, ok := err.(apierrors.APIStatus); !ok {
 		err = apierrors.NewInternalError(err)
 	}
-	return nil, err
+	return nil, false, err
 }
 
 // removeUnmarked removes a Namespace that nothing holds without marking it before,

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -155,6 +156,26 @@ func TestDeleteWithStaleCache(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Terminating since", func(t *testing.T) {
+		storage, ctx := newStorage(t), newContext()
+		created, err := create()(ctx, storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		terminating, err := remove(metav1.DeleteOptions{})(ctx, storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := storage.Namespace.store
+		store.Storage.Storage = &staleStorage{store.Storage.Storage, created.(*tenancy.Namespace).DeepCopy()}
+		obj, err := remove(metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)})(ctx, storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(terminating, obj); diff != "" {
+			t.Errorf("the second delete changed the Namespace (-before +after):\n%s", diff)
+		}
+	})
 	t.Run("removed since", func(t *testing.T) {
 		namespaces := newStorage(t).Namespace
 		namespaces.store.Storage.Storage = &staleStorage{namespaces.store.Storage.Storage, &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "foo", UID: "1", ResourceVersion: "1"}}}
