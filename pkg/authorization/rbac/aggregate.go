@@ -27,8 +27,8 @@ func (p *policy) aggregate(position int64) []objectKey {
 	names := slices.SortedFunc(maps.Keys(p.aggregating), compareKeys)
 	var all []objectKey
 	rules := map[objectKey][]rbacv1.PolicyRule{}
-	for key, r := range p.roles {
-		if r.At(latest) && key.namespace == "" {
+	for key, n := range p.roles {
+		if r := n.last; key.namespace == "" && r != nil && r.At(latest) {
 			all = append(all, key)
 			if r.selectors == nil {
 				rules[key] = r.rules
@@ -56,9 +56,9 @@ func (p *policy) aggregate(position int64) []objectKey {
 // name, each rule once.
 func (p *policy) aggregated(name objectKey, all []objectKey, rules map[objectKey][]rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var found []rbacv1.PolicyRule
-	for _, selector := range p.roles[name].selectors {
+	for _, selector := range p.roles[name].last.selectors {
 		for _, other := range all {
-			if other != name && selector.Matches(p.roles[other].labels) {
+			if other != name && selector.Matches(p.roles[other].last.labels) {
 				found = append(found, rules[other]...)
 			}
 		}
@@ -69,7 +69,7 @@ func (p *policy) aggregated(name objectKey, all []objectKey, rules map[objectKey
 // setAggregated sets the rules of a role that aggregates from a position on, and
 // reports whether they have changed.
 func (p *policy) setAggregated(position int64, name objectKey, rules []rbacv1.PolicyRule) bool {
-	r := p.roles[name]
+	r := p.roles[name].last
 	if equality.Semantic.DeepEqual(r.rules, rules) {
 		return false
 	}
@@ -95,7 +95,7 @@ func (x *Index) Outdated() []Aggregated {
 	defer x.mu.RUnlock()
 	var outdated []Aggregated
 	for key := range x.policy.aggregating {
-		if r := x.policy.roles[key]; !equality.Semantic.DeepEqual(r.rules, r.stored) {
+		if r := x.policy.roles[key].last; !equality.Semantic.DeepEqual(r.rules, r.stored) {
 			outdated = append(outdated, Aggregated{key.name, r.rules})
 		}
 	}
@@ -113,7 +113,7 @@ func (p *policy) affectsAggregation(old, updated *role) bool {
 			return true
 		}
 		for name := range p.aggregating {
-			if slices.ContainsFunc(p.roles[name].selectors, func(s labels.Selector) bool { return s.Matches(r.labels) }) {
+			if slices.ContainsFunc(p.roles[name].last.selectors, func(s labels.Selector) bool { return s.Matches(r.labels) }) {
 				return true
 			}
 		}

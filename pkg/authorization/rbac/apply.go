@@ -100,8 +100,9 @@ func (p *policy) trim(keep, bytes int) {
 		p.floor = first.at
 		if first.binding != nil {
 			p.removeBinding(first.binding)
-		} else if last := p.roles[first.role]; p.pastRoles.Trim(first.role, last, first.at) {
-			delete(p.roles, first.role)
+		} else if n := p.roles[first.role]; p.pastRoles.Trim(first.role, n.last, first.at) {
+			n.last = nil
+			p.removeUnused(n)
 		}
 	}
 }
@@ -172,10 +173,11 @@ func (p *policy) setRole(position int64, key objectKey, r *role) {
 	}
 	r.From = position
 	p.setRules(key, r, r.rules)
-	if last := p.roles[key]; last != nil {
-		p.pastRoles.Add(key, last)
+	n := p.named(key)
+	if n.last != nil {
+		p.pastRoles.Add(key, n.last)
 	}
-	p.roles[key] = r
+	n.last = r
 	if r.selectors != nil {
 		p.aggregating[key] = struct{}{}
 	}
@@ -184,6 +186,9 @@ func (p *policy) setRole(position int64, key objectKey, r *role) {
 // setRules sets the rules of a version of a role.
 func (p *policy) setRules(key objectKey, r *role, rules []rbacv1.PolicyRule) {
 	r.rules, r.effective = rules, p.effective(rules)
+	if r.index = nil; isLarge(r.effective) {
+		r.index = newRuleIndex(r.effective)
+	}
 	r.namespaces = rightsToNamespaces(key, r.effective)
 }
 
@@ -227,11 +232,11 @@ func (p *policy) setBinding(position int64, key objectKey, ref rbacv1.RoleRef, s
 		return
 	}
 	p.endBinding(position, old)
-	role := b.roleKey()
-	if others := p.byRole[role]; len(others) > 0 {
+	b.to = p.named(b.roleKey())
+	if others := b.to.bindings; len(others) > 0 {
 		b.role = others[0].role // the same, but with its strings once in memory
 	}
-	p.byRole[role] = insert(p.byRole[role], b)
+	b.to.bindings = insert(b.to.bindings, b)
 	p.bindings[b.namespace] = insert(p.bindings[b.namespace], b)
 	for _, s := range b.subjects {
 		p.subjects[s.Subject] = s.subject
@@ -264,8 +269,13 @@ func (p *policy) addEnded(e ended) {
 
 // removeBinding removes the version of a binding that has ended first.
 func (p *policy) removeBinding(b *binding) {
-	removeFrom(p.bindings, b.namespace, b)
-	removeFrom(p.byRole, b.roleKey(), b)
+	if list := remove(p.bindings[b.namespace], b); len(list) > 0 {
+		p.bindings[b.namespace] = list
+	} else {
+		delete(p.bindings, b.namespace)
+	}
+	b.to.bindings = remove(b.to.bindings, b)
+	p.removeUnused(b.to)
 	for _, s := range b.subjects {
 		past := p.past[s.subject]
 		if list := withoutFirst(past.in[b.namespace]); len(list) > 0 {
@@ -287,14 +297,6 @@ func (p *policy) removeBinding(b *binding) {
 func withoutFirst(list []*binding) []*binding {
 	list[0] = nil
 	return list[1:]
-}
-
-func removeFrom[K comparable](lists map[K][]*binding, key K, b *binding) {
-	if list := remove(lists[key], b); len(list) > 0 {
-		lists[key] = list
-	} else {
-		delete(lists, key)
-	}
 }
 
 func insert(list []*binding, b *binding) []*binding {

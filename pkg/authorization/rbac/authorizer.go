@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -65,20 +64,37 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 }
 
 // allows returns the binding that allows a request at a position, or nil and the roles
-// that bindings refer to and do not exist.
+// that bindings refer to and do not exist. A user may have thousands of bindings to one
+// large role, which is read once.
 func (p *policy) allows(ctx context.Context, a authorizer.Attributes, position int64) (by *binding, missing missingRoles, err error) {
-	err = p.visit(ctx, a.GetUser(), a.GetNamespace(), position, func(b *binding, r *role) bool {
-		if r == nil {
+	w := &wanted{Attributes: a}
+	read := make(roleSet, 8) // on the stack
+	for b, r := range p.applying(a.GetUser(), a.GetNamespace(), position) {
+		switch {
+		case ctx.Err() != nil:
+			return nil, missing, context.Cause(ctx)
+		case r != nil && r.index == nil: // is read sooner than looked up in the set
+		case !read.add(b.to):
+			continue
+		}
+		switch {
+		case r == nil:
 			missing.add(b.role)
-			return true
+		case r.allows(w):
+			return b, missing, nil
 		}
-		if slices.ContainsFunc(r.effective, func(rule rbacv1.PolicyRule) bool { return ruleAllows(&rule, a) }) {
-			by = b
-			return false
-		}
-		return true
-	})
-	return by, missing, err
+	}
+	return nil, missing, nil
+}
+
+// roleSet is a set of roles.
+type roleSet map[*namedRole]struct{}
+
+// add reports whether the role was not in the set before.
+func (s roleSet) add(n *namedRole) bool {
+	before := len(s)
+	s[n] = struct{}{}
+	return len(s) > before
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer: decisions have no
@@ -134,96 +150,94 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 	}
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
-	complete = true
-	err = z.index.policy.visit(ctx, u, namespace, latest, func(b *binding, r *role) bool {
-		if r == nil {
+	read := make(roleSet, 8) // on the stack
+	for b, r := range z.index.policy.applying(u, namespace, latest) {
+		switch {
+		case ctx.Err() != nil:
+			return nil, false, missing, context.Cause(ctx)
+		case !read.add(b.to):
+			continue
+		case r == nil:
 			missing.add(b.role)
-			return true
+			continue
 		}
 		for i := range r.effective {
 			if max -= sizeOf(&r.effective[i]); max < 0 {
-				complete = false
-				return false
+				return rules, false, missing, nil
 			}
 			rules = append(rules, r.effective[i])
 		}
-		return true
-	})
-	return rules, complete, missing, err
+	}
+	return rules, true, missing, nil
 }
 
-// visit calls the function with each role that a user has at a position, which is nil if it
-// does not exist, and the first binding to it: those of the cluster come first, and then
-// those in the namespace. A user may have thousands of bindings to one large role. It ends
-// when the function returns false, or with the error of the context. The lock is held.
-func (p *policy) visit(ctx context.Context, u user.Info, namespace string, position int64, f func(b *binding, r *role) bool) error {
-	ended := ctx.Done()
-	visited := make(map[objectKey]struct{}, 8) // on the stack
-	for i, scope := range [...]string{"", namespace} {
-		if i > 0 && scope == "" {
-			break
+// applying returns the bindings that apply to a user in a namespace at a position, possibly
+// some twice, and the roles to which they refer, which are nil if they do not exist: those of
+// the cluster come first, and then those in the namespace. The lock is held.
+func (p *policy) applying(u user.Info, namespace string, position int64) iter.Seq2[*binding, *role] {
+	return func(yield func(*binding, *role) bool) {
+		scopes := []string{"", namespace}
+		if namespace == "" {
+			scopes = scopes[:1]
 		}
-		for _, b := range p.applying(u, scope, position) {
-			select {
-			case <-ended:
-				return context.Cause(ctx)
-			default:
-			}
-			key := b.roleKey()
-			if _, twice := visited[key]; twice {
-				continue
-			}
-			visited[key] = struct{}{}
-			if !f(b, p.role(key, position)) {
-				return nil
+		subjects := p.subjectsOf(u)
+		for _, scope := range scopes {
+			for _, s := range subjects {
+				for b := range p.in(s, scope, position) {
+					if !yield(b, p.at(b.to, position)) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return nil
 }
 
-// applying returns the bindings of a namespace that apply to a user at a position, each
-// once. The lock is held.
-func (p *policy) applying(u user.Info, namespace string, position int64) []*binding {
-	found := p.in(p.subjects[Subject{Name: u.GetName()}], namespace, position)
+// subjectsOf returns the subjects of bindings that a user is: the user, and then the groups.
+// The lock is held.
+func (p *policy) subjectsOf(u user.Info) []*subject {
+	var subjects []*subject
+	if s := p.subjects[Subject{Name: u.GetName()}]; s != nil {
+		subjects = append(subjects, s)
+	}
 	// A SubjectAccessReview may have thousands of groups, also one repeatedly.
-	seen, merged := map[*subject]struct{}{}, false
+	seen := make(map[*subject]struct{}, 8) // on the stack
 	for _, group := range u.GetGroups() {
 		s := p.subjects[Subject{Group: true, Name: group}]
 		if _, twice := seen[s]; twice || s == nil {
 			continue
 		}
 		seen[s] = struct{}{}
-		more := p.in(s, namespace, position)
-		switch {
-		case len(more) == 0:
-		case len(found) == 0:
-			found = more
-		default:
-			found, merged = append(found, more...), true // the first time to a copy, see in
-		}
+		subjects = append(subjects, s)
 	}
-	if merged {
-		slices.SortFunc(found, compareBindings)
-		found = slices.Compact(found)
-	}
-	return found
+	return subjects
 }
 
-// in returns the bindings of a subject, which may be nil, in a namespace at a position. The
-// caller may append to them, but not change them.
-func (p *policy) in(s *subject, namespace string, position int64) []*binding {
-	if s == nil {
-		return nil
+// in returns the bindings of a subject, which may be nil, in a namespace at a position: those
+// that are in force by their names, and then those that have ended since. The lock is held.
+func (p *policy) in(s *subject, namespace string, position int64) iter.Seq[*binding] {
+	return func(yield func(*binding) bool) {
+		if s == nil {
+			return
+		}
+		first, _ := slices.BinarySearchFunc(s.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
+		for _, b := range s.bindings[first:] {
+			if b.namespace != namespace {
+				break
+			}
+			if b.From <= position && !yield(b) {
+				return
+			}
+		}
+		if position == latest {
+			return
+		}
+		for b := range endedAfter(p.past[s].in[namespace], position) {
+			if !yield(b) {
+				return
+			}
+		}
 	}
-	first, _ := slices.BinarySearchFunc(s.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
-	rest := s.bindings[first:]
-	end := sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })
-	found := rest[:end:end]
-	if later := func(b *binding) bool { return b.From > position }; slices.ContainsFunc(found, later) {
-		found = slices.DeleteFunc(slices.Clone(found), later)
-	}
-	return slices.AppendSeq(found, endedAfter(p.past[s].in[namespace], position))
 }
 
 // endedAfter returns which of the versions of bindings, in the order in which they have ended,

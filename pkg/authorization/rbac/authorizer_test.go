@@ -68,7 +68,7 @@ func change(x *Index, revision int, obj metav1.Object, deleted bool) []Touch {
 // entries returns how many entries the index has.
 func entries(x *Index) int {
 	p := &x.policy
-	return len(p.roles) + len(p.pastRoles) + len(p.bindings) + len(p.subjects) + len(p.byRole) + len(p.aggregating) + len(p.ended) + len(p.past)
+	return len(p.roles) + len(p.pastRoles) + len(p.bindings) + len(p.subjects) + len(p.aggregating) + len(p.ended) + len(p.past)
 }
 
 func named(namespace, name string) metav1.ObjectMeta {

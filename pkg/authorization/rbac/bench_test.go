@@ -137,3 +137,50 @@ func BenchmarkLargeRole(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkTenant decides in a Namespace whose admin has stored very many rules and bindings,
+// and lists the Namespaces of a user whom they bind.
+func BenchmarkTenant(b *testing.B) {
+	u := &user.DefaultInfo{Name: "u", Groups: []string{"g"}}
+	denied := authorizer.AttributesRecord{User: u, Verb: "get", Resource: "pods", Namespace: "n", Name: "x", ResourceRequest: true}
+	bench := func(name string, objects ...any) {
+		z := NewAuthorizer(newIndex(b, objects...))
+		b.Run("decision/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if decision, _, err := z.Authorize(b.Context(), denied); decision != authorizer.DecisionNoOpinion || err != nil {
+					b.Fatal(decision, err)
+				}
+			}
+		})
+		b.Run("list/"+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if names, all := z.index.Visible(Subjects(u), "", 1, 0); len(names) > 0 || all {
+					b.Fatal(names, all)
+				}
+			}
+		})
+	}
+	var objects []any
+	for i := range 28 {
+		name := fmt.Sprint("large-", i)
+		rules := make([]string, 10_000)
+		for j := range rules {
+			rules[j] = fmt.Sprintf("get core pods name-%d-%d", i, j)
+		}
+		objects = append(objects, newRole("n", name, rules...), bind("n", name, "Role", name, "User:u"))
+	}
+	bench("rules", objects...)
+	objects = nil
+	for i := range 20_000 {
+		name := fmt.Sprint("small-", i)
+		objects = append(objects, newRole("n", name, "get core pods "+name), bind("n", name, "Role", name, "User:u"))
+	}
+	bench("roles", objects...)
+	objects = []any{newRole("n", "one", "get core pods one")}
+	for i := range 20_000 {
+		objects = append(objects, bind("n", fmt.Sprint("b-", i), "Role", "one", "User:u", "Group:g"))
+	}
+	bench("bindings", objects...)
+}

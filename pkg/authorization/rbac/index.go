@@ -45,9 +45,9 @@ type Index struct {
 type policy struct {
 	// effective returns the rules that decide for those of a role.
 	effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule
-	// roles has the last version of the Roles and, without a namespace, the
-	// ClusterRoles, and pastRoles the versions before.
-	roles     map[objectKey]*role
+	// roles has the Roles and, without a namespace, the ClusterRoles, also those to which
+	// only bindings refer. pastRoles has their versions before the last one.
+	roles     map[objectKey]*namedRole
 	pastRoles history.Past[objectKey, *role]
 	// bindings has, for each namespace, all versions of its RoleBindings and, without a
 	// namespace, of the ClusterRoleBindings. They are in the order of compareBindings.
@@ -57,9 +57,6 @@ type policy struct {
 	// past has, for each subject, the versions of its bindings that have ended. Few subjects
 	// have any.
 	past map[*subject]pastBindings
-	// byRole has the bindings that refer to a role, which need not exist, in the same
-	// order.
-	byRole map[objectKey][]*binding
 	// aggregating has the ClusterRoles with an aggregation rule.
 	aggregating map[objectKey]struct{}
 	// ended has the versions that have ended, in that order, and endedBytes their size.
@@ -72,12 +69,11 @@ type policy struct {
 func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
 	return policy{
 		effective:   effective,
-		roles:       map[objectKey]*role{},
+		roles:       map[objectKey]*namedRole{},
 		pastRoles:   history.Past[objectKey, *role]{},
 		bindings:    map[string][]*binding{},
 		subjects:    map[Subject]*subject{},
 		past:        map[*subject]pastBindings{},
-		byRole:      map[objectKey][]*binding{},
 		aggregating: map[objectKey]struct{}{},
 	}
 }
@@ -105,12 +101,23 @@ type ended struct {
 	bytes   int
 }
 
+// namedRole is a Role or a ClusterRole, and the bindings that refer to it. It need not exist.
+type namedRole struct {
+	objectKey
+	// last is the last version, nil if there is none in the history.
+	last *role
+	// bindings has all versions that refer to it, in the order of compareBindings.
+	bindings []*binding
+}
+
 // role is a version of a Role or a ClusterRole.
 type role struct {
 	history.Lifetime
 	rules []rbacv1.PolicyRule
 	// effective are the rules that decide.
 	effective []rbacv1.PolicyRule
+	// index has the effective rules of a large role, and is nil for others.
+	index *ruleIndex
 	// namespaces is what they allow on Namespaces.
 	namespaces namespaceRights
 
@@ -141,6 +148,9 @@ func (r *role) size() int {
 			}
 		}
 	}
+	if r.index != nil {
+		size += r.index.size()
+	}
 	for key, value := range r.labels {
 		size += 2*stringSize + len(key) + len(value)
 	}
@@ -149,7 +159,32 @@ func (r *role) size() int {
 
 // role returns the version of a role that is in force at a position, or nil.
 func (p *policy) role(key objectKey, position int64) *role {
-	return p.pastRoles.At(key, p.roles[key], position)
+	if n := p.roles[key]; n != nil {
+		return p.at(n, position)
+	}
+	return nil
+}
+
+// at does the same for a role that was looked up.
+func (p *policy) at(n *namedRole, position int64) *role {
+	return p.pastRoles.At(n.objectKey, n.last, position)
+}
+
+// named returns the role with a key, which is new if there is none.
+func (p *policy) named(key objectKey) *namedRole {
+	n := p.roles[key]
+	if n == nil {
+		n = &namedRole{objectKey: key}
+		p.roles[key] = n
+	}
+	return n
+}
+
+// removeUnused removes a role without versions to which no binding refers.
+func (p *policy) removeUnused(n *namedRole) {
+	if n.last == nil && len(n.bindings) == 0 {
+		delete(p.roles, n.objectKey)
+	}
 }
 
 // binding is a version of a RoleBinding or a ClusterRoleBinding.
@@ -157,6 +192,7 @@ type binding struct {
 	history.Lifetime
 	objectKey
 	role     roleRef
+	to       *namedRole     // to which role refers
 	subjects []boundSubject // each once
 }
 

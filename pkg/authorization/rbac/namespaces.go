@@ -103,7 +103,7 @@ var none namespaceRights
 // a position.
 func (p *policy) rightsOf(b *binding, position int64) *namespaceRights {
 	if b != nil && b.At(position) {
-		if r := p.role(b.roleKey(), position); r != nil {
+		if r := p.at(b.to, position); r != nil {
 			return &r.namespaces
 		}
 	}
@@ -136,7 +136,7 @@ func (x *Index) ClusterRights(subjects []Subject, position int64) ClusterRights 
 func (p *policy) clusterRights(subjects []Subject, position int64) ClusterRights {
 	var rights ClusterRights
 	for _, s := range subjects {
-		for _, b := range p.in(p.subjects[s], "", position) {
+		for b := range p.in(p.subjects[s], "", position) {
 			r := p.rightsOf(b, position)
 			rights.All = rights.All || r.get || r.list
 			rights.Names = append(append(rights.Names, r.names...), r.listed...)
@@ -154,7 +154,7 @@ func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, s := range subjects {
-		for _, b := range x.policy.in(x.policy.subjects[s], namespace, position) {
+		for b := range x.policy.in(x.policy.subjects[s], namespace, position) {
 			r := x.policy.rightsOf(b, position)
 			get, access = get || r.gets(namespace), max(access, r.access)
 		}

@@ -116,7 +116,7 @@ func (t *touches) list(p *policy, position int64) []Touch {
 			after = &r.namespaces
 		}
 		if !before.equal(after) {
-			for _, b := range p.byRole[key] {
+			for _, b := range p.roles[key].bindings {
 				t.bindings = append(t.bindings, bindingChange{b, b})
 			}
 		}
