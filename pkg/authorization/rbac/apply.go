@@ -39,7 +39,7 @@ func (x *Index) Reset(position int64, objects iter.Seq[Change]) {
 	fresh.floor = position
 	x.mu.Lock()
 	x.policy = fresh
-	x.notify()
+	x.changed.notify("")
 	x.mu.Unlock()
 	x.reached.Reach(position)
 }
@@ -50,7 +50,9 @@ func (x *Index) Apply(position int64, changes []Change) []Touch {
 	x.mu.Lock()
 	touched := touches{roles: sets.New[objectKey]()}
 	aggregate := false
+	namespaces := make([]string, len(changes))
 	for i := range changes {
+		namespaces[i] = changes[i].Namespace
 		aggregate = x.policy.change(position, &changes[i], &touched) || aggregate
 	}
 	if aggregate {
@@ -60,7 +62,7 @@ func (x *Index) Apply(position int64, changes []Change) []Touch {
 	}
 	list := touched.list(&x.policy, position)
 	x.policy.trim(maxEnded, maxEndedBytes)
-	x.notify()
+	x.changed.notify(namespaces...)
 	x.mu.Unlock()
 	x.reached.Reach(position)
 	return list
@@ -68,12 +70,6 @@ func (x *Index) Apply(position int64, changes []Change) []Touch {
 
 // Advance records that there are no further changes until a position.
 func (x *Index) Advance(position int64) { x.reached.Reach(position) }
-
-// notify closes the channels of Changed. The lock is held.
-func (x *Index) notify() {
-	close(x.changed)
-	x.changed = make(chan struct{})
-}
 
 // How much is kept of what has ended. A small change of a large object keeps another
 // large version of it.

@@ -108,8 +108,11 @@ func (z *Authorizer) EvaluateConditions(context.Context, authorizer.ConditionsAw
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
 }
 
-// Changed returns a channel that is closed when decisions may have changed.
-func (z *Authorizer) Changed() <-chan struct{} { return z.index.Changed() }
+// Changed returns a channel that is closed when decisions in one of the namespaces, or
+// about the cluster, may have changed.
+func (z *Authorizer) Changed(namespaces ...string) <-chan struct{} {
+	return z.index.Changed(namespaces...)
+}
 
 // maxReviewed is how many strings, as sizeOf counts them, the rules have that RulesFor
 // returns. Each of them is encoded for the response, and a user may have thousands of roles.

@@ -6,6 +6,7 @@ package rbac
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -311,7 +312,7 @@ func TestNotSynced(t *testing.T) {
 func TestAdvance(t *testing.T) {
 	x := newIndex(t)
 	change(x, 4, newRole("a", "r"), false)
-	changed := x.Changed()
+	changed := x.Changed("a")
 	x.Advance(5)
 	select {
 	case <-changed:
@@ -320,4 +321,43 @@ func TestAdvance(t *testing.T) {
 	}
 	change(x, 6, newRole("a", "r2"), false)
 	<-changed
+}
+
+// TestChanged checks to whom a change is signalled.
+func TestChanged(t *testing.T) {
+	of := map[string][]string{"none": nil, "cluster": {""}, "a": {"a"}, "cluster and a": {"", "a", "a"}, "b": {"b"}, "a and b": {"a", "", "b"}}
+	for name, tc := range map[string]struct {
+		change func(*Index)
+		want   []string
+	}{
+		"Role":               {func(x *Index) { change(x, 2, newRole("a", "r"), false) }, []string{"a", "a and b", "cluster and a"}},
+		"RoleBinding":        {func(x *Index) { change(x, 2, bind("b", "r", "Role", "r"), false) }, []string{"a and b", "b"}},
+		"elsewhere":          {func(x *Index) { change(x, 2, newRole("c", "r"), false) }, []string{"a and b"}},
+		"ClusterRole":        {func(x *Index) { change(x, 2, newClusterRole("r"), false) }, slices.Sorted(maps.Keys(of))},
+		"ClusterRoleBinding": {func(x *Index) { change(x, 2, bind("", "r", "ClusterRole", "r"), false) }, slices.Sorted(maps.Keys(of))},
+		"reset":              {func(x *Index) { reset(x, 2) }, slices.Sorted(maps.Keys(of))},
+		"two at once": {func(x *Index) {
+			x.Apply(2, []Change{changeOf(newRole("a", "r"), false), changeOf(newRole("b", "r"), false)})
+		}, []string{"a", "a and b", "b", "cluster and a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newIndex(t)
+			channels := map[string]<-chan struct{}{}
+			for name, namespaces := range of {
+				channels[name] = x.Changed(namespaces...)
+			}
+			tc.change(x)
+			var got []string
+			for name, channel := range channels {
+				select {
+				case <-channel:
+					got = append(got, name)
+				default:
+				}
+			}
+			if slices.Sort(got); !slices.Equal(got, tc.want) {
+				t.Errorf("signalled to %q, want %q", got, tc.want)
+			}
+		})
+	}
 }

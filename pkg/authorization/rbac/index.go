@@ -36,8 +36,7 @@ type Index struct {
 	mu      sync.RWMutex
 	policy  policy
 	reached await.Revision // the position; 0 before Reset
-	// changed is closed when the policy changes.
-	changed chan struct{}
+	changed changed
 }
 
 // policy has versions of the objects. A version is in force from one position until
@@ -268,15 +267,12 @@ func NewIndex(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) *Index {
 	if effective == nil {
 		effective = func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules }
 	}
-	return &Index{policy: newPolicy(effective), changed: make(chan struct{})}
+	return &Index{policy: newPolicy(effective)}
 }
 
-// Changed returns a channel that is closed when the policy changes.
-func (x *Index) Changed() <-chan struct{} {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.changed
-}
+// Changed returns a channel that is closed when a ClusterRole or ClusterRoleBinding
+// changes, or a Role or RoleBinding in one of the namespaces.
+func (x *Index) Changed(namespaces ...string) <-chan struct{} { return x.changed.channel(namespaces) }
 
 // AwaitSync waits until the index has read the whole policy once.
 func (x *Index) AwaitSync(ctx context.Context) error { return x.reached.Await(ctx, 1) }

@@ -7,6 +7,7 @@ package revocation
 
 import (
 	"context"
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"time"
@@ -28,8 +29,26 @@ const interval = 100 * time.Millisecond
 // Policy is what decides about watches.
 type Policy interface {
 	authorizer.UnconditionalAuthorizer
-	// Changed returns a channel that is closed when decisions may have changed.
-	Changed() <-chan struct{}
+	// Changed returns a channel that is closed when decisions in one of the namespaces, or
+	// about the cluster, may have changed.
+	Changed(namespaces ...string) <-chan struct{}
+}
+
+// turns are taken for decisions, so that those about watches in one namespace are made one
+// after the other. A change can concern thousands of them, and a decision can take a
+// millisecond: together they would hold up all requests. Some namespaces share a turn.
+var turns = func() (turns [64]chan struct{}) {
+	for i := range turns {
+		turns[i] = make(chan struct{}, 1)
+	}
+	return turns
+}()
+
+var seed = maphash.MakeSeed()
+
+// turnOf returns the turn of the last of the namespaces, which is that of the request.
+func turnOf(namespaces []string) chan struct{} {
+	return turns[maphash.String(seed, namespaces[len(namespaces)-1])%uint64(len(turns))]
 }
 
 type watchKey struct{}
@@ -102,6 +121,9 @@ func newRevocable(ctx context.Context, w watch.Interface, policy Policy, attribu
 		events:     make(chan watch.Event),
 		stopped:    make(chan struct{}),
 	}
+	for _, a := range attributes {
+		r.namespaces = append(r.namespaces, a.GetNamespace())
+	}
 	go r.run(ctx)
 	return r
 }
@@ -111,6 +133,7 @@ type revocable struct {
 	inner      watch.Interface
 	policy     Policy
 	attributes []authorizer.Attributes // all have to be allowed
+	namespaces []string                // of the attributes
 	events     chan watch.Event
 	stopped    chan struct{} // closed by Stop
 }
@@ -151,8 +174,18 @@ func (r *revocable) run(ctx context.Context) {
 		switch {
 		case !isClosed(changed):
 		case undecided || !time.Now().Before(next):
-			changed = r.policy.Changed()
-			if status := r.revoked(ctx); status != nil {
+			turn := turnOf(r.namespaces)
+			select {
+			case turn <- struct{}{}:
+			case <-r.stopped:
+				return
+			case <-ctx.Done():
+				return
+			}
+			changed = r.policy.Changed(r.namespaces...)
+			status := r.revoked(ctx)
+			<-turn
+			if status != nil {
 				select {
 				case r.events <- watch.Event{Type: watch.Error, Object: status}:
 				case <-r.stopped:

@@ -34,6 +34,8 @@ type policy struct {
 	asked    []authorizer.Attributes
 	// restless is for how many decisions the policy changes with each.
 	restless int
+	// deciding is called during each decision, if it is set.
+	deciding func()
 }
 
 func newPolicy() *policy {
@@ -41,6 +43,9 @@ func newPolicy() *policy {
 }
 
 func (p *policy) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if p.deciding != nil {
+		p.deciding()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, a)
@@ -51,7 +56,7 @@ func (p *policy) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 	return p.decision, "", p.err
 }
 
-func (p *policy) Changed() <-chan struct{} {
+func (p *policy) Changed(...string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.changed
@@ -177,6 +182,41 @@ func TestDecisionsWithoutEvents(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTurns checks that decisions about many watches in one namespace are made one after the
+// other, and do not wait when the watch ends.
+func TestTurns(t *testing.T) {
+	const watches = 10
+	p := newPolicy()
+	deciding, release, ended := make(chan struct{}, watches), make(chan struct{}), make(chan struct{}, watches)
+	p.deciding = func() {
+		deciding <- struct{}{}
+		<-release
+	}
+	var all []watch.Interface
+	for range watches {
+		outer, _ := start(t.Context(), p, alice, pods)
+		all = append(all, outer)
+	}
+	<-deciding
+	for _, outer := range all {
+		outer.Stop()
+		go func() {
+			for range outer.ResultChan() { // until it is closed
+			}
+			ended <- struct{}{}
+		}()
+	}
+	for range watches - 1 {
+		select {
+		case <-ended:
+		case <-deciding:
+			t.Error("two decisions at once")
+		}
+	}
+	close(release)
+	<-ended
 }
 
 // TestRevokedBefore revokes between the authorization of the request and its watch.
