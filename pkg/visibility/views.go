@@ -31,9 +31,9 @@ const (
 	// maxChanges and maxBytes bound the history. The size is that in memory, about.
 	maxChanges = 50_000
 	maxBytes   = 128 << 20
-	// touchSize is that of a rbac.Touch, whose bindings the index has, and versionSize that
+	// touchSize is that of an rbac.Touch, whose bindings the index has, and versionSize that
 	// of a version without its content.
-	touchSize   = 40
+	touchSize   = 72
 	versionSize = 500
 )
 

@@ -127,15 +127,32 @@ func (w *watchers) notify(index *rbac.Index, c *change) {
 		if len(w.all) == len(w.seeingAll) {
 			continue
 		}
+		// Thousands of bindings can be of the same subjects.
+		bound := map[rbac.Subject]struct{}{}
 		for subject := range index.Bound(name, c.position) {
+			if w.bySubject[subject] != nil {
+				bound[subject] = struct{}{}
+			}
+		}
+		for subject := range bound {
 			for q := range w.bySubject[subject] {
 				q.push(item{c.position, name})
 			}
 		}
 	}
+	type rights struct {
+		namespace string
+		subject   rbac.Subject
+	}
+	notified := map[rights]struct{}{}
 	for i := range c.touched {
 		touch := &c.touched[i]
 		for _, subject := range w.touched(index, touch) {
+			changed := rights{touch.Namespace, subject}
+			if _, twice := notified[changed]; twice || w.bySubject[subject] == nil {
+				continue
+			}
+			notified[changed] = struct{}{}
 			for q := range w.bySubject[subject] {
 				q.push(item{c.position, touch.Namespace})
 				if touch.Namespace == "" {

@@ -6,12 +6,14 @@ package rbac
 import (
 	"cmp"
 	"slices"
+	"sort"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Touch is a change of the rights of subjects: to a Namespace, or without one by a
-// ClusterRoleBinding. It has the binding before and after the change, and not its
+// ClusterRoleBinding. It has the binding that has changed or the role, and not the
 // subjects, which may be very many.
 type Touch struct {
 	Namespace string
@@ -19,23 +21,42 @@ type Touch struct {
 	// both is true if the rights of those have changed, too, that are subjects before and
 	// after.
 	both bool
+	// role is the one whose rights have changed at a position, or nil. It concerns the
+	// subjects of all bindings in the namespace that refer to it.
+	role     *namedRole
+	position int64
+	subjects int // of these bindings
 }
 
-// Subjects returns how many subjects the binding has before the change and after it.
+// Subjects returns how many subjects the bindings have, before the change and after it.
 func (t *Touch) Subjects() (n int) {
 	for _, b := range []*binding{t.before, t.after} {
 		if b != nil {
 			n += len(b.subjects)
 		}
 	}
-	return n
+	return n + t.subjects
 }
 
-// Touched returns the subjects whose rights may have changed.
+// Touched returns the subjects whose rights may have changed, each once.
 func (x *Index) Touched(t *Touch) []Subject {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var list []Subject
+	if t.role != nil {
+		seen := map[*subject]struct{}{}
+		for _, b := range t.role.bindingsIn(t.Namespace) {
+			if !b.At(t.position) {
+				continue
+			}
+			for _, s := range b.subjects {
+				if _, twice := seen[s.subject]; !twice {
+					seen[s.subject] = struct{}{}
+					list = append(list, s.Subject)
+				}
+			}
+		}
+	}
 	if t.before != nil {
 		for _, s := range t.before.subjects {
 			if t.both || !x.policy.has(t.after, s.subject) {
@@ -63,9 +84,24 @@ func (x *Index) Touches(t *Touch, subjects []Subject) bool {
 		if s == nil {
 			return false
 		}
+		if t.role != nil {
+			for b := range x.policy.in(s, t.Namespace, t.position) {
+				if b.to == t.role {
+					return true
+				}
+			}
+			return false
+		}
 		before, after := x.policy.has(t.before, s), x.policy.has(t.after, s)
 		return before != after || before && t.both
 	})
+}
+
+// bindingsIn returns all versions of the bindings in a namespace.
+func (n *namedRole) bindingsIn(namespace string) []*binding {
+	first, _ := slices.BinarySearchFunc(n.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
+	rest := n.bindings[first:]
+	return rest[:sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })]
 }
 
 // has reports whether a version of a binding, which may be nil, has the subject.
@@ -93,8 +129,7 @@ type touches struct {
 	roles    sets.Set[objectKey]
 }
 
-// bindingChange is a binding before and after a change, or nil. Both are the same if its
-// role has changed.
+// bindingChange is a binding before and after a change, or nil.
 type bindingChange struct{ before, after *binding }
 
 func (t *touches) addBinding(before, after *binding) {
@@ -107,21 +142,10 @@ func (t *touches) addRole(key objectKey) { t.roles.Insert(key) }
 
 // list returns what was touched.
 func (t *touches) list(p *policy, position int64) []Touch {
-	for key := range t.roles {
-		before, after := &none, &none
-		if r := p.role(key, position-1); r != nil {
-			before = &r.namespaces
-		}
-		if r := p.role(key, position); r != nil {
-			after = &r.namespaces
-		}
-		if !before.equal(after) {
-			for _, b := range p.roles[key].bindings {
-				t.bindings = append(t.bindings, bindingChange{b, b})
-			}
-		}
-	}
 	var list []Touch
+	for key := range t.roles {
+		list = append(list, p.roles[key].touches(p, position)...)
+	}
 	// Thousands of bindings can refer to one role, with thousands of names.
 	type change struct{ before, after *namespaceRights }
 	compared := map[change]bool{}
@@ -133,8 +157,33 @@ func (t *touches) list(p *policy, position int64) []Touch {
 			compared[rights] = changed
 		}
 		if changed || !rights.before.none() {
-			list = append(list, Touch{cmp.Or(c.before, c.after).namespace, c, changed})
+			list = append(list, Touch{Namespace: cmp.Or(c.before, c.after).namespace, bindingChange: c, both: changed})
 		}
+	}
+	return list
+}
+
+// touches returns what a change of the role at a position touches: one for each namespace
+// with bindings that refer to it, of which there may be thousands.
+func (n *namedRole) touches(p *policy, position int64) (list []Touch) {
+	before, after := &none, &none
+	if r := p.at(n, position-1); r != nil {
+		before = &r.namespaces
+	}
+	if r := p.at(n, position); r != nil {
+		after = &r.namespaces
+	}
+	if before.equal(after) {
+		return nil
+	}
+	for _, b := range n.bindings {
+		if !b.At(position) {
+			continue // see the change of the binding
+		}
+		if last := len(list) - 1; last < 0 || list[last].Namespace != b.namespace {
+			list = append(list, Touch{Namespace: b.namespace, role: n, position: position})
+		}
+		list[len(list)-1].subjects += len(b.subjects)
 	}
 	return list
 }

@@ -88,3 +88,32 @@ func TestBound(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestTouchesOfRole checks that a change of a role touches each Namespace once, regardless of
+// the bindings, and whom it concerns, also when these bindings have been deleted.
+func TestTouchesOfRole(t *testing.T) {
+	x := newIndex(t, newClusterRole("r"),
+		bind("a", "1", "ClusterRole", "r", "User:u", "User:v"), bind("a", "2", "ClusterRole", "r", "User:u", "Group:g"),
+		bind("a", "3", "ClusterRole", "other", "User:w"), bind("b", "1", "ClusterRole", "r", "User:u"), bind("c", "1", "ClusterRole", "r", "User:x"))
+	x.Apply(2, []Change{changeOf(bind("c", "1", "", ""), true)})
+	touches := x.Apply(3, []Change{changeOf(newClusterRole("r", "get tenancy.borough.io namespaces"), false)})
+	for _, when := range []string{"at once", "after the bindings have been deleted"} {
+		var got []string
+		for i := range touches {
+			touch := &touches[i]
+			for _, s := range []Subject{{Name: "u"}, {Name: "v"}, {Group: true, Name: "g"}, {Name: "w"}, {Name: "x"}} {
+				if x.Touches(touch, []Subject{s}) {
+					got = append(got, s.Name+"@"+touch.Namespace)
+				}
+			}
+			listed := x.Touched(touch)
+			if when == "at once" && len(listed) != map[string]int{"a": 3, "b": 1}[touch.Namespace] {
+				t.Errorf("in %s: touched %v", touch.Namespace, listed)
+			}
+		}
+		if want := []string{"u@a", "v@a", "g@a", "u@b"}; !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", when, got, want)
+		}
+		x.Apply(4, []Change{changeOf(bind("a", "1", "", ""), true), changeOf(bind("a", "2", "", ""), true), changeOf(bind("b", "1", "", ""), true)})
+	}
+}
