@@ -36,7 +36,7 @@ func (x *Index) Reset(position int64, objects iter.Seq[Change]) {
 	}
 	fresh.aggregate(0)
 	fresh.trim(0, 0)
-	fresh.floor = position
+	fresh.floor, fresh.changed = position, position
 	x.mu.Lock()
 	x.policy = fresh
 	x.changed.notify("")
@@ -60,6 +60,7 @@ func (x *Index) Apply(position int64, changes []Change) []Touch {
 			touched.addRole(name)
 		}
 	}
+	x.policy.changed = position
 	list := touched.list(&x.policy, position)
 	x.policy.trim(maxEnded, maxEndedBytes)
 	x.changed.notify(namespaces...)
@@ -228,6 +229,9 @@ func (p *policy) setBinding(position int64, key objectKey, ref rbacv1.RoleRef, s
 		return
 	}
 	p.endBinding(position, old)
+	if others := p.bindings[b.namespace]; len(others) > 0 {
+		b.namespace = others[0].namespace // the same, but once in memory
+	}
 	b.to = p.named(b.roleKey())
 	if others := b.to.bindings; len(others) > 0 {
 		b.role = others[0].role // the same, but with its strings once in memory

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -69,7 +70,12 @@ func (z *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 func (p *policy) allows(ctx context.Context, a authorizer.Attributes, position int64) (by *binding, missing missingRoles, err error) {
 	w := &wanted{Attributes: a}
 	read := make(roleSet, 8) // on the stack
+	var last *namedRole
 	for b, r := range p.applying(a.GetUser(), a.GetNamespace(), position) {
+		if b.to == last {
+			continue
+		}
+		last = b.to
 		switch {
 		case ctx.Err() != nil:
 			return nil, missing, context.Cause(ctx)
@@ -223,11 +229,7 @@ func (p *policy) in(s *subject, namespace string, position int64) iter.Seq[*bind
 		if s == nil {
 			return
 		}
-		first, _ := slices.BinarySearchFunc(s.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
-		for _, b := range s.bindings[first:] {
-			if b.namespace != namespace {
-				break
-			}
+		for _, b := range inNamespace(s.bindings, namespace) {
 			if b.From <= position && !yield(b) {
 				return
 			}
@@ -241,6 +243,13 @@ func (p *policy) in(s *subject, namespace string, position int64) iter.Seq[*bind
 			}
 		}
 	}
+}
+
+// inNamespace returns the bindings in a namespace of a list in the order of compareBindings.
+func inNamespace(list []*binding, namespace string) []*binding {
+	first, _ := slices.BinarySearchFunc(list, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
+	rest := list[first:]
+	return rest[:sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })]
 }
 
 // endedAfter returns which of the versions of bindings, in the order in which they have ended,

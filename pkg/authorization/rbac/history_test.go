@@ -5,6 +5,7 @@ package rbac
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -100,5 +101,75 @@ func TestDecisionsWithHistory(t *testing.T) {
 				t.Errorf("in the namespace %q at %d: got %v, want %v", namespace, position, got, want)
 			}
 		}
+	}
+}
+
+// TestRightsOfManyBindings changes roles and bindings at random, of a subject with so many of
+// them in a Namespace that its rights are kept, and reads the rights at each position of the
+// history, and at the one that follows.
+func TestRightsOfManyBindings(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	namespaces := []string{"a", "b", "c"}
+	const roles = 5
+	gets, bound := map[string]bool{}, map[string]string{} // roles, and those of bindings, by namespace/name
+	var objects []any
+	for _, namespace := range namespaces {
+		for i := range roles {
+			objects = append(objects, newRole(namespace, fmt.Sprint("r", i), "get core pods"))
+		}
+		for i := range 2 * manyBindings {
+			name, role := fmt.Sprint("b", i), fmt.Sprint("r", r.IntN(roles))
+			bound[namespace+"/"+name] = namespace + "/" + role
+			objects = append(objects, bind(namespace, name, "Role", role, "Group:g"))
+		}
+	}
+	x := newIndex(t, objects...)
+	subjects := []Subject{{Name: "u"}, {Group: true, Name: "g"}}
+	want := [][]string{nil, nil} // the Namespaces that may be got, by position
+	compare := func(position int64, want []string) {
+		t.Helper()
+		for _, namespace := range namespaces {
+			if get, _ := x.RightsIn(namespace, subjects, position); get != slices.Contains(want, namespace) {
+				t.Fatalf("seed %d: %s at %d: got %v", seed, namespace, position, get)
+			}
+		}
+		if names, all := x.Visible(subjects, "", position, 0); !slices.Equal(names, want) || all {
+			t.Fatalf("seed %d: at %d: got %v, want %v", seed, position, names, want)
+		}
+		later := slices.DeleteFunc(slices.Clone(want), func(name string) bool { return name < "b" })
+		if names, _ := x.Visible(subjects, "b", position, 1); !slices.Equal(names, later[:min(1, len(later))]) {
+			t.Fatalf("seed %d: at %d, from b: got %v, want the first of %v", seed, position, names, later)
+		}
+	}
+	for position := int64(2); position < 200; position++ {
+		compare(position, want[position-1])
+		namespace := namespaces[r.IntN(len(namespaces))]
+		role := fmt.Sprint("r", r.IntN(roles))
+		if r.IntN(2) == 0 {
+			rule := "get core pods"
+			if gets[namespace+"/"+role] = r.IntN(4) == 0; gets[namespace+"/"+role] {
+				rule = "get tenancy.borough.io namespaces"
+			}
+			x.Apply(position, []Change{changeOf(newRole(namespace, role, rule), false)})
+		} else {
+			name, deleted := fmt.Sprint("b", r.IntN(2*manyBindings)), r.IntN(2) == 0
+			if bound[namespace+"/"+name] = namespace + "/" + role; deleted {
+				delete(bound, namespace+"/"+name)
+			}
+			x.Apply(position, []Change{changeOf(bind(namespace, name, "Role", role, "Group:g"), deleted)})
+		}
+		var visible []string
+		for binding, role := range bound {
+			if gets[role] {
+				visible = append(visible, strings.Split(binding, "/")[0])
+			}
+		}
+		want = append(want, sortedUnique(visible))
+	}
+	for range 500 {
+		position := 1 + r.IntN(len(want)-1)
+		compare(int64(position), want[position])
 	}
 }

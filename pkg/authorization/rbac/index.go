@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/utils/lru"
 
 	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/history"
@@ -37,6 +38,8 @@ type Index struct {
 	policy  policy
 	reached await.Revision // the position; 0 before Reset
 	changed changed
+	// bound has the boundRights that were last read, by boundAt.
+	bound *lru.Cache
 }
 
 // policy has versions of the objects. A version is in force from one position until
@@ -61,8 +64,8 @@ type policy struct {
 	// ended has the versions that have ended, in that order, and endedBytes their size.
 	ended      []ended
 	endedBytes int
-	// floor is the position at which the history begins.
-	floor int64
+	// floor is the position at which the history begins, and changed that of the last change.
+	floor, changed int64
 }
 
 func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
@@ -267,8 +270,11 @@ func NewIndex(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) *Index {
 	if effective == nil {
 		effective = func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules }
 	}
-	return &Index{policy: newPolicy(effective)}
+	return &Index{policy: newPolicy(effective), bound: lru.New(maxBound)}
 }
+
+// maxBound is how many rights of subjects with many bindings are kept.
+const maxBound = 1000
 
 // Changed returns a channel that is closed when a ClusterRole or ClusterRoleBinding
 // changes, or a Role or RoleBinding in one of the namespaces.

@@ -153,13 +153,52 @@ func (p *policy) clusterRights(subjects []Subject, position int64) ClusterRights
 func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (get bool, access Access) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for _, s := range subjects {
-		for b := range x.policy.in(x.policy.subjects[s], namespace, position) {
-			r := x.policy.rightsOf(b, position)
-			get, access = get || r.gets(namespace), max(access, r.access)
+	for _, name := range subjects {
+		if s := x.policy.subjects[name]; s != nil {
+			bound := x.rightsIn(namespace, s, position)
+			get, access = get || bound.get, max(access, bound.access)
 		}
 	}
 	return get, access
+}
+
+// manyBindings is how many bindings a subject has in a Namespace if its rights by them are
+// kept: thousands of lists and watches can ask for those of a group at one position.
+const manyBindings = 100
+
+// boundAt is a subject in a Namespace at a position.
+type boundAt struct {
+	subject   *subject
+	namespace string
+	position  int64
+}
+
+// boundRights are the rights of a subject to a Namespace by its bindings there.
+type boundRights struct {
+	get    bool
+	access Access
+}
+
+// rightsIn returns the rights of a subject to a Namespace at a position. The lock is held.
+func (x *Index) rightsIn(namespace string, s *subject, position int64) (rights boundRights) {
+	if len(inNamespace(s.bindings, namespace)) >= manyBindings {
+		position = min(position, x.policy.changed) // since then they are the same
+		key := boundAt{s, namespace, position}
+		if known, found := x.bound.Get(key); found {
+			return known.(boundRights)
+		}
+		defer func() { x.bound.Add(key, rights) }()
+	}
+	var last *namedRole
+	for b := range x.policy.in(s, namespace, position) {
+		if b.to == last {
+			continue
+		}
+		last = b.to
+		r := x.policy.rightsOf(b, position)
+		rights.get, rights.access = rights.get || r.gets(namespace), max(rights.access, r.access)
+	}
+	return rights
 }
 
 // Visible returns the names of the Namespaces that a user may get at a position, which
@@ -186,13 +225,20 @@ func (x *Index) Visible(subjects []Subject, from string, position int64, size in
 		}
 		first, _ := slices.BinarySearchFunc(bound.bindings, from, compare)
 		last, found := "", 0
-		for _, b := range bound.bindings[first:] {
-			if b.namespace != last && visible(b) {
+		// Once there are enough, the others come later than these.
+		for rest := bound.bindings[first:]; len(rest) > 0 && (found < size || size == 0); {
+			b, seen, n := rest[0], false, 1
+			switch {
+			case b.namespace == last:
+			case len(rest) >= manyBindings && rest[manyBindings-1].namespace == b.namespace:
+				seen, n = x.rightsIn(b.namespace, bound, position).get, len(inNamespace(rest, b.namespace))
+			default:
+				seen = visible(b)
+			}
+			if seen {
 				names, last, found = append(names, b.namespace), b.namespace, found+1
 			}
-			if found == size && size > 0 { // the others come later than these
-				break
-			}
+			rest = rest[n:]
 		}
 		for b := range endedAfter(p.past[bound].all, position) {
 			if b.namespace >= from && visible(b) {

@@ -6,8 +6,6 @@ package rbac
 import (
 	"cmp"
 	"slices"
-	"sort"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -45,7 +43,7 @@ func (x *Index) Touched(t *Touch) []Subject {
 	var list []Subject
 	if t.role != nil {
 		seen := map[*subject]struct{}{}
-		for _, b := range t.role.bindingsIn(t.Namespace) {
+		for _, b := range inNamespace(t.role.bindings, t.Namespace) {
 			if !b.At(t.position) {
 				continue
 			}
@@ -95,13 +93,6 @@ func (x *Index) Touches(t *Touch, subjects []Subject) bool {
 		before, after := x.policy.has(t.before, s), x.policy.has(t.after, s)
 		return before != after || before && t.both
 	})
-}
-
-// bindingsIn returns all versions of the bindings in a namespace.
-func (n *namedRole) bindingsIn(namespace string) []*binding {
-	first, _ := slices.BinarySearchFunc(n.bindings, namespace, func(b *binding, namespace string) int { return strings.Compare(b.namespace, namespace) })
-	rest := n.bindings[first:]
-	return rest[:sort.Search(len(rest), func(i int) bool { return rest[i].namespace != namespace })]
 }
 
 // has reports whether a version of a binding, which may be nil, has the subject.
