@@ -34,9 +34,9 @@ type Policy interface {
 	Changed(namespaces ...string) <-chan struct{}
 }
 
-// turns are taken for decisions, so that those about watches in one namespace are made one
-// after the other. A change can concern thousands of them, and a decision can take a
-// millisecond: together they would hold up all requests. Some namespaces share a turn.
+// turns limit decisions about the watches in one namespace to one at a time. A change can
+// concern thousands of them, and a decision can take milliseconds: together they would hold
+// up all requests. Some namespaces share a turn.
 var turns = func() (turns [64]chan struct{}) {
 	for i := range turns {
 		turns[i] = make(chan struct{}, 1)
