@@ -5,6 +5,8 @@ package apiserver
 
 import (
 	"regexp"
+	"runtime/debug"
+	"strings"
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
@@ -27,9 +29,31 @@ func (v kubernetesVersion) Info() *apimachineryversion.Info {
 	release := utilversion.MustParseSemantic(kubernetesRelease)
 	info := v.EffectiveVersion.Info()
 	info.Major, info.Minor = utilversion.Itoa(release.Major()), utilversion.Itoa(release.Minor())
-	info.GitVersion = "v" + kubernetesRelease + "+borough-" + notInMetadata.ReplaceAllString(info.GitVersion, "-")
+	info.GitVersion = "v" + kubernetesRelease + "+borough-" + notInMetadata.ReplaceAllString(boroughVersion(info.GitVersion, debug.ReadBuildInfo), "-")
 	// These are of the library.
 	info.EmulationMajor, info.EmulationMinor = "", ""
 	info.MinCompatibilityMajor, info.MinCompatibilityMinor = "", ""
 	return info
+}
+
+const (
+	modulePath = "github.com/borough-io/borough"
+	// unset is in a version that the linker has not set.
+	unset = "$Format"
+)
+
+// boroughVersion returns the version of Borough: the one that the linker has set or, in a
+// binary that go install or another module has built, that of the module.
+func boroughVersion(linked string, read func() (*debug.BuildInfo, bool)) string {
+	if !strings.Contains(linked, unset) {
+		return linked
+	}
+	if info, ok := read(); ok {
+		for _, module := range append(info.Deps, &info.Main) {
+			if module.Path == modulePath && strings.HasPrefix(module.Version, "v") {
+				return module.Version
+			}
+		}
+	}
+	return "unknown"
 }
