@@ -6,6 +6,7 @@ package etcdlog
 
 import (
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -26,9 +27,17 @@ var harmless = map[string]bool{
 	"failed to update storage version": true,
 }
 
-// New returns a zap logger that writes to logger. Errors and warnings are always
-// logged, info at verbosity 4 and debug at verbosity 6. While quiet is true,
-// warnings and errors are logged like info; nil means never.
+// Of entries with the same level and message, the first are logged in each period and then
+// one of so many: etcd logs each request that is slow, and clients can send many.
+const (
+	period = 10 * time.Second
+	first  = 10
+	oneOf  = 100
+)
+
+// New returns a zap logger that writes to logger. Errors and warnings are logged unless
+// they repeat very often, info at verbosity 4 and debug at verbosity 6. While quiet is
+// true, warnings and errors are logged like info; nil means never.
 //
 // Entries at panic and fatal level are not logged here. The hooks among the options
 // (zap.WithPanicHook, zap.WithFatalHook) handle them. Without a hook they panic and
@@ -37,7 +46,8 @@ func New(logger klog.Logger, quiet *atomic.Bool, options ...zap.Option) *zap.Log
 	if quiet == nil {
 		quiet = new(atomic.Bool)
 	}
-	return zap.New(&core{logger: logger, quiet: quiet}, options...)
+	limited := zapcore.NewSamplerWithOptions(&core{logger: logger, quiet: quiet}, period, first, oneOf)
+	return zap.New(limited, options...)
 }
 
 // Values converts zap's fields to the alternating keys and values of klog. The

@@ -46,6 +46,27 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// TestRepeatedEntries checks that entries that repeat very often are logged less often, and
+// others always.
+func TestRepeatedEntries(t *testing.T) {
+	lines := map[string]int{}
+	log := etcdlog.New(funcr.New(func(_, args string) { lines[args]++ }, funcr.Options{}), nil)
+	const repeated = 1000
+	for i := range repeated {
+		log.Warn("apply request took too long")
+		if i == repeated/2 {
+			log.Warn("another warning")
+		}
+	}
+	if n := lines[`"level"=0 "msg"="another warning"`]; n != 1 {
+		t.Errorf("the other warning was logged %d times", n)
+	}
+	// The test can begin in one period and end in another.
+	if n := lines[`"level"=0 "msg"="apply request took too long"`]; n < 10 || n > 50 {
+		t.Errorf("the warning that repeats was logged %d times", n)
+	}
+}
+
 func TestPanicIsNotLogged(t *testing.T) {
 	var got []string
 	log := etcdlog.New(funcr.New(func(_, args string) { got = append(got, args) }, funcr.Options{}), nil)
