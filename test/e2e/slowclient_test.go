@@ -85,7 +85,7 @@ func TestUnreadResponses(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
 	const limit = 3
-	if err := b.StartServer(t.Context(), "--max-requests-inflight="+strconv.Itoa(limit), "--request-timeout=1s"); err != nil {
+	if err := b.StartServer(t.Context(), "--max-requests-inflight="+strconv.Itoa(limit), "--request-timeout=10s"); err != nil {
 		t.Fatal(err)
 	}
 	user := harness.NewHTTP(t, b.Config(t, "controller"))
@@ -124,7 +124,7 @@ func TestUnreadResponses(t *testing.T) {
 func TestUnreadWatch(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
-	if err := b.StartServer(t.Context(), "--request-timeout=1s"); err != nil {
+	if err := b.StartServer(t.Context(), "--request-timeout=10s"); err != nil {
 		t.Fatal(err)
 	}
 	// With its objects, such as those of the policy at the start, it is more than the library buffers.
@@ -152,7 +152,7 @@ func wantWatches(t *testing.T, b *harness.Borough, labels, want string) {
 func TestWebSocketWatch(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
-	if err := b.StartServer(t.Context(), "--request-timeout=1s"); err != nil {
+	if err := b.StartServer(t.Context(), "--request-timeout=10s"); err != nil {
 		t.Fatal(err)
 	}
 	ns := newNamespace(t, b)
