@@ -73,12 +73,13 @@ func (p *policy) setAggregated(position int64, name objectKey, rules []rbacv1.Po
 	if equality.Semantic.DeepEqual(r.rules, rules) {
 		return false
 	}
-	if r.From != position { // otherwise it was set by the same change
-		updated := *r
-		p.setRole(position, name, &updated)
-		r = &updated
+	if r.From == position { // it was set by the same change
+		p.setRules(name, r, rules)
+		return true
 	}
-	p.setRules(name, r, rules)
+	updated := *r
+	updated.rules = rules
+	p.setRole(position, name, &updated)
 	return true
 }
 

@@ -39,6 +39,7 @@ func (x *Index) Reset(position int64, objects iter.Seq[Change]) {
 	fresh.floor, fresh.changed = position, position
 	x.mu.Lock()
 	x.policy = fresh
+	x.kept.Clear() // its keys refer to the one before
 	x.changed.notify("")
 	x.mu.Unlock()
 	x.reached.Reach(position)
@@ -97,7 +98,7 @@ func (p *policy) trim(keep, bytes int) {
 		p.floor = first.at
 		if first.binding != nil {
 			p.removeBinding(first.binding)
-		} else if n := p.roles[first.role]; p.pastRoles.Trim(first.role, n.last, first.at) {
+		} else if n := p.roles[first.role]; n != nil && p.pastRoles.Trim(first.role, n.last, first.at) {
 			n.last = nil
 			p.removeUnused(n)
 		}
@@ -183,7 +184,11 @@ func (p *policy) setRole(position int64, key objectKey, r *role) {
 // setRules sets the rules of a version of a role.
 func (p *policy) setRules(key objectKey, r *role, rules []rbacv1.PolicyRule) {
 	r.rules, r.effective = rules, p.effective(rules)
-	if r.index = nil; isLarge(r.effective) {
+	size := 0
+	for i := range r.effective {
+		size += sizeOf(&r.effective[i])
+	}
+	if r.brief, r.index = size <= briefRole, nil; size > smallRole {
 		r.index = newRuleIndex(r.effective)
 	}
 	r.namespaces = rightsToNamespaces(key, r.effective)

@@ -79,7 +79,7 @@ func (p *policy) allows(ctx context.Context, a authorizer.Attributes, position i
 		switch {
 		case ctx.Err() != nil:
 			return nil, missing, context.Cause(ctx)
-		case r != nil && r.index == nil: // is read sooner than looked up in the set
+		case r != nil && r.brief:
 		case !read.add(b.to):
 			continue
 		}

@@ -184,3 +184,19 @@ func BenchmarkTenant(b *testing.B) {
 	}
 	bench("bindings", objects...)
 }
+
+// BenchmarkTouches compares a change of a role to which one binding refers with a subject that
+// has 20,000 others in the Namespace.
+func BenchmarkTouches(b *testing.B) {
+	objects := []any{newRole("n", "one", "get core pods"), newRole("n", "two"), bind("n", "z", "Role", "two", "Group:g")}
+	for i := range 20_000 {
+		objects = append(objects, bind("n", fmt.Sprint("b-", i), "Role", "one", "Group:g"))
+	}
+	x := newIndex(b, objects...)
+	touches := x.Apply(2, []Change{changeOf(newRole("n", "two", "get tenancy.borough.io namespaces"), false)})
+	for b.Loop() {
+		if !x.Touches(&touches[0], []Subject{{Name: "u"}, {Group: true, Name: "g"}}) {
+			b.Fatal("the group is not touched")
+		}
+	}
+}

@@ -4,59 +4,69 @@
 package rbac
 
 import (
+	"hash/fnv"
 	"slices"
 	"sync"
 )
 
-// anywhere stands for all namespaces. It is the name of none.
-const anywhere = "*"
-
 // changed signals changes of a policy to those who depend on some of it.
 type changed struct {
 	mu sync.Mutex
-	// in has a channel for each namespace that one has asked for since it last changed.
-	in map[string]chan struct{}
+	// cluster is for those who depend on what has no namespace alone, anywhere for those who
+	// depend on several namespaces, and in for those who depend on one. A channel is nil
+	// until one has asked for it since the last change. Namespaces share channels: a signal
+	// too many only costs a decision.
+	cluster, anywhere chan struct{}
+	in                [1024]chan struct{}
+}
+
+// of returns the channel of a namespace.
+func (c *changed) of(namespace string) *chan struct{} {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(namespace))
+	return &c.in[hash.Sum32()%uint32(len(c.in))]
 }
 
 // channel returns the channel that notify closes when the policy changes of the cluster, or
 // in one of the namespaces.
 func (c *changed) channel(namespaces []string) <-chan struct{} {
-	key := ""
+	channel, only := &c.cluster, ""
 	for _, namespace := range namespaces {
 		switch {
-		case namespace == "" || namespace == key:
-		case key == "":
-			key = namespace
+		case namespace == "" || namespace == only:
+		case only == "":
+			channel, only = c.of(namespace), namespace
 		default:
-			key = anywhere
+			channel = &c.anywhere
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.in[key] == nil {
-		if c.in == nil {
-			c.in = map[string]chan struct{}{}
-		}
-		c.in[key] = make(chan struct{})
+	if *channel == nil {
+		*channel = make(chan struct{})
 	}
-	return c.in[key]
+	return *channel
 }
 
 // notify signals a change in namespaces. One without a namespace concerns all.
 func (c *changed) notify(namespaces ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if slices.Contains(namespaces, "") {
-		for _, channel := range c.in {
-			close(channel)
+	signal := func(channel *chan struct{}) {
+		if *channel != nil {
+			close(*channel)
+			*channel = nil
 		}
-		c.in = nil
+	}
+	signal(&c.anywhere)
+	if slices.Contains(namespaces, "") {
+		signal(&c.cluster)
+		for i := range c.in {
+			signal(&c.in[i])
+		}
 		return
 	}
-	for _, namespace := range append(namespaces, anywhere) {
-		if channel := c.in[namespace]; channel != nil {
-			close(channel)
-			delete(c.in, namespace)
-		}
+	for _, namespace := range namespaces {
+		signal(c.of(namespace))
 	}
 }

@@ -101,6 +101,27 @@ func (a *countingAttributes) GetName() string {
 	return a.Name
 }
 
+// TestAlternatingRoles checks that a decision reads each of two roles once, to which a user has
+// bindings in turn.
+func TestAlternatingRoles(t *testing.T) {
+	names := make([]string, 200)
+	for i := range names {
+		names[i] = fmt.Sprint("n", i)
+	}
+	var objects []any
+	for i := range 2 {
+		objects = append(objects, newRole("n", fmt.Sprint("r", i), "get core pods "+strings.Join(names, ",")))
+	}
+	for i := range 1000 {
+		objects = append(objects, bind("n", fmt.Sprintf("b-%04d", i), "Role", fmt.Sprint("r", i%2), "User:alice"))
+	}
+	z := NewAuthorizer(newIndex(t, objects...))
+	a := &countingAttributes{AttributesRecord: authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "alice"}, Verb: "get", Resource: "pods", Namespace: "n", Name: "x", ResourceRequest: true}}
+	if decision, _, err := z.Authorize(t.Context(), a); decision != authorizer.DecisionNoOpinion || err != nil || a.names > 2 {
+		t.Errorf("got %v, error %v, and the name was compared %d times", decision, err, a.names)
+	}
+}
+
 // TestLargeRole checks that a decision does not read all rules of a role, of which a tenant
 // can write thousands.
 func TestLargeRole(t *testing.T) {

@@ -6,9 +6,11 @@ package rbac
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,5 +173,32 @@ func TestRightsOfManyBindings(t *testing.T) {
 	for range 500 {
 		position := 1 + r.IntN(len(want)-1)
 		compare(int64(position), want[position])
+	}
+}
+
+// TestResetKeepsNothing checks that nothing of a policy stays in memory after it was replaced.
+func TestResetKeepsNothing(t *testing.T) {
+	policy := []any{bind("other", "b", "ClusterRole", "r", "User:u")}
+	for i := range manyBindings {
+		policy = append(policy, bind("a", fmt.Sprint("b", i), "ClusterRole", "r", "Group:g"))
+	}
+	x := newIndex(t, policy...)
+	x.RightsIn("a", []Subject{{Group: true, Name: "g"}}, 1)
+	old := weak.Make(x.policy.bindings["other"][0])
+	reset(x, 2, policy...)
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("a binding is still in memory")
+	}
+	runtime.KeepAlive(x)
+}
+
+// TestTrimTwoVersions trims two versions of a role that have ended at one position.
+func TestTrimTwoVersions(t *testing.T) {
+	x := newIndex(t, newRole("a", "r", "get core pods"))
+	x.Apply(2, []Change{changeOf(newRole("a", "r", "list core pods"), false), changeOf(newRole("a", "r"), true)})
+	x.policy.trim(0, 0)
+	if n := entries(x); n != 0 {
+		t.Errorf("%d entries are left", n)
 	}
 }

@@ -38,8 +38,8 @@ type Index struct {
 	policy  policy
 	reached await.Revision // the position; 0 before Reset
 	changed changed
-	// bound has the boundRights that were last read, by boundAt.
-	bound *lru.Cache
+	// kept has the subjectRights that were last read, by rightsKey.
+	kept *lru.Cache
 }
 
 // policy has versions of the objects. A version is in force from one position until
@@ -118,6 +118,8 @@ type role struct {
 	rules []rbacv1.PolicyRule
 	// effective are the rules that decide.
 	effective []rbacv1.PolicyRule
+	// brief reports that reading them costs less than to remember that they were read.
+	brief bool
 	// index has the effective rules of a large role, and is nil for others.
 	index *ruleIndex
 	// namespaces is what they allow on Namespaces.
@@ -270,11 +272,11 @@ func NewIndex(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) *Index {
 	if effective == nil {
 		effective = func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule { return rules }
 	}
-	return &Index{policy: newPolicy(effective), bound: lru.New(maxBound)}
+	return &Index{policy: newPolicy(effective), kept: lru.New(maxKept)}
 }
 
-// maxBound is how many rights of subjects with many bindings are kept.
-const maxBound = 1000
+// maxKept is how many rights of subjects with many bindings are kept.
+const maxKept = 1000
 
 // Changed returns a channel that is closed when a ClusterRole or ClusterRoleBinding
 // changes, or a Role or RoleBinding in one of the namespaces.

@@ -155,8 +155,8 @@ func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (
 	defer x.mu.RUnlock()
 	for _, name := range subjects {
 		if s := x.policy.subjects[name]; s != nil {
-			bound := x.rightsIn(namespace, s, position)
-			get, access = get || bound.get, max(access, bound.access)
+			rights := x.rightsIn(namespace, s, position)
+			get, access = get || rights.get, max(access, rights.access)
 		}
 	}
 	return get, access
@@ -166,28 +166,28 @@ func (x *Index) RightsIn(namespace string, subjects []Subject, position int64) (
 // kept: thousands of lists and watches can ask for those of a group at one position.
 const manyBindings = 100
 
-// boundAt is a subject in a Namespace at a position.
-type boundAt struct {
+// rightsKey is a subject in a Namespace at a position.
+type rightsKey struct {
 	subject   *subject
 	namespace string
 	position  int64
 }
 
-// boundRights are the rights of a subject to a Namespace by its bindings there.
-type boundRights struct {
+// subjectRights are the rights of a subject to a Namespace by its bindings there.
+type subjectRights struct {
 	get    bool
 	access Access
 }
 
 // rightsIn returns the rights of a subject to a Namespace at a position. The lock is held.
-func (x *Index) rightsIn(namespace string, s *subject, position int64) (rights boundRights) {
+func (x *Index) rightsIn(namespace string, s *subject, position int64) (rights subjectRights) {
 	if len(inNamespace(s.bindings, namespace)) >= manyBindings {
 		position = min(position, x.policy.changed) // since then they are the same
-		key := boundAt{s, namespace, position}
-		if known, found := x.bound.Get(key); found {
-			return known.(boundRights)
+		key := rightsKey{s, namespace, position}
+		if known, found := x.kept.Get(key); found {
+			return known.(subjectRights)
 		}
-		defer func() { x.bound.Add(key, rights) }()
+		defer func() { x.kept.Add(key, rights) }()
 	}
 	var last *namedRole
 	for b := range x.policy.in(s, namespace, position) {

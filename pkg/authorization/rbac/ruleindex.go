@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// smallRole is the size of the rules, as sizeOf counts it, up to which reading them in
-	// turn costs less than looking them up.
+	// briefRole and smallRole are the sizes of rules, as sizeOf counts them, up to which a
+	// role is brief, and up to which reading its rules in turn costs less than an index.
+	briefRole = 16
 	smallRole = 256
-	// maxIndexed is how many combinations an index has, so that a role takes a bounded
-	// multiple of its rules. Those that a user may write without the right to escalate are
-	// fewer: effective rules are for at most one more group.
-	maxIndexed = 2 * maxCombinations
+	// maxFactor is how many combinations a rule in an index may have for each of its strings,
+	// so that the index takes a bounded multiple of the rules.
+	maxFactor = 4
 )
 
 // ruleIndex has the rules of a large role by what they allow, so that a decision does not
 // read them all.
 type ruleIndex struct {
 	allowed map[right]names
-	// rest are the rules for URLs, and those that have too many combinations.
+	// rest are the rules for URLs, and those that have too many combinations. A user without
+	// the right to escalate can write few of these, because the combinations are bounded.
 	rest []rbacv1.PolicyRule
 }
 
@@ -37,26 +38,15 @@ type names struct {
 	some map[string]struct{}
 }
 
-// isLarge reports whether the rules are looked up in an index.
-func isLarge(rules []rbacv1.PolicyRule) bool {
-	size := 0
-	for i := range rules {
-		size += sizeOf(&rules[i])
-	}
-	return size > smallRole
-}
-
 func newRuleIndex(rules []rbacv1.PolicyRule) *ruleIndex {
 	x := &ruleIndex{allowed: map[right]names{}}
-	left := maxIndexed
 	for i := range rules {
-		n := combinations(rules[i : i+1])
-		if len(rules[i].NonResourceURLs) > 0 || n > left {
-			x.rest = append(x.rest, rules[i])
-			continue
+		rule := &rules[i]
+		if len(rule.NonResourceURLs) > 0 || combinations(rules[i:i+1]) > maxFactor*sizeOf(rule) {
+			x.rest = append(x.rest, *rule)
+		} else {
+			x.add(rule)
 		}
-		left -= n
-		x.add(&rules[i])
 	}
 	return x
 }
@@ -91,7 +81,7 @@ func (x *ruleIndex) size() int {
 	const entry = 2 * stringSize
 	size := ruleSize * len(x.rest)
 	for _, n := range x.allowed {
-		size += versionSize + entry*len(n.some)
+		size += ruleSize + entry*len(n.some)
 	}
 	return size
 }

@@ -4,6 +4,7 @@
 package rbac
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -41,8 +42,9 @@ func TestRuleIndex(t *testing.T) {
 			if r.IntN(5) == 0 {
 				rule.NonResourceURLs = some("/a,/b*,*")
 			}
-			if r.IntN(20) == 0 { // more than the index has
-				rule.Verbs = slices.Repeat([]string{one("get,list")}, maxIndexed+1)
+			if r.IntN(20) == 0 { // too many combinations
+				rule.Verbs = slices.Repeat([]string{one("get,list")}, 20)
+				rule.ResourceNames = slices.Repeat([]string{one("a,b")}, 20)
 			}
 			rules = append(rules, rule)
 		}
@@ -66,18 +68,24 @@ func TestRuleIndex(t *testing.T) {
 	}
 }
 
-// TestRuleIndexIsBounded checks that an index has no more combinations than a multiple of what
-// a tenant may write, although a rule can have many more.
+// TestRuleIndexIsBounded checks that an index has no more entries than a multiple of the strings
+// of the rules, although a rule can have many more combinations.
 func TestRuleIndexIsBounded(t *testing.T) {
-	many := slices.Repeat([]string{"a"}, 300)
-	wide := rbacv1.PolicyRule{Verbs: many, APIGroups: many, Resources: many}
+	many := func(n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprint("a", i))
+		}
+		return list
+	}
+	wide := rbacv1.PolicyRule{Verbs: many(8), APIGroups: many(2), Resources: many(2), ResourceNames: many(310)}
 	usual := rule("get core pods x")
-	x := newRuleIndex([]rbacv1.PolicyRule{wide, usual})
-	if len(x.rest) != 1 || len(x.allowed) != 1 {
+	rules := []rbacv1.PolicyRule{wide, usual, {Verbs: many(300), APIGroups: many(300), Resources: many(300)}}
+	x := newRuleIndex(rules)
+	if len(x.rest) != 2 || len(x.allowed) != 1 {
 		t.Errorf("got %d rights, and %d rules that are not in the index", len(x.allowed), len(x.rest))
 	}
 	role := role{index: x}
-	for _, a := range []string{"u a a a n -", "u get core pods n x"} {
+	for _, a := range []string{"u a7 a1 a1 n a309", "u a299 a299 a299 n -", "u get core pods n x"} {
 		if !role.allows(&wanted{Attributes: ask(a)}) {
 			t.Errorf("%s: not allowed", a)
 		}

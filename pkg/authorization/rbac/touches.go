@@ -83,16 +83,26 @@ func (x *Index) Touches(t *Touch, subjects []Subject) bool {
 			return false
 		}
 		if t.role != nil {
-			for b := range x.policy.in(s, t.Namespace, t.position) {
-				if b.to == t.role {
-					return true
-				}
-			}
-			return false
+			return x.policy.refers(s, t)
 		}
 		before, after := x.policy.has(t.before, s), x.policy.has(t.after, s)
 		return before != after || before && t.both
 	})
+}
+
+// refers reports whether a binding of the subject refers to the role of a change. Both can
+// have thousands of others.
+func (p *policy) refers(s *subject, t *Touch) bool {
+	bindings := inNamespace(t.role.bindings, t.Namespace)
+	if len(bindings) <= len(inNamespace(s.bindings, t.Namespace)) {
+		return slices.ContainsFunc(bindings, func(b *binding) bool { return b.At(t.position) && p.has(b, s) })
+	}
+	for b := range p.in(s, t.Namespace, t.position) {
+		if b.to == t.role {
+			return true
+		}
+	}
+	return false
 }
 
 // has reports whether a version of a binding, which may be nil, has the subject.

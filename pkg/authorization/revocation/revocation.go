@@ -7,7 +7,6 @@ package revocation
 
 import (
 	"context"
-	"hash/maphash"
 	"net/http"
 	"slices"
 	"time"
@@ -32,23 +31,6 @@ type Policy interface {
 	// Changed returns a channel that is closed when decisions in one of the namespaces, or
 	// about the cluster, may have changed.
 	Changed(namespaces ...string) <-chan struct{}
-}
-
-// turns limit decisions about the watches in one namespace to one at a time. A change can
-// concern thousands of them, and a decision can take milliseconds: together they would hold
-// up all requests. Some namespaces share a turn.
-var turns = func() (turns [64]chan struct{}) {
-	for i := range turns {
-		turns[i] = make(chan struct{}, 1)
-	}
-	return turns
-}()
-
-var seed = maphash.MakeSeed()
-
-// turnOf returns the turn of the last of the namespaces, which is that of the request.
-func turnOf(namespaces []string) chan struct{} {
-	return turns[maphash.String(seed, namespaces[len(namespaces)-1])%uint64(len(turns))]
 }
 
 type watchKey struct{}
@@ -151,14 +133,18 @@ func (r *revocable) Stop() {
 }
 
 // run sends events until one of both sides ends the watch. If the policy has changed, an
-// event is sent only after a decision. It is made at once, but only once for the event:
-// events do not wait, no matter how often the policy changes.
+// event is sent only after a decision. It is made at once, after those about other watches in
+// the namespace, but only once for the event: events wait no longer, no matter how often the
+// policy changes.
 //
 // So nothing is sent that was written after this server has answered a revocation. What was
 // written between the two may be sent: the policy and the objects are not read in one order.
 func (r *revocable) run(ctx context.Context) {
 	defer close(r.events)
 	defer r.inner.Stop()
+	namespace := r.namespaces[len(r.namespaces)-1] // that of the request
+	turn := decisions.enter(namespace)
+	defer decisions.leave(namespace)
 	// The policy may have changed between the authorization of the request and now.
 	var changed <-chan struct{} = closed
 	var next time.Time // when the policy may be asked again
@@ -174,9 +160,8 @@ func (r *revocable) run(ctx context.Context) {
 		switch {
 		case !isClosed(changed):
 		case undecided || !time.Now().Before(next):
-			turn := turnOf(r.namespaces)
 			select {
-			case turn <- struct{}{}:
+			case turn.taken <- struct{}{}:
 			case <-r.stopped:
 				return
 			case <-ctx.Done():
@@ -184,7 +169,7 @@ func (r *revocable) run(ctx context.Context) {
 			}
 			changed = r.policy.Changed(r.namespaces...)
 			status := r.revoked(ctx)
-			<-turn
+			<-turn.taken
 			if status != nil {
 				select {
 				case r.events <- watch.Event{Type: watch.Error, Object: status}:

@@ -215,8 +215,20 @@ func TestTurns(t *testing.T) {
 			t.Error("two decisions at once")
 		}
 	}
+	elsewhere := *pods
+	elsewhere.Namespace = "b"
+	other, _ := start(t.Context(), p, alice, &elsewhere)
+	<-deciding // at the same time
+	other.Stop()
 	close(release)
 	<-ended
+	for range other.ResultChan() { // until it is closed
+	}
+	decisions.mu.Lock()
+	defer decisions.mu.Unlock()
+	if n := len(decisions.of); n > 0 {
+		t.Errorf("%d namespaces without watches have turns", n)
+	}
 }
 
 // TestRevokedBefore revokes between the authorization of the request and its watch.

@@ -42,7 +42,8 @@ func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.Va
 	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
 	if ns, ok := obj.(*tenancy.Namespace); err == nil && ok && ns.DeletionTimestamp.IsZero() {
 		obj, removed, err := r.delete(ctx, ns, deleteValidation, options)
-		stale := apierrors.IsNotFound(err) || apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, v1.NamespaceProtectedCause)
+		stale := apierrors.IsNotFound(err) || apierrors.IsConflict(err) &&
+			!apierrors.HasStatusCause(err, v1.NamespaceProtectedCause) && !apierrors.HasStatusCause(err, v1.NamespaceNotEmptyCause)
 		if !stale {
 			return obj, removed, err
 		}
