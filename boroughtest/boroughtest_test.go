@@ -12,18 +12,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/spf13/pflag"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/borough-io/borough/boroughtest"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
@@ -119,6 +122,26 @@ func TestAs(t *testing.T) {
 	}
 	if err := list(s.As(t, "bob", "team-c")); !apierrors.IsForbidden(err) {
 		t.Errorf("bob lists Pods without rights: %v", err)
+	}
+}
+
+// TestKubeconfig reads the kubeconfig of a user as kubectl does.
+func TestKubeconfig(t *testing.T) {
+	s := boroughtest.Shared(t)
+	path := boroughtest.Kubeconfig(t, s.As(t, "alice", "team-a"))
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got the mode %v, error %v", info.Mode(), err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := newClient(t, config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user := review.Status.UserInfo; user.Username != "alice" || !slices.Contains(user.Groups, "team-a") {
+		t.Errorf("the user is %v", user)
 	}
 }
 
