@@ -61,7 +61,6 @@ func (x *Index) Apply(position int64, changes []Change) []Touch {
 			touched.addRole(name)
 		}
 	}
-	x.policy.changed = position
 	list := touched.list(&x.policy, position)
 	x.policy.trim(maxEnded, maxEndedBytes)
 	x.changed.notify(namespaces...)
@@ -108,6 +107,11 @@ func (p *policy) trim(keep, bytes int) {
 // change makes a change, and reports whether rules have to be aggregated.
 func (p *policy) change(position int64, change *Change, touched *touches) (aggregate bool) {
 	key := objectKey{change.Namespace, change.Name}
+	if key.namespace == "" {
+		p.changed = position
+	} else {
+		p.changedIn[shardOf(key.namespace)] = position
+	}
 	switch change.Resource.Resource {
 	case "roles", "clusterroles":
 		old := p.role(key, latest)

@@ -17,14 +17,17 @@ type changed struct {
 	// until one has asked for it since the last change. Namespaces share channels: a signal
 	// too many only costs a decision.
 	cluster, anywhere chan struct{}
-	in                [1024]chan struct{}
+	in                [shards]chan struct{}
 }
 
-// of returns the channel of a namespace.
-func (c *changed) of(namespace string) *chan struct{} {
+// shards is how many parts there are of what is kept of the changes in all namespaces.
+const shards = 1024
+
+// shardOf returns the part of a namespace.
+func shardOf(namespace string) int {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(namespace))
-	return &c.in[hash.Sum32()%uint32(len(c.in))]
+	return int(hash.Sum32() % shards)
 }
 
 // channel returns the channel that notify closes when the policy changes of the cluster, or
@@ -35,7 +38,7 @@ func (c *changed) channel(namespaces []string) <-chan struct{} {
 		switch {
 		case namespace == "" || namespace == only:
 		case only == "":
-			channel, only = c.of(namespace), namespace
+			channel, only = &c.in[shardOf(namespace)], namespace
 		default:
 			channel = &c.anywhere
 		}
@@ -67,6 +70,6 @@ func (c *changed) notify(namespaces ...string) {
 		return
 	}
 	for _, namespace := range namespaces {
-		signal(c.of(namespace))
+		signal(&c.in[shardOf(namespace)])
 	}
 }

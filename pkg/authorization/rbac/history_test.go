@@ -116,6 +116,26 @@ func TestRightsOfManyBindings(t *testing.T) {
 	namespaces := []string{"a", "b", "c"}
 	const roles = 5
 	gets, bound := map[string]bool{}, map[string]string{} // roles, and those of bindings, by namespace/name
+	// One of the roles is a ClusterRole.
+	newRole := func(namespace, name string, rule string) metav1.Object {
+		if name == "r0" {
+			return newClusterRole(name, rule)
+		}
+		return newRole(namespace, name, rule)
+	}
+	roleKey := func(namespace, name string) string {
+		if name == "r0" {
+			return name
+		}
+		return namespace + "/" + name
+	}
+	bind := func(namespace, name, role string) metav1.Object {
+		kind := "Role"
+		if role == "r0" {
+			kind = "ClusterRole"
+		}
+		return bind(namespace, name, kind, role, "Group:g")
+	}
 	var objects []any
 	for _, namespace := range namespaces {
 		for i := range roles {
@@ -123,8 +143,8 @@ func TestRightsOfManyBindings(t *testing.T) {
 		}
 		for i := range 2 * manyBindings {
 			name, role := fmt.Sprint("b", i), fmt.Sprint("r", r.IntN(roles))
-			bound[namespace+"/"+name] = namespace + "/" + role
-			objects = append(objects, bind(namespace, name, "Role", role, "Group:g"))
+			bound[namespace+"/"+name] = roleKey(namespace, role)
+			objects = append(objects, bind(namespace, name, role))
 		}
 	}
 	x := newIndex(t, objects...)
@@ -151,16 +171,16 @@ func TestRightsOfManyBindings(t *testing.T) {
 		role := fmt.Sprint("r", r.IntN(roles))
 		if r.IntN(2) == 0 {
 			rule := "get core pods"
-			if gets[namespace+"/"+role] = r.IntN(4) == 0; gets[namespace+"/"+role] {
+			if gets[roleKey(namespace, role)] = r.IntN(4) == 0; gets[roleKey(namespace, role)] {
 				rule = "get tenancy.borough.io namespaces"
 			}
 			x.Apply(position, []Change{changeOf(newRole(namespace, role, rule), false)})
 		} else {
 			name, deleted := fmt.Sprint("b", r.IntN(2*manyBindings)), r.IntN(2) == 0
-			if bound[namespace+"/"+name] = namespace + "/" + role; deleted {
+			if bound[namespace+"/"+name] = roleKey(namespace, role); deleted {
 				delete(bound, namespace+"/"+name)
 			}
-			x.Apply(position, []Change{changeOf(bind(namespace, name, "Role", role, "Group:g"), deleted)})
+			x.Apply(position, []Change{changeOf(bind(namespace, name, role), deleted)})
 		}
 		var visible []string
 		for binding, role := range bound {

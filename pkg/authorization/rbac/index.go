@@ -64,8 +64,12 @@ type policy struct {
 	// ended has the versions that have ended, in that order, and endedBytes their size.
 	ended      []ended
 	endedBytes int
-	// floor is the position at which the history begins, and changed that of the last change.
-	floor, changed int64
+	// floor is the position at which the history begins.
+	floor int64
+	// changed is the position of the last change without a namespace, and changedIn that of
+	// the last one in the namespaces of each shard.
+	changed   int64
+	changedIn [shards]int64
 }
 
 func newPolicy(effective func([]rbacv1.PolicyRule) []rbacv1.PolicyRule) policy {
@@ -189,6 +193,11 @@ func (p *policy) removeUnused(n *namedRole) {
 	if n.last == nil && len(n.bindings) == 0 {
 		delete(p.roles, n.objectKey)
 	}
+}
+
+// lastChange returns a position since which nothing has changed that applies in a namespace.
+func (p *policy) lastChange(namespace string) int64 {
+	return max(p.changed, p.changedIn[shardOf(namespace)])
 }
 
 // binding is a version of a RoleBinding or a ClusterRoleBinding.

@@ -182,7 +182,7 @@ type subjectRights struct {
 // rightsIn returns the rights of a subject to a Namespace at a position. The lock is held.
 func (x *Index) rightsIn(namespace string, s *subject, position int64) (rights subjectRights) {
 	if len(inNamespace(s.bindings, namespace)) >= manyBindings {
-		position = min(position, x.policy.changed) // since then they are the same
+		position = min(position, x.policy.lastChange(namespace)) // since then they are the same
 		key := rightsKey{s, namespace, position}
 		if known, found := x.kept.Get(key); found {
 			return known.(subjectRights)
