@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -183,7 +184,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 		c.processFirst(ctx, key)
 	case c.slots.acquire(key):
 		// What failed may have failed for a kind that was not known.
-		c.process(ctx, ctx, key, time.Now())
+		c.process(ctx, ctx, key, func(types.UID) time.Time { return time.Now() })
 		c.slots.release()
 	default:
 		return true
@@ -208,15 +209,15 @@ func (c *Controller) processFirst(ctx context.Context, key string) {
 		}
 		acquired <- ok
 	})
-	c.process(ctx, passCtx, key, c.terminations.seen(key))
+	c.process(ctx, passCtx, key, func(uid types.UID) time.Time { return c.terminations.seen(key, uid) })
 	if !timer.Stop() && <-acquired {
 		c.slots.release()
 	}
 }
 
 // process makes one pass over a Namespace, within passCtx, and adds it to the queue
-// if it needs another one. Discovery must be newer than since.
-func (c *Controller) process(ctx, passCtx context.Context, key string, since time.Time) {
+// if it needs another one. Discovery must be newer than what since returns.
+func (c *Controller) process(ctx, passCtx context.Context, key string, since func(types.UID) time.Time) {
 	ns, err := c.lister.Get(key)
 	if apierrors.IsNotFound(err) {
 		c.done(key)
@@ -226,7 +227,7 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, since tim
 	ctx = klog.NewContext(ctx, logger)
 
 	start := time.Now()
-	err = c.purge(klog.NewContext(passCtx, logger), ns, since)
+	err = c.purge(klog.NewContext(passCtx, logger), ns, since(ns.UID))
 	logger.V(4).Info("Made a pass over the namespace", "duration", time.Since(start), "outcome", err)
 	if err == nil {
 		reason := ""

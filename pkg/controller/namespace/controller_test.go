@@ -180,6 +180,26 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// TestSinceOfAnotherIncarnation works on a Namespace that the cache has, while only the one
+// before was observed. Discovery has to be newer than the Namespace.
+func TestSinceOfAnotherIncarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 0, func(context.Context, *bench, *v1.Namespace) error { return nil })
+		b.terminations.observe(terminating("ns", "1"), false)
+		time.Sleep(time.Hour)
+		again := terminating("ns", "2")
+		if err := b.informer.GetIndexer().Add(again); err != nil {
+			t.Fatal(err)
+		}
+		b.queue.Add("ns")
+		b.work(1)
+		if got := b.attempts; len(got) != 1 || got[0].uid != "2" || got[0].since.Before(again.DeletionTimestamp.Time) {
+			t.Errorf("got %v", got)
+		}
+		b.stop()
+	})
+}
+
 // TestContentWakes follows a Namespace whose content goes while it is watched.
 func TestContentWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

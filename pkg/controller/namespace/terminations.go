@@ -66,11 +66,12 @@ func (t *terminations) observe(ns *v1.Namespace, initial bool) {
 	}
 }
 
-// seen returns when a Namespace was first seen terminating; now, if it was not.
-func (t *terminations) seen(key string) time.Time {
+// seen returns when a Namespace was first seen terminating; now, if it was not. The cache can
+// have a Namespace before observe is called.
+func (t *terminations) seen(key string, uid types.UID) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.byKey[key]; known != nil {
+	if known := t.byKey[key]; known != nil && known.uid == uid {
 		return known.seen
 	}
 	return time.Now()

@@ -50,7 +50,7 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 		delay := backoff.Step()
 		if err == nil {
 			// The Namespace is not gone until it is confirmed that its Pods have ended.
-			if next, err := c.deletePods(ctx); err == nil && !next.IsZero() {
+			if next, err := c.deletePods(ctx, namespace.UID); err == nil && !next.IsZero() {
 				delay = min(delay, time.Until(next))
 			}
 		}

@@ -129,6 +129,35 @@ func TestCreatedAfterLongDeletion(t *testing.T) {
 	})
 }
 
+// TestNamespaceIsCreatedAgain deletes the Pods of a Namespace that another process has created
+// again since. They stay.
+func TestNamespaceIsCreatedAgain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	f.start(f.config())
+	before := f.expect("a-node-1=image:1")["a-node-1"]
+	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
+	f.must(err)
+	f.wrap = func(transport http.RoundTripper) http.RoundTripper {
+		var listed atomic.Bool
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/pods") && req.URL.Query().Has("labelSelector") && !listed.Swap(true) {
+				f.must(f.admin.TenancyV1().Namespaces().Delete(t.Context(), f.namespace, metav1.DeleteOptions{}))
+				f.expectCreatedAgain(before)
+			}
+			return transport.RoundTrip(req)
+		})
+	}
+	c := f.new(f.config())
+	if next, err := c.deletePods(t.Context(), namespace.UID); err != nil || !next.IsZero() {
+		t.Errorf("got %v, %v", next, err)
+	}
+	if pod := f.pods()["a-node-1"]; pod.UID == before.UID || pod.DeletionTimestamp != nil {
+		t.Errorf("the Pod was deleted: %v", pod.ObjectMeta)
+	}
+}
+
 // TestNamespaceOfAnotherUser uses a Namespace that another user has requested, with the
 // rights that its admin has given to the source. The other user gets none.
 func TestNamespaceOfAnotherUser(t *testing.T) {

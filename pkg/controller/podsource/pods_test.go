@@ -4,10 +4,12 @@
 package podsource
 
 import (
+	"fmt"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/source"
@@ -60,6 +62,25 @@ func TestStaleCache(t *testing.T) {
 	f.must(s.pods.GetStore().Delete(mine))
 	if err := s.sync(t.Context(), "a-node-1"); !isNotOwned(err) {
 		t.Errorf("after the event, sync returns %v", err)
+	}
+}
+
+// TestLabelIsRemoved removes a Pod from the source while the cache still has the label of the
+// source, which a user has removed. The Pod stays.
+func TestLabelIsRemoved(t *testing.T) {
+	t.Parallel()
+	f, s := newSession(t)
+	mine, err := s.podClient.Get(t.Context(), "a-node-1", metav1.GetOptions{})
+	f.must(err)
+	f.must(s.pods.GetStore().Add(mine))
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, source.Label)
+	_, err = f.admin.TenancyV1().Pods(f.namespace).Patch(t.Context(), "a-node-1", types.MergePatchType, patch, metav1.PatchOptions{})
+	f.must(err)
+	f.remove("a.yaml")
+	f.read(s)
+	f.must(s.sync(t.Context(), "a-node-1"))
+	if pod, exists := f.pods()["a-node-1"]; !exists || pod.DeletionTimestamp != nil {
+		t.Errorf("the Pod was deleted: %v", pod.ObjectMeta)
 	}
 }
 

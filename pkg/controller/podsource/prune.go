@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -21,7 +22,7 @@ import (
 // prune deletes the Namespace. It returns when the grace periods of the Pods are over, because
 // the Namespace waits until it has confirmed that they have ended.
 func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
-	if _, err := c.deletePods(ctx); err != nil {
+	if _, err := c.deletePods(ctx, namespace.UID); err != nil {
 		return err
 	}
 	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
@@ -32,7 +33,7 @@ func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
 	}
 	klog.FromContext(ctx).Info("Deleted the Namespace, waiting for the grace periods of its Pods")
 	for {
-		deadline, err := c.deletePods(ctx)
+		deadline, err := c.deletePods(ctx, namespace.UID)
 		if err != nil || deadline.IsZero() {
 			return err
 		}
@@ -40,13 +41,23 @@ func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
 	}
 }
 
-// deletePods deletes the Pods of the source, or confirms that they have ended when their grace
-// periods are over. It returns when it has to be called again, or the zero time. It does not
-// wait for Pods that have finalizers.
-func (c *Controller) deletePods(ctx context.Context) (next time.Time, err error) {
+// deletePods deletes the Pods of the source in the Namespace with a UID, or confirms that they
+// have ended when their grace periods are over. It returns when it has to be called again, or
+// the zero time. It does not wait for Pods that have finalizers.
+func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.Time, err error) {
 	pods, _, err := c.listPods(ctx)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("list the Pods: %w", err)
+	}
+	// Another process can have created the Namespace again: its Pods stay.
+	namespace, err := c.tenancy.TenancyV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+	switch {
+	case tenancyerrors.IsObjectNotFound(err) || apierrors.IsForbidden(err):
+		return time.Time{}, nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("get the Namespace %s: %w", c.namespace, err)
+	case namespace.UID != uid:
+		return time.Time{}, nil
 	}
 	for name, pod := range pods {
 		again, err := c.deletePod(ctx, pod)
@@ -62,9 +73,10 @@ func (c *Controller) deletePods(ctx context.Context) (next time.Time, err error)
 
 // deletePod deletes a Pod, or confirms that it has ended when its grace period is over, which
 // no node does for the Pods of a source. It returns when it has to be called again: now if the
-// Pod has got a grace period, at the end of that, or the zero time.
+// Pod has got a grace period or has changed, at the end of that period, or the zero time.
 func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructured) (again time.Time, err error) {
-	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.GetUID()))}
+	// A user can have removed the label of the source from it.
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion())}}
 	now := time.Now()
 	switch deadline := pod.GetDeletionTimestamp(); {
 	case deadline == nil:
@@ -75,8 +87,11 @@ func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructur
 		options.GracePeriodSeconds = ptr.To[int64](0)
 	}
 	err = c.podClient.Delete(ctx, pod.GetName(), options)
-	if tenancyerrors.IsObjectNotFound(err) || apierrors.IsConflict(err) {
-		err = nil // it is gone, or another one has its name
+	switch {
+	case tenancyerrors.IsObjectNotFound(err):
+		return again, nil
+	case apierrors.IsConflict(err): // it has changed, or another one has its name
+		return now, nil
 	}
 	return again, err
 }

@@ -196,7 +196,8 @@ func (d *Deleter) finalize(ctx context.Context, in incarnation, ns *v1.Namespace
 		logger.V(4).Info("Removing the namespace")
 		err := d.client.Namespaces().Delete(ctx, in.name, metav1.DeleteOptions{
 			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
-			Preconditions:     &metav1.Preconditions{UID: &in.uid},
+			// The policy would remove a finalizer that another has set since.
+			Preconditions: &metav1.Preconditions{UID: &in.uid, ResourceVersion: &ns.ResourceVersion},
 		})
 		if err != nil {
 			return ns, goneIfNotFound(fmt.Errorf("remove namespace %q: %w", in.name, err))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -240,6 +241,33 @@ func TestConflicts(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestFinalizerBeforeRemoval has another client set a finalizer right before the Namespace is
+// removed. It stays.
+func TestFinalizerBeforeRemoval(t *testing.T) {
+	for _, finalizer := range []string{metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents, "example.com/other"} {
+		t.Run(finalizer, func(t *testing.T) {
+			s := newServer(t)
+			ns := s.terminating(func(ns *v1.Namespace) { ns.Spec.Finalizers = nil })
+			s.before = func(verb, resource, _ string) error {
+				if verb == "delete" && resource == "namespaces" {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					held := s.namespaces["ns"].DeepCopy()
+					held.Finalizers = []string{finalizer}
+					s.store(held)
+				}
+				return nil
+			}
+			if err := s.deleter().Delete(t.Context(), ns, time.Time{}, &Progress{}); err != nil {
+				t.Error(err)
+			}
+			if got := s.get("ns"); got == nil || !slices.Equal(got.Finalizers, []string{finalizer}) {
+				t.Errorf("the Namespace is %v", got)
+			}
+		})
 	}
 }
 

@@ -331,8 +331,15 @@ func (c *namespaceClient) Delete(_ context.Context, name string, opts metav1.Del
 		c.s.t.Error("a namespace is deleted without a UID")
 	} else if *opts.Preconditions.UID != ns.UID {
 		return apierrors.NewConflict(v1.Resource("namespaces"), name, fmt.Errorf("another UID"))
+	} else if version := opts.Preconditions.ResourceVersion; version != nil && *version != ns.ResourceVersion {
+		return apierrors.NewConflict(v1.Resource("namespaces"), name, fmt.Errorf("changed"))
 	}
-	if len(ns.Spec.Finalizers) > 0 || len(ns.Finalizers) > 0 {
+	if len(ns.Spec.Finalizers) > 0 {
+		return nil
+	}
+	ns.Finalizers = slices.DeleteFunc(ns.Finalizers, ofPolicy)
+	if len(ns.Finalizers) > 0 {
+		c.s.store(ns)
 		return nil
 	}
 	return c.s.remove(ns)

@@ -63,11 +63,14 @@ func (c *contentOf) List(_ context.Context, opts metav1.ListOptions) (*metav1.Pa
 	return list, nil
 }
 
+// ofPolicy reports whether a finalizer is one that a deletion in the background removes.
+func ofPolicy(finalizer string) bool {
+	return finalizer == metav1.FinalizerOrphanDependents || finalizer == metav1.FinalizerDeleteDependents
+}
+
 // mark deletes an object, or marks it if it is held. The lock is held.
 func (s *server) mark(gvr schema.GroupVersionResource, o *partial) {
-	o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool {
-		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
-	})
+	o.Finalizers = slices.DeleteFunc(o.Finalizers, ofPolicy)
 	_, waits := o.Annotations[graceful]
 	if len(o.Finalizers) > 0 || waits {
 		if o.DeletionTimestamp == nil {

@@ -202,6 +202,9 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 // for which etcd has no space: full is the error. It returns full for a Namespace
 // that a finalizer or content holds.
 func (r *REST) removeUnmarked(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, full error) (runtime.Object, bool, error) {
+	if r.store.EnableGarbageCollection && len(finalizersFor(options, nil)) > 0 {
+		return nil, false, full // the store would mark it, without the phase
+	}
 	validate := func(ctx context.Context, obj runtime.Object) error {
 		ns := obj.(*tenancy.Namespace)
 		switch {

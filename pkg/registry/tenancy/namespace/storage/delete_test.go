@@ -5,10 +5,12 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +18,7 @@ import (
 	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
@@ -183,4 +186,45 @@ func TestDeleteWithStaleCache(t *testing.T) {
 			t.Errorf("got %v, want NotFound", err)
 		}
 	})
+}
+
+// fullStorage is a storage whose etcd is full for the first update.
+type fullStorage struct {
+	apistorage.Interface
+	full error
+}
+
+func (s *fullStorage) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool,
+	preconditions *apistorage.Preconditions, try apistorage.UpdateFunc, cached runtime.Object) error {
+	if err := s.full; err != nil {
+		s.full = nil
+		return err
+	}
+	return s.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached)
+}
+
+// TestDeleteWhileFull deletes a Namespace without finalizers while etcd is full, and has space
+// again right after the mark has failed. It is removed, or stays Active if the deletion sets a
+// finalizer.
+func TestDeleteWhileFull(t *testing.T) {
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		t.Run(string(policy), func(t *testing.T) {
+			storage, ctx := newStorage(t), newContext()
+			store := storage.Namespace.store
+			store.EnableGarbageCollection = true
+			storage.do(t, ctx, create(), update(finalize, specFinalizers()))
+			store.Storage.Storage = &fullStorage{store.Storage.Storage, tenancyerrors.NewStorageFull(errors.New("no space"))}
+			_, err := remove(metav1.DeleteOptions{PropagationPolicy: &policy})(ctx, storage)
+			var want *state
+			if policy != metav1.DeletePropagationBackground {
+				want = &state{Phase: tenancy.NamespaceActive}
+			}
+			if tenancyerrors.IsStorageFull(err) != (want != nil) || want == nil && err != nil {
+				t.Errorf("got the error %v", err)
+			}
+			if diff := cmp.Diff(want, storage.state(t, ctx), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
