@@ -5,10 +5,12 @@ package storage_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,6 +73,12 @@ func testKeyReturns(t *testing.T, change func(*storage.Options), full bool) {
 			without[k.resource] = &metainternal.ListOptions{ResourceVersion: list.(metav1.ListInterface).GetResourceVersion()}
 			if watches[k.resource], err = k.store(s).Watch(k.in(t.Context()), without[k.resource]); err != nil {
 				t.Fatal(err)
+			}
+		}
+		if !full { // then lists before and after have the same revision
+			for _, k := range kinds {
+				stop := k.readCached(t, s)
+				defer stop()
 			}
 		}
 		writeEncryption(t, file, "two", "one")
@@ -175,5 +183,29 @@ func TestUnreadableEveryByte(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// readCached reads a kind from the watch cache until stop is called, and checks that the object
+// is either in what it reads, or recorded as one that cannot be read before or after.
+func (k kind) readCached(t *testing.T, s server) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for ctx.Err() == nil {
+			before := len(k.unread(s))
+			list, err := k.store(s).List(k.in(ctx), &metainternal.ListOptions{ResourceVersion: "0"})
+			if err != nil { // the watch cache starts again
+				continue
+			}
+			if meta.LenList(list)+before+len(k.unread(s)) == 0 {
+				t.Errorf("%s: the object is neither in the list nor recorded", k.resource)
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		reading.Wait()
 	}
 }

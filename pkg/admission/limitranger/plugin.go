@@ -211,16 +211,29 @@ func (p *Plugin) read(ctx context.Context, a admission.Attributes) (*tenancy.Pod
 	if a.GetNamespace() == "" {
 		return pod, none.set(), nil // invalid
 	}
+	// A limit must not silently cease to apply. Check this before the LimitRanges are read,
+	// which may lack one that can be read again since, and after it, because the read
+	// records those that it leaves out.
+	if err := p.confirmReadable(a.GetNamespace()); err != nil {
+		return nil, nil, err
+	}
 	limitRanges, err := p.source.inForce(ctx, a.GetNamespace())
 	if err != nil {
 		return nil, nil, admission.NewForbidden(a, err)
 	}
-	if p.unreadable != nil {
-		// A limit must not silently cease to apply. Check this after the LimitRanges
-		// are read, because the read records those that it leaves out.
-		if names := p.unreadable(tenancy.Resource("limitranges"), a.GetNamespace()); len(names) > 0 {
-			return nil, nil, apierrors.NewInternalError(fmt.Errorf("limit range %q of namespace %q applies to the pod, but cannot be read from storage", names[0], a.GetNamespace()))
-		}
+	if err := p.confirmReadable(a.GetNamespace()); err != nil {
+		return nil, nil, err
 	}
 	return pod, limitRanges.set(), nil
+}
+
+// confirmReadable returns an error if a LimitRange of the Namespace cannot be read.
+func (p *Plugin) confirmReadable(namespace string) error {
+	if p.unreadable == nil {
+		return nil
+	}
+	if names := p.unreadable(tenancy.Resource("limitranges"), namespace); len(names) > 0 {
+		return apierrors.NewInternalError(fmt.Errorf("limit range %q of namespace %q applies to the pod, but cannot be read from storage", names[0], namespace))
+	}
+	return nil
 }

@@ -277,26 +277,37 @@ func lists(storage *fake.Clientset) int {
 }
 
 // TestUnreadable shows that no Pod is admitted in a Namespace with a LimitRange that
-// cannot be read, because its limits still apply. Other Namespaces are not affected.
+// cannot be read, because its limits still apply, also if it can be read again after the
+// LimitRanges were read, or could be before. Other Namespaces are not affected.
 func TestUnreadable(t *testing.T) {
+	checks := 0
 	plugin := newPlugin(t, fake.NewClientset(), fake.NewClientset())
 	plugin.(boroughadmission.WantsUnreadable).SetUnreadable(func(resource schema.GroupResource, namespace string) []string {
-		if resource == tenancy.Resource("limitranges") && namespace == "bad" {
+		checks++
+		if resource == tenancy.Resource("limitranges") && (namespace == "bad" || namespace == "before" && checks == 1 || namespace == "after" && checks == 2) {
 			return []string{"lost"}
 		}
 		return nil
 	})
+	const unread = `limit range "lost" of namespace %q applies to the pod, but cannot be read from storage`
 	for namespace, want := range map[string]string{
-		"bad":   `limit range "lost" of namespace "bad" applies to the pod, but cannot be read from storage`,
-		"sound": "",
+		"bad":    fmt.Sprintf(unread, "bad"),
+		"before": fmt.Sprintf(unread, "before"),
+		"after":  fmt.Sprintf(unread, "after"),
+		"sound":  "",
 	} {
 		pod := newPod("1")
 		pod.Namespace = namespace
 		a := admission.NewAttributesRecord(pod, nil, v1.SchemeGroupVersion.WithKind("Pod"), namespace, pod.Name,
 			v1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, nil, false, nil)
-		for _, err := range []error{plugin.Admit(t.Context(), a, nil), plugin.Validate(t.Context(), a, nil)} {
+		for name, attempt := range map[string]func() error{
+			"Admit":    func() error { return plugin.Admit(t.Context(), a, nil) },
+			"Validate": func() error { return plugin.Validate(t.Context(), a, nil) },
+		} {
+			checks = 0
+			err := attempt()
 			if want == "" && err != nil || want != "" && (!apierrors.IsInternalError(err) || !strings.Contains(err.Error(), want)) {
-				t.Errorf("in %s: got %v, want %q", namespace, err, want)
+				t.Errorf("%s in %s: got %v, want %q", name, namespace, err, want)
 			}
 		}
 	}

@@ -46,15 +46,17 @@ func (s *Store) examine(ctx context.Context) {
 			return
 		case key := <-s.suspects:
 			if s.examineKey(ctx, key) {
-				s.expireWatches(ctx)
+				s.expireWatches(ctx, key)
 			}
 		case <-ticker.C:
-			recovered := false
+			var recovered []string
 			for _, object := range s.config.Objects.Some(s.config.Resource, MaxExamined) {
-				recovered = s.examineKey(ctx, object.Key) || recovered
+				if s.examineKey(ctx, object.Key) {
+					recovered = append(recovered, object.Key)
+				}
 			}
-			if recovered {
-				s.expireWatches(ctx)
+			if len(recovered) > 0 {
+				s.expireWatches(ctx, recovered...)
 			}
 		}
 	}
@@ -62,7 +64,7 @@ func (s *Store) examine(ctx context.Context) {
 
 // examineKey reads the object with the key, and records the result. It reports
 // whether an object that could not be read before can be read now, although it was
-// not written in between.
+// not written in between. Its record stays, see expireWatches.
 func (s *Store) examineKey(ctx context.Context, key string) (recovered bool) {
 	response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{})
 	if err != nil {
@@ -80,8 +82,11 @@ func (s *Store) examineKey(ctx context.Context, key string) (recovered bool) {
 	}
 	namespace, name := s.split(key)
 	recorded, ok := s.config.Objects.get(s.config.Resource, namespace, name)
+	if ok && (recorded.revision == 0 || recorded.revision == response.KV.ModRevision) {
+		return !s.isAwaited(key)
+	}
 	s.forget(ctx, key)
-	return ok && (recorded.revision == 0 || recorded.revision == response.KV.ModRevision)
+	return false
 }
 
 // read returns an error if a value cannot be read.
@@ -98,7 +103,10 @@ func (s *Store) read(ctx context.Context, kv *mvccpb.KeyValue) error {
 // earlier revision, of a list that may have left objects out. The clients, mainly watch
 // caches, then list again, which includes the objects that can be read now. An event
 // would not do: its resourceVersion would be an old one.
-func (s *Store) expireWatches(ctx context.Context) {
+//
+// The records of the objects, which have the keys, are removed when the watch cache has
+// listed them. Until then, what it has is incomplete.
+func (s *Store) expireWatches(ctx context.Context, keys ...string) {
 	logger := klog.FromContext(ctx)
 	logger.Info("Objects that could not be read from storage can be read again, ending watches so that clients list again", "resource", s.config.Resource)
 	// Without a write, lists before and after could have the same revision.
@@ -109,7 +117,33 @@ func (s *Store) expireWatches(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recovered = max(s.recovered, revision)
+	for _, key := range keys {
+		if s.config.Cached {
+			s.awaited[key] = revision
+		} else {
+			s.forget(ctx, key)
+		}
+	}
 	for w := range s.watches {
 		w.expire(recoveredReason)
+	}
+}
+
+// isAwaited reports whether the watch cache has yet to list the object with the key.
+func (s *Store) isAwaited(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, awaited := s.awaited[key]
+	return awaited
+}
+
+// listed removes the records of the objects that the watch cache has listed, which now
+// watches from a revision. s.mu is held.
+func (s *Store) listed(ctx context.Context, revision int64) {
+	for key, since := range s.awaited {
+		if revision >= since {
+			delete(s.awaited, key)
+			s.forget(ctx, key)
+		}
 	}
 }

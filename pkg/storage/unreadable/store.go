@@ -78,6 +78,9 @@ type Store struct {
 	// recovered is the revision from which on lists have the objects that could be read
 	// again last.
 	recovered int64
+	// awaited has the keys of objects that can be read again, until the watch cache has
+	// listed them, and the revision from which on lists have them.
+	awaited map[string]int64
 }
 
 // Library is the library's store.
@@ -120,6 +123,7 @@ func newStore(config Config) *Store {
 		kind:     reflect.TypeOf(config.NewFunc()),
 		suspects: make(chan string, maxSuspects),
 		watches:  map[*watcher]struct{}{},
+		awaited:  map[string]int64{},
 	}
 }
 
@@ -243,6 +247,9 @@ func (s *Store) split(key string) (namespace, name string) {
 // note records that the object with the key cannot be read at the revision, which
 // is 0 if it is unknown.
 func (s *Store) note(ctx context.Context, key string, revision int64, err error) {
+	s.mu.Lock()
+	delete(s.awaited, key) // it cannot be read again
+	s.mu.Unlock()
 	namespace, name := s.split(key)
 	s.config.Objects.put(klog.FromContext(ctx), Object{
 		Resource: s.config.Resource, Namespace: namespace, Name: name, Key: key, Reason: err.Error(), revision: revision,

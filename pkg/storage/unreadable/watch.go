@@ -51,6 +51,8 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	s.watches[w] = struct{}{}
 	if from > 0 && from < s.recovered {
 		w.expire(recoveredReason)
+	} else if w.flow == nil { // of the watch cache
+		s.listed(ctx, from)
 	}
 	s.mu.Unlock()
 	go w.run(ctx, inner.ResultChan())

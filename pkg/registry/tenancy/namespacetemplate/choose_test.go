@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -59,5 +60,15 @@ func TestChoose(t *testing.T) {
 		if name != test.want || (err != nil) != (test.wantErr != "") || err != nil && !strings.HasPrefix(err.Error(), test.wantErr) {
 			t.Errorf("%s: got %q, %v; want %q, %s", test.templates, name, err, test.want, test.wantErr)
 		}
+	}
+}
+
+// TestUnreadableBeforeList checks that a template that cannot be read is found before the
+// templates are listed: it can be read again after the list.
+func TestUnreadableBeforeList(t *testing.T) {
+	r := &REST{unreadable: func() []string { return []string{"lost"} }} // without a store to list from
+	_, err := r.For(t.Context(), &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, false)
+	if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), `namespace template "lost" cannot be read from storage`) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -23,6 +23,11 @@ var _ content.Source = &REST{}
 // chosen one has not changed. It needs no more: without another template, the choice
 // would be the same.
 func (r *REST) For(ctx context.Context, ns *tenancy.Namespace, fresh bool) (content.Content, error) {
+	// Before the list, which may lack one that can be read again since, and after it,
+	// because it records those that it leaves out.
+	if err := r.confirmReadable(ns); err != nil {
+		return content.Content{}, err
+	}
 	options := &metainternalversion.ListOptions{ResourceVersion: "0"} // what is cached
 	if fresh {
 		options.ResourceVersion = ""
@@ -32,8 +37,8 @@ func (r *REST) For(ctx context.Context, ns *tenancy.Namespace, fresh bool) (cont
 		return content.Content{}, err
 	}
 	list := obj.(*tenancy.NamespaceTemplateList)
-	if unreadable := r.unreadable(); len(unreadable) > 0 {
-		return content.Content{}, apierrors.NewInternalError(fmt.Errorf("namespace %q cannot be created because namespace template %q cannot be read from storage, and may apply to the namespace", ns.Name, unreadable[0]))
+	if err := r.confirmReadable(ns); err != nil {
+		return content.Content{}, err
 	}
 	revision, err := revisionOf(list.ResourceVersion)
 	if err != nil {
@@ -58,6 +63,15 @@ func (r *REST) For(ctx context.Context, ns *tenancy.Namespace, fresh bool) (cont
 		RoleBinding:   template.Spec.RoleBinding.In(ns.Name),
 		Condition:     condition,
 	}, nil
+}
+
+// confirmReadable returns an error if a template cannot be read, which may apply to the
+// Namespace.
+func (r *REST) confirmReadable(ns *tenancy.Namespace) error {
+	if unreadable := r.unreadable(); len(unreadable) > 0 {
+		return apierrors.NewInternalError(fmt.Errorf("namespace %q cannot be created because namespace template %q cannot be read from storage, and may apply to the namespace", ns.Name, unreadable[0]))
+	}
+	return nil
 }
 
 func revisionOf(resourceVersion string) (int64, error) {
