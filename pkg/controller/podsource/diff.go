@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/source"
 )
 
@@ -33,9 +34,15 @@ func (c *Controller) Diff(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	live, exists, err := c.listPods(ctx)
+	namespace, err := c.findNamespace(ctx)
 	if err != nil {
 		return err
+	}
+	var live map[string]*unstructured.Unstructured
+	if namespace != nil {
+		if live, err = c.listPods(ctx); err != nil {
+			return err
+		}
 	}
 	desired := newDesiredPods(c.source)
 	_, problems := desired.set(content)
@@ -48,7 +55,7 @@ func (c *Controller) Diff(ctx context.Context, out io.Writer) error {
 		}
 		var after *unstructured.Unstructured
 		if pod != nil {
-			after, err = c.preview(ctx, pod, live[name], exists)
+			after, err = c.preview(ctx, pod, live[name], namespace != nil)
 			if err != nil {
 				problems = append(problems, source.Problem{File: pod.file, Pod: pod.name, Message: message(err)})
 				continue
@@ -61,25 +68,27 @@ func (c *Controller) Diff(ctx context.Context, out io.Writer) error {
 	return problemsError(problems)
 }
 
-// listPods returns the Pods of the source in the API, and whether the Namespace exists.
-func (c *Controller) listPods(ctx context.Context) (pods map[string]*unstructured.Unstructured, exists bool, err error) {
-	_, err = c.tenancy.TenancyV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+// findNamespace returns the Namespace, or nil if it does not exist.
+func (c *Controller) findNamespace(ctx context.Context) (*v1.Namespace, error) {
+	namespace, err := c.tenancy.TenancyV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
 	// A user without rights in a Namespace cannot find out whether it exists.
 	if tenancyerrors.IsObjectNotFound(err) || apierrors.IsForbidden(err) {
-		return nil, false, nil
+		return nil, nil
 	}
-	if err != nil {
-		return nil, false, err
-	}
+	return namespace, err
+}
+
+// listPods returns the Pods of the source in the API.
+func (c *Controller) listPods(ctx context.Context) (map[string]*unstructured.Unstructured, error) {
 	list, err := c.podClient.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{source.Label: c.source.ID()}.String()})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	pods = map[string]*unstructured.Unstructured{}
+	pods := map[string]*unstructured.Unstructured{}
 	for i := range list.Items {
 		pods[list.Items[i].GetName()] = &list.Items[i]
 	}
-	return pods, true, nil
+	return pods, nil
 }
 
 // preview returns the Pod as the server would store it.

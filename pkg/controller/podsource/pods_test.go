@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -30,6 +31,15 @@ func newSession(t *testing.T) (*fixture, *session) {
 	return f, s
 }
 
+// cache adds a Pod to the cache of the session, and returns it.
+func (f *fixture) cache(s *session, name string) *unstructured.Unstructured {
+	f.Helper()
+	pod, err := s.podClient.Get(f.Context(), name, metav1.GetOptions{})
+	f.must(err)
+	f.must(s.pods.GetStore().Add(pod))
+	return pod
+}
+
 // read lets the session read the source.
 func (f *fixture) read(s *session) {
 	content, err := s.config.Reader.Read(f.Context())
@@ -41,9 +51,7 @@ func (f *fixture) read(s *session) {
 func TestStaleCache(t *testing.T) {
 	t.Parallel()
 	f, s := newSession(t)
-	mine, err := s.podClient.Get(t.Context(), "a-node-1", metav1.GetOptions{})
-	f.must(err)
-	f.must(s.pods.GetStore().Add(mine))
+	mine := f.cache(s, "a-node-1")
 
 	client := f.admin.TenancyV1().Pods(f.namespace)
 	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
@@ -70,11 +78,9 @@ func TestStaleCache(t *testing.T) {
 func TestLabelIsRemoved(t *testing.T) {
 	t.Parallel()
 	f, s := newSession(t)
-	mine, err := s.podClient.Get(t.Context(), "a-node-1", metav1.GetOptions{})
-	f.must(err)
-	f.must(s.pods.GetStore().Add(mine))
+	f.cache(s, "a-node-1")
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, source.Label)
-	_, err = f.admin.TenancyV1().Pods(f.namespace).Patch(t.Context(), "a-node-1", types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := f.admin.TenancyV1().Pods(f.namespace).Patch(t.Context(), "a-node-1", types.MergePatchType, patch, metav1.PatchOptions{})
 	f.must(err)
 	f.remove("a.yaml")
 	f.read(s)

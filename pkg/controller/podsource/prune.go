@@ -45,19 +45,17 @@ func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
 // have ended when their grace periods are over. It returns when it has to be called again, or
 // the zero time. It does not wait for Pods that have finalizers.
 func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.Time, err error) {
-	pods, _, err := c.listPods(ctx)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("list the Pods: %w", err)
-	}
-	// Another process can have created the Namespace again: its Pods stay.
-	namespace, err := c.tenancy.TenancyV1().Namespaces().Get(ctx, c.namespace, metav1.GetOptions{})
+	pods, listErr := c.listPods(ctx)
+	// After the list, because another process can have created the Namespace again: its Pods
+	// stay.
+	namespace, err := c.findNamespace(ctx)
 	switch {
-	case tenancyerrors.IsObjectNotFound(err) || apierrors.IsForbidden(err):
-		return time.Time{}, nil
 	case err != nil:
 		return time.Time{}, fmt.Errorf("get the Namespace %s: %w", c.namespace, err)
-	case namespace.UID != uid:
+	case namespace == nil || namespace.UID != uid:
 		return time.Time{}, nil
+	case listErr != nil:
+		return time.Time{}, fmt.Errorf("list the Pods: %w", listErr)
 	}
 	for name, pod := range pods {
 		again, err := c.deletePod(ctx, pod)
