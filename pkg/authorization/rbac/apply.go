@@ -40,7 +40,7 @@ func (x *Index) Reset(position int64, objects iter.Seq[Change]) {
 	x.mu.Lock()
 	x.policy = fresh
 	x.kept.Clear() // its keys refer to the one before
-	x.changed.notify("")
+	x.signals.notify("")
 	x.mu.Unlock()
 	x.reached.Reach(position)
 }
@@ -63,7 +63,7 @@ func (x *Index) Apply(position int64, changes []Change) []Touch {
 	}
 	list := touched.list(&x.policy, position)
 	x.policy.trim(maxEnded, maxEndedBytes)
-	x.changed.notify(namespaces...)
+	x.signals.notify(namespaces...)
 	x.mu.Unlock()
 	x.reached.Reach(position)
 	return list

@@ -37,7 +37,7 @@ type Index struct {
 	mu      sync.RWMutex
 	policy  policy
 	reached await.Revision // the position; 0 before Reset
-	changed changed
+	signals signals
 	// kept has the subjectRights that were last read, by rightsKey.
 	kept *lru.Cache
 }
@@ -289,7 +289,7 @@ const maxKept = 1000
 
 // Changed returns a channel that is closed when a ClusterRole or ClusterRoleBinding
 // changes, or a Role or RoleBinding in one of the namespaces.
-func (x *Index) Changed(namespaces ...string) <-chan struct{} { return x.changed.channel(namespaces) }
+func (x *Index) Changed(namespaces ...string) <-chan struct{} { return x.signals.channel(namespaces) }
 
 // AwaitSync waits until the index has read the whole policy once.
 func (x *Index) AwaitSync(ctx context.Context) error { return x.reached.Await(ctx, 1) }

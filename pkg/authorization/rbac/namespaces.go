@@ -103,9 +103,15 @@ var none namespaceRights
 // a position.
 func (p *policy) rightsOf(b *binding, position int64) *namespaceRights {
 	if b != nil && b.At(position) {
-		if r := p.at(b.to, position); r != nil {
-			return &r.namespaces
-		}
+		return p.rightsBy(b.to, position)
+	}
+	return &none
+}
+
+// rightsBy returns what a role allows on Namespaces at a position.
+func (p *policy) rightsBy(n *namedRole, position int64) *namespaceRights {
+	if r := p.at(n, position); r != nil {
+		return &r.namespaces
 	}
 	return &none
 }

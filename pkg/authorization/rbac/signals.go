@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// changed signals changes of a policy to those who depend on some of it.
-type changed struct {
+// signals notify those who depend on some of a policy of its changes.
+type signals struct {
 	mu sync.Mutex
 	// cluster is for those who depend on what has no namespace alone, anywhere for those who
 	// depend on several namespaces, and in for those who depend on one. A channel is nil
@@ -32,19 +32,19 @@ func shardOf(namespace string) int {
 
 // channel returns the channel that notify closes when the policy changes of the cluster, or
 // in one of the namespaces.
-func (c *changed) channel(namespaces []string) <-chan struct{} {
-	channel, only := &c.cluster, ""
+func (s *signals) channel(namespaces []string) <-chan struct{} {
+	channel, only := &s.cluster, ""
 	for _, namespace := range namespaces {
 		switch {
 		case namespace == "" || namespace == only:
 		case only == "":
-			channel, only = &c.in[shardOf(namespace)], namespace
+			channel, only = &s.in[shardOf(namespace)], namespace
 		default:
-			channel = &c.anywhere
+			channel = &s.anywhere
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if *channel == nil {
 		*channel = make(chan struct{})
 	}
@@ -52,24 +52,24 @@ func (c *changed) channel(namespaces []string) <-chan struct{} {
 }
 
 // notify signals a change in namespaces. One without a namespace concerns all.
-func (c *changed) notify(namespaces ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *signals) notify(namespaces ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	signal := func(channel *chan struct{}) {
 		if *channel != nil {
 			close(*channel)
 			*channel = nil
 		}
 	}
-	signal(&c.anywhere)
+	signal(&s.anywhere)
 	if slices.Contains(namespaces, "") {
-		signal(&c.cluster)
-		for i := range c.in {
-			signal(&c.in[i])
+		signal(&s.cluster)
+		for i := range s.in {
+			signal(&s.in[i])
 		}
 		return
 	}
 	for _, namespace := range namespaces {
-		signal(&c.in[shardOf(namespace)])
+		signal(&s.in[shardOf(namespace)])
 	}
 }

@@ -167,14 +167,7 @@ func (t *touches) list(p *policy, position int64) []Touch {
 // touches returns what a change of the role at a position touches: one for each namespace
 // with bindings that refer to it, of which there may be thousands.
 func (n *namedRole) touches(p *policy, position int64) (list []Touch) {
-	before, after := &none, &none
-	if r := p.at(n, position-1); r != nil {
-		before = &r.namespaces
-	}
-	if r := p.at(n, position); r != nil {
-		after = &r.namespaces
-	}
-	if before.equal(after) {
+	if p.rightsBy(n, position-1).equal(p.rightsBy(n, position)) {
 		return nil
 	}
 	for _, b := range n.bindings {

@@ -14,7 +14,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -183,8 +182,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	case c.queue.NumRequeues(key) == 0:
 		c.processFirst(ctx, key)
 	case c.slots.acquire(key):
-		// What failed may have failed for a kind that was not known.
-		c.process(ctx, ctx, key, func(types.UID) time.Time { return time.Now() })
+		c.process(ctx, ctx, key, true)
 		c.slots.release()
 	default:
 		return true
@@ -209,15 +207,15 @@ func (c *Controller) processFirst(ctx context.Context, key string) {
 		}
 		acquired <- ok
 	})
-	c.process(ctx, passCtx, key, func(uid types.UID) time.Time { return c.terminations.seen(key, uid) })
+	c.process(ctx, passCtx, key, false)
 	if !timer.Stop() && <-acquired {
 		c.slots.release()
 	}
 }
 
 // process makes one pass over a Namespace, within passCtx, and adds it to the queue
-// if it needs another one. Discovery must be newer than what since returns.
-func (c *Controller) process(ctx, passCtx context.Context, key string, since func(types.UID) time.Time) {
+// if it needs another one.
+func (c *Controller) process(ctx, passCtx context.Context, key string, retry bool) {
 	ns, err := c.lister.Get(key)
 	if apierrors.IsNotFound(err) {
 		c.done(key)
@@ -227,7 +225,11 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, since fun
 	ctx = klog.NewContext(ctx, logger)
 
 	start := time.Now()
-	err = c.purge(klog.NewContext(passCtx, logger), ns, since(ns.UID))
+	since := start // what failed may have failed for a kind that was not known
+	if !retry {
+		since = c.terminations.seen(key, ns.UID)
+	}
+	err = c.purge(klog.NewContext(passCtx, logger), ns, since)
 	logger.V(4).Info("Made a pass over the namespace", "duration", time.Since(start), "outcome", err)
 	if err == nil {
 		reason := ""
