@@ -146,11 +146,17 @@ func TestOwnerReferences(t *testing.T) {
 
 	kubectl.Run(t, "delete", "configmap", "owner", "-n", namespace)
 	kubectl.Run(t, "wait", "configmap/owned", "-n", namespace, "--for=delete", waitTimeout)
+	// The garbage collector discovers new kinds every 30 seconds, and has listed
+	// our Pods when it deletes one. Until then, the owner to be orphaned must not
+	// be deleted: the collector may process it before its dependents, remove its
+	// finalizer, and then delete the dependents, because their owner is gone.
 	for _, policy := range policies {
 		kubectl.Run(t, "delete", pods, policy, "-n", namespace, "--cascade="+policy, "--wait=false")
+		if policy == "background" {
+			kubectl.Run(t, "wait", pods+"/background-owned", "-n", namespace, "--for=delete", waitTimeout)
+		}
 	}
-	// The garbage collector discovers new kinds every 30 seconds.
-	kubectl.Run(t, "wait", pods+"/background-owned", pods+"/foreground", pods+"/foreground-owned", pods+"/orphan", "-n", namespace, "--for=delete", waitTimeout)
+	kubectl.Run(t, "wait", pods+"/foreground", pods+"/foreground-owned", pods+"/orphan", "-n", namespace, "--for=delete", waitTimeout)
 	orphan, err := cluster.BoroughClient(t).TenancyV1().Pods(namespace).Get(ctx, "orphan-owned", metav1.GetOptions{})
 	if err != nil || orphan.DeletionTimestamp != nil || len(orphan.OwnerReferences) > 0 {
 		t.Errorf("the orphaned Pod: %+v, error %v", orphan, err)
