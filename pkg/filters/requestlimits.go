@@ -5,11 +5,14 @@ package filters
 
 import (
 	"bytes"
+	"cmp"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
@@ -22,30 +25,29 @@ import (
 )
 
 // WithRequestLimits checks patches before anything is made of them: some never pass a
-// decoder. Objects are checked where they are decoded.
+// decoder. It also checks the options of deletes, which the library decodes itself. Objects
+// are checked where they are decoded.
 func WithRequestLimits(next http.Handler, checker *requestlimits.Checker, maxBytes int64, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		info, ok := request.RequestInfoFrom(req.Context())
-		if !ok || !info.IsResourceRequest || info.Verb != "patch" {
-			next.ServeHTTP(w, req)
-			return
-		}
 		var check func([]byte) error
-		// The patch handler distinguishes the types in the same way.
-		contentType, _, _ := strings.Cut(req.Header.Get("Content-Type"), ";")
-		switch types.PatchType(contentType) {
-		case types.JSONPatchType:
-			check = checker.CheckJSONPatch
-		case types.MergePatchType:
-			check = checker.CheckMergePatch
-		case types.StrategicMergePatchType:
-			check = checker.CheckStrategicMergePatch
-		case types.ApplyYAMLPatchType:
-			check = checker.CheckYAML
-		case types.ApplyCBORPatchType: // served behind a feature gate, and can't be checked
-			responsewriters.ErrorNegotiated(negotiation.NewUnsupportedMediaTypeError(checkedPatches), serializer, v1.SchemeGroupVersion, w, req)
-			return
-		default:
+		ctx := req.Context()
+		info, _ := request.RequestInfoFrom(ctx)
+		switch {
+		case info == nil || !info.IsResourceRequest:
+		case info.Verb == "delete" || info.Verb == "deletecollection":
+			check = optionsCheck(req, checker)
+		case info.Verb == "patch":
+			// The patch handler distinguishes the types in the same way.
+			contentType, _, _ := strings.Cut(req.Header.Get("Content-Type"), ";")
+			patchType := types.PatchType(contentType)
+			if patchType == types.ApplyCBORPatchType { // served behind a feature gate, and can't be checked
+				responsewriters.ErrorNegotiated(negotiation.NewUnsupportedMediaTypeError(checkedPatches), serializer, v1.SchemeGroupVersion, w, req)
+				return
+			}
+			check = patchCheck(patchType, checker)
+			ctx = objectinfo.WithPatchType(ctx, patchType)
+		}
+		if check == nil {
 			next.ServeHTTP(w, req)
 			return
 		}
@@ -58,10 +60,42 @@ func WithRequestLimits(next http.Handler, checker *requestlimits.Checker, maxByt
 			responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), serializer, v1.SchemeGroupVersion, w, req)
 			return
 		}
-		checked := req.WithContext(objectinfo.WithPatchType(req.Context(), types.PatchType(contentType)))
+		checked := req.WithContext(ctx)
 		checked.Body = readCloser{bytes.NewReader(body), req.Body}
 		next.ServeHTTP(w, checked)
 	})
+}
+
+// patchCheck returns the check for patches of a type, or nil if the handler refuses the type.
+func patchCheck(patchType types.PatchType, checker *requestlimits.Checker) func([]byte) error {
+	switch patchType {
+	case types.JSONPatchType:
+		return checker.CheckJSONPatch
+	case types.MergePatchType:
+		return checker.CheckMergePatch
+	case types.StrategicMergePatchType:
+		return checker.CheckStrategicMergePatch
+	case types.ApplyYAMLPatchType:
+		return checker.CheckYAML
+	}
+	return nil
+}
+
+// optionsCheck returns the check for the options of a delete, or nil for an encoding that the
+// handler refuses.
+func optionsCheck(req *http.Request, checker *requestlimits.Checker) func([]byte) error {
+	mediaType, _, _ := mime.ParseMediaType(cmp.Or(req.Header.Get("Content-Type"), runtime.ContentTypeJSON))
+	switch mediaType {
+	case runtime.ContentTypeJSON:
+		return checker.CheckJSON
+	case runtime.ContentTypeYAML:
+		return checker.CheckYAML
+	case runtime.ContentTypeProtobuf:
+		return func(body []byte) error {
+			return checker.CheckProtobuf(body, metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
+		}
+	}
+	return nil
 }
 
 var checkedPatches = []string{

@@ -25,6 +25,8 @@ func TestRequestLimits(t *testing.T) {
 	const maxBytes = 40_000
 	bad := `[` + strings.TrimSuffix(strings.Repeat(`{},`, requestlimits.MaxPatchOperations+1), ",") + `]`
 	long := bad + strings.Repeat(" ", maxBytes)
+	deep := `{"a":` + strings.Repeat("[", requestlimits.MaxDepth) + strings.Repeat("]", requestlimits.MaxDepth) + `}`
+	bomb := "a: &a [" + strings.Repeat("1,", 101) + "]\nb: [" + strings.Repeat("*a,", 101) + "]\n"
 	for name, tc := range map[string]struct {
 		verb, contentType, body string
 		passed                  bool
@@ -36,6 +38,12 @@ func TestRequestLimits(t *testing.T) {
 		"unknown":         {"patch", "application/x", bad, true},
 		"CBOR":            {"patch", "application/apply-patch+cbor", "", false},
 		"not a patch":     {"create", "application/json-patch+json", bad, true},
+
+		"options of a delete":       {"delete", "", deep, false},
+		"options in YAML":           {"deletecollection", "application/yaml", bomb, false},
+		"options within limits":     {"delete", "application/json", `{"gracePeriodSeconds":0}`, true},
+		"options in another format": {"delete", "application/x", deep, true},
+		"no options":                {"delete", "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got string

@@ -23,7 +23,7 @@ func TestDocs(t *testing.T) {
 		"MaxQuantityLength": MaxQuantityLength, "MaxQuantityExponent": MaxQuantityExponent, "MaxDepth": MaxDepth,
 		"MaxContainers": MaxContainers, "MaxLimitRangeItems": MaxLimitRangeItems, "MaxManagers": MaxManagers, "MaxAppliers": MaxAppliers, "MaxOwners": MaxOwners, "MaxNameLength": MaxNameLength, "MaxElements": MaxElements,
 		"MaxPatchOperations": MaxPatchOperations, "MaxPatchElements": MaxPatchElements, "MaxMergeComparisons": MaxMergeComparisons,
-		"MaxYAMLNodes": MaxYAMLNodes, "MaxErrors": MaxErrors, "MaxRepeatedFields": MaxRepeatedFields, "MaxSelectorTerms": MaxSelectorTerms, "MaxSelectorErrors": MaxSelectorErrors,
+		"MaxYAMLNodes": MaxYAMLNodes, "MaxAliasBytes": MaxAliasBytes, "MaxErrors": MaxErrors, "MaxRepeatedFields": MaxRepeatedFields, "MaxSelectorTerms": MaxSelectorTerms, "MaxSelectorErrors": MaxSelectorErrors,
 	}
 	source, err := os.ReadFile("limits.go")
 	if err != nil {

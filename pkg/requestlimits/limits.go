@@ -90,6 +90,10 @@ const (
 	// been replaced by what they stand for. A body without aliases may have more.
 	MaxYAMLNodes = 10000
 
+	// MaxAliasBytes is the number of bytes of the texts that the aliases of a YAML body
+	// add to it: the decoder writes a text once for each alias.
+	MaxAliasBytes = 200000
+
 	// MaxErrors is the number of errors that an answer names. Putting together
 	// their message takes time that grows with the square of the number.
 	MaxErrors = 100

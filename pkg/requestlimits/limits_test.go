@@ -163,10 +163,17 @@ func TestYAMLAliases(t *testing.T) {
 		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i+1, i+1, repeat(9, fmt.Sprintf("*a%d", i)))
 	}
 	const tooMany = "the YAML document must have at most 10000 values once its aliases are replaced"
+	const tooLongTexts = "the aliases of the YAML document must stand for texts of at most 200000 bytes in all"
 	for _, test := range []struct{ name, body, want string }{
 		{"billion laughs", laughs.String(), tooMany},
 		{"merged", "a: &a {k: [" + repeat(2000, "1") + "]}\n" + "b: {<<: *a}\nc: {<<: [*a, *a, *a]}\nd: *a\n", tooMany},
 		{"in itself", "a: &a [*a]", tooMany},
+		{"long texts", "a: &a " + strings.Repeat("x", 1000) + "\nb: [" + repeat(300, "*a") + "]\n", tooLongTexts},
+		{"long keys", "? &a " + strings.Repeat("x", 1000) + "\n: 1\nb: [" + repeat(300, "{*a : 1}") + "]\n", tooLongTexts},
+		{"a long text besides an alias", "a: &a x\nb: *a\nc: " + strings.Repeat("x", 500000) + "\n", ""},
+		{"a long text without aliases", "a: &a " + strings.Repeat("x*", 200000) + "\n", ""},
+		{"an error after the document", laughs.String() + "...\n%x\n", "the YAML document has aliases and cannot be read: yaml: line 12: found unknown directive name"},
+		{"an error, without an anchor", "a: '*'\n...\n%x\n", ""},
 		{"few", "a: &a {cpu: 1}\nspec: {containers: [{resources: {limits: *a, requests: *a}}]}", ""},
 		{"brings a quantity", "a: &a {cpu: 1e3000}\nspec: {overhead: *a}", "spec.overhead[cpu]: the exponent of a quantity must be between -100 and 100"},
 		{"merges a quantity", `{"a": &a {"limits": {"cpu": "1e3000"}}, "spec": {"resources": {"<<": {"limits": {"cpu": 1}}, <<: *a}}}`,

@@ -32,44 +32,62 @@ func toJSON(data []byte) ([]byte, error) {
 }
 
 // checkAliases counts the values that a document has once its aliases are
-// replaced. The decoder's own bound is 400,000 from a few hundred bytes. This
-// reads the document with a parser that keeps aliases as what they are.
+// replaced, and the bytes of their texts. The decoder's own bound is 400,000 values from
+// a few hundred bytes, and it has none for the texts. This reads the document with a
+// parser that keeps aliases as what they are.
 func checkAliases(data []byte) error {
 	var document yamlnode.Node
 	if err := yamlnode.Unmarshal(data, &document); err != nil {
-		return nil
+		if bytes.IndexByte(data, '&') < 0 {
+			return nil // without an anchor, there are no aliases
+		}
+		// The decoder does not read what follows the first document, and can accept this.
+		return &Error{Detail: fmt.Sprintf("the YAML document has aliases and cannot be read: %v", err)}
 	}
-	counter := aliasCounter{sizes: map[*yamlnode.Node]int{}}
-	if size := counter.size(&document); counter.aliases && size > MaxYAMLNodes {
+	counter := aliasCounter{sizes: map[*yamlnode.Node]size{}}
+	switch size := counter.size(&document); {
+	case !counter.aliases:
+	case size.values > MaxYAMLNodes:
 		return &Error{Detail: fmt.Sprintf("the YAML document must have at most %d values once its aliases are replaced", MaxYAMLNodes)}
+	case size.bytes > len(data)+MaxAliasBytes:
+		return &Error{Detail: fmt.Sprintf("the aliases of the YAML document must stand for texts of at most %d bytes in all", MaxAliasBytes)}
 	}
 	return nil
 }
 
+// size is how much is in a node, up to maxSize.
+type size struct{ values, bytes int }
+
+// maxSize is above what is allowed, and twice as much is no overflow.
+const maxSize = 1 << 30
+
+func (s size) plus(other size) size {
+	return size{min(s.values+other.values, maxSize), min(s.bytes+other.bytes, maxSize)}
+}
+
 type aliasCounter struct {
-	sizes   map[*yamlnode.Node]int // of nodes with an anchor
+	sizes   map[*yamlnode.Node]size // of nodes with an anchor
 	aliases bool
 }
 
-// size counts the values of a node up to MaxYAMLNodes and one.
-func (c *aliasCounter) size(n *yamlnode.Node) int {
+func (c *aliasCounter) size(n *yamlnode.Node) size {
 	if n.Kind == yamlnode.AliasNode {
 		c.aliases = true
 		return c.size(n.Alias)
 	}
-	if size, counted := c.sizes[n]; counted {
-		return size
+	if counted, ok := c.sizes[n]; ok {
+		return counted
 	}
 	if n.Anchor != "" {
 		// An alias to what it is in would never end; the decoder refuses it.
-		c.sizes[n] = MaxYAMLNodes + 1
+		c.sizes[n] = size{values: maxSize}
 	}
-	size := 1
+	total := size{1, len(n.Value)}
 	for _, child := range n.Content {
-		size = min(size+c.size(child), MaxYAMLNodes+1)
+		total = total.plus(c.size(child))
 	}
 	if n.Anchor != "" {
-		c.sizes[n] = size
+		c.sizes[n] = total
 	}
-	return size
+	return total
 }

@@ -48,6 +48,10 @@ func depths(p paths) (requests []Request) {
 		add(fmt.Sprint(n, " aliases of aliases"), asYAML, "POST", p.pods()+dryRun, laughs.String())
 		add(fmt.Sprint(n, " aliases of aliases, applied"), asApply, "PATCH", p.pod()+dryRun+"&fieldManager=m", laughs.String())
 	}
+	longText := "a: &a " + strings.Repeat("x", 50000) + "\nb: [" + strings.TrimSuffix(strings.Repeat("*a,", 3000), ",") + "]\n"
+	add("aliases of a long text", asYAML, "POST", p.pods()+dryRun, longText)
+	add("aliases of a long text, applied", asApply, "PATCH", p.pod()+dryRun+"&fieldManager=m", longText)
+	add("aliases of a long text in the options of a delete", asYAML, "DELETE", p.pod()+dryRun, longText)
 	add("an alias of itself", asYAML, "POST", p.pods()+dryRun, "a: &a [*a]")
 	add("a merge of itself", asYAML, "POST", p.pods()+dryRun, "a: &a\n  <<: *a\n")
 	return class("depth", requests)
