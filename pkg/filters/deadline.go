@@ -9,7 +9,11 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // writeGrace is how much later than the timeout of a request its response must have been
@@ -53,4 +57,12 @@ func watchTimeout(req *http.Request, minimum time.Duration) time.Duration {
 		return time.Duration(min(seconds, math.MaxInt32)) * time.Second
 	}
 	return 2 * minimum
+}
+
+// refuse answers before WithWriteDeadline. Without a deadline, the answer to a client that does
+// not read it would wait as long as the connection is open, and with HTTP/1, the deadline of the
+// request before can have passed.
+func refuse(w http.ResponseWriter, req *http.Request, err error, serializer runtime.NegotiatedSerializer) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeGrace)) // as in WithWriteDeadline
+	responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
 }

@@ -6,9 +6,12 @@ package filters
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
@@ -57,5 +60,27 @@ func TestWriteDeadline(t *testing.T) {
 			}
 		})
 		WithWriteDeadline(handler, config).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	}
+}
+
+// TestDeadlineOfRefusals refuses requests before WithWriteDeadline, on a connection on which the
+// deadline of the request before has passed.
+func TestDeadlineOfRefusals(t *testing.T) {
+	serializer := serializer.NewCodecFactory(runtime.NewScheme())
+	next := http.NotFoundHandler()
+	for path, handler := range map[string]http.Handler{
+		"/" + strings.Repeat("x", maxPath):                           WithLimitedPath(next, serializer),
+		"/?fieldSelector=" + strings.Repeat(",", 1000):               WithLimitedSelectors(next, serializer),
+		"/?labelSelector=a+in+(" + strings.Repeat("%25,", 20) + "b)": WithLimitedSelectors(next, serializer),
+	} {
+		recorder := httptest.NewRecorder()
+		w, before := &deadlineWriter{ResponseWriter: recorder}, time.Now()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if recorder.Code/100 != 4 || recorder.Code == http.StatusNotFound {
+			t.Errorf("%.30s: %d", path, recorder.Code)
+		}
+		if w.deadline.Before(before.Add(writeGrace)) || w.deadline.After(time.Now().Add(writeGrace)) {
+			t.Errorf("%.30s: got the deadline %v, want %v after the start", path, w.deadline, writeGrace)
+		}
 	}
 }

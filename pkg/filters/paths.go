@@ -35,7 +35,7 @@ func WithLimitedPath(next http.Handler, serializer runtime.NegotiatedSerializer)
 				Status: metav1.StatusFailure, Code: http.StatusRequestURITooLong, Reason: metav1.StatusReasonBadRequest,
 				Message: fmt.Sprintf("the path has %d bytes, more than the maximum of %d", n, maxPath),
 			}}
-			responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
+			refuse(w, req, err, serializer)
 			return
 		}
 		if len(req.RequestURI) > maxPath {

@@ -67,7 +67,7 @@ func WithLimitedFieldManager(next http.Handler, serializer runtime.NegotiatedSer
 func WithLimitedSelectors(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if err := checkSelectors(req.URL.Query()); err != nil {
-			responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), serializer, v1.SchemeGroupVersion, w, req)
+			refuse(w, req, apierrors.NewBadRequest(err.Error()), serializer)
 			return
 		}
 		next.ServeHTTP(w, req)
