@@ -178,6 +178,8 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--standalone", "--serve-projects"}, "--serve-projects needs a cluster"},
 		{[]string{"--standalone", "--data-dir="}, "--data-dir"},
 		{[]string{"--standalone", "--secure-port=0"}, "--secure-port"},
+		{[]string{"--standalone", "--request-timeout=0"}, "--request-timeout must not be 0"},
+		{[]string{"--standalone", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}, "--tls-cipher-suites must contain TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"},
 		{[]string{"--standalone", "--secure-port=70000"}, "secure-port"},
 		{[]string{"--standalone", "--secure-port=x"}, "--secure-port"},
 		{[]string{"--standalone", "--external-hostname=https://borough.example"}, `--external-hostname must be a DNS name or an IP address, not "https://borough.example"`},

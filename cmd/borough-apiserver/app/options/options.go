@@ -6,9 +6,12 @@
 package options
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -236,6 +239,12 @@ func (o *Options) Validate() error {
 	if o.SecureServing.BindPort == 0 {
 		errs = append(errs, fmt.Errorf("--secure-port must not be 0: the server has no other port"))
 	}
+	if o.Server.RequestTimeout == 0 {
+		errs = append(errs, fmt.Errorf("--request-timeout must not be 0: all requests would time out"))
+	}
+	if err := validateCipherSuites(o.SecureServing); err != nil {
+		errs = append(errs, err)
+	}
 	if pair := o.SecureServing.ServerCert.CertKey; (pair.CertFile == "") != (pair.KeyFile == "") {
 		errs = append(errs, fmt.Errorf("--tls-cert-file and --tls-private-key-file must be set together"))
 	}
@@ -256,6 +265,19 @@ func (o *Options) Validate() error {
 		errs = append(errs, part...)
 	}
 	return utilerrors.NewAggregate(errs)
+}
+
+// validateCipherSuites returns an error if HTTP/2 cannot be served with the cipher suites. The
+// library panics then. It reports those that do not exist.
+func validateCipherSuites(serving *genericoptions.SecureServingOptions) error {
+	suites, err := cliflag.TLSCipherSuites(serving.CipherSuites)
+	version, versionErr := cliflag.TLSVersion(serving.MinTLSVersion)
+	if err != nil || versionErr != nil || version >= tls.VersionTLS13 || len(suites) == 0 || serving.DisableHTTP2Serving ||
+		slices.Contains(suites, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256) || slices.Contains(suites, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256) {
+		return nil
+	}
+	return errors.New("--tls-cipher-suites must contain TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, " +
+		"which HTTP/2 requires, unless --tls-min-version is VersionTLS13 or --disable-http2-serving is set")
 }
 
 func (o *Options) inDataDir(name string) string {

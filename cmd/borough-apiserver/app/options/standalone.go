@@ -71,7 +71,9 @@ func (o *Options) applyStandalone(generic *genericapiserver.RecommendedConfig, p
 	if err != nil {
 		return fmt.Errorf("read the CA: %w", err)
 	}
-	generic.PublicAddress = net.ParseIP(o.localHost()) // without --external-hostname
+	if generic.PublicAddress == nil { // neither --external-hostname nor --advertise-address
+		generic.PublicAddress = net.ParseIP(o.localHost())
+	}
 	clientCAs := []dynamiccertificates.CAContentProvider{clientCA}
 	if file := o.Authentication.ClientCert.ClientCA; file != "" {
 		more, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca-file", file)
@@ -130,6 +132,9 @@ func (o *Options) servingHosts() []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1", o.localHost()}
 	if o.Server.ExternalHost != "" {
 		hosts = append(hosts, o.Server.ExternalHost)
+	}
+	if o.Server.AdvertiseAddress != nil {
+		hosts = append(hosts, o.Server.AdvertiseAddress.String())
 	}
 	if o.SecureServing.BindAddress.IsUnspecified() {
 		if name, err := os.Hostname(); err == nil {

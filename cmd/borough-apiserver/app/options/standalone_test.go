@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,5 +107,30 @@ func TestCAExpires(t *testing.T) {
 				t.Errorf("the server logs that the CA expires: %t, want %t, in:\n%s", got, tc.want, logged)
 			}
 		})
+	}
+}
+
+// TestAdvertiseAddress advertises the address of a flag instead of that of the server. Clients
+// can verify the server by it.
+func TestAdvertiseAddress(t *testing.T) {
+	for flag, want := range map[string]string{"": "127.0.0.1", "192.0.2.1": "192.0.2.1"} {
+		o := New()
+		o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
+		o.Server.AdvertiseAddress = net.ParseIP(flag)
+		pki, err := standalone.EnsurePKI(filepath.Join(t.TempDir(), "pki"), o.servingHosts())
+		if err != nil {
+			t.Fatal(err)
+		}
+		generic := o.newGenericConfig()
+		generic.SecureServing, generic.LoopbackClientConfig = &genericapiserver.SecureServingInfo{}, &rest.Config{}
+		if err := o.Server.ApplyTo(&generic.Config); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.applyStandalone(generic, pki, o.newStandaloneConfig()); err != nil {
+			t.Fatal(err)
+		}
+		if got := generic.PublicAddress.String(); got != want || !slices.Contains(o.servingHosts(), want) {
+			t.Errorf("--advertise-address=%s: advertises %s, and the certificate is for %v", flag, got, o.servingHosts())
+		}
 	}
 }
