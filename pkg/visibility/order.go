@@ -15,13 +15,14 @@ import "sort"
 // A revision has several positions if the policy has changed while it was the one that was
 // reached. A watch begins at the first, at which a Namespace has changed: so it sends
 // changes of the policy that its client may have seen already once more. A list, which
-// repeats nothing, is at the last.
+// repeats nothing, is at the last. Both are at the last position at which a user sees the
+// same, because the history of the policy can begin after the one at which it has changed.
 type order struct {
 	// last is the last position. It need not have a mark.
 	last  int64
 	marks []mark
-	// lost is the revision of the last mark that was trimmed.
-	lost int64
+	// lost is the last mark that was trimmed, without its position.
+	lost mark
 }
 
 // mark is a position at which something has changed for a user.
@@ -36,7 +37,7 @@ type mark struct {
 // reset begins the order at a revision.
 func (o *order) reset(revision int64) {
 	o.last++
-	o.marks, o.lost = []mark{{o.last, revision, revision}}, 0
+	o.marks, o.lost = []mark{{o.last, revision, revision}}, mark{}
 }
 
 // add adds a position for changes of Namespaces at a revision, or for changes of the
@@ -63,7 +64,7 @@ func (o *order) advance(revision int64) {
 // trim removes the marks before a position.
 func (o *order) trim(position int64) {
 	for len(o.marks) > 1 && o.marks[0].position < position {
-		o.lost = o.marks[0].changed
+		o.lost = mark{changed: o.marks[0].changed, reached: o.marks[0].reached}
 		o.marks = o.marks[1:]
 	}
 }
@@ -72,7 +73,7 @@ func (o *order) trim(position int64) {
 func (o *order) revision(position int64) int64 {
 	i := sort.Search(len(o.marks), func(i int) bool { return o.marks[i].position > position })
 	if i == 0 {
-		return o.lost
+		return o.lost.changed
 	}
 	return o.marks[i-1].reached
 }
@@ -84,11 +85,24 @@ func (o *order) positions(revision int64) (first, last int64) {
 	if i == 0 {
 		return -1, -1
 	}
-	changed, last := o.marks[i-1].changed, o.marks[i-1].position
-	if changed == o.lost {
+	changed, last := o.marks[i-1].changed, o.until(i-1)
+	if changed != o.lost.changed {
+		return o.until(sort.Search(i, func(i int) bool { return o.marks[i].changed >= changed })), last
+	}
+	// The first is not known any more. A client that has a later revision than was reached
+	// then has seen the changes of the policy until it was.
+	if revision <= o.lost.reached {
 		return -1, last
 	}
-	return o.marks[sort.Search(i, func(i int) bool { return o.marks[i].changed >= changed })].position, last
+	return o.until(min(sort.Search(i, func(i int) bool { return o.marks[i].reached >= revision }), i-1)), last
+}
+
+// until returns the last position before the next mark.
+func (o *order) until(mark int) int64 {
+	if mark+1 < len(o.marks) {
+		return o.marks[mark+1].position - 1
+	}
+	return o.last
 }
 
 // revisionAt returns the revision of etcd at a position. The lock is held.

@@ -28,13 +28,13 @@ func TestOrder(t *testing.T) {
 	o.add(0, false) // no position of its own
 	o.add(0, true)
 	o.advance(20)
-	want("changes", map[int64]int64{1: 10, 2: 10, 3: 12, 4: 12, 5: 20}, map[int64]positions{10: {1, 2}, 11: {1, 2}, 12: {3, 5}, 19: {3, 5}, 25: {3, 5}})
+	want("changes", map[int64]int64{1: 10, 2: 10, 3: 12, 4: 12, 5: 20}, map[int64]positions{10: {1, 2}, 11: {1, 2}, 12: {4, 5}, 19: {4, 5}, 25: {4, 5}})
 	o.trim(3)
-	want("trimmed before a Namespace", map[int64]int64{3: 12, 5: 20}, map[int64]positions{11: {-1, -1}, 12: {3, 5}, 20: {3, 5}})
+	want("trimmed before a Namespace", map[int64]int64{3: 12, 5: 20}, map[int64]positions{11: {-1, -1}, 12: {4, 5}, 20: {4, 5}})
 	o.trim(5)
-	want("trimmed after it", map[int64]int64{5: 20}, map[int64]positions{12: {-1, 5}, 20: {-1, 5}})
+	want("trimmed after it", map[int64]int64{5: 20}, map[int64]positions{12: {-1, 5}, 13: {5, 5}, 20: {5, 5}})
 	o.add(30, true)
-	want("a Namespace", map[int64]int64{5: 20, 6: 30}, map[int64]positions{11: {-1, -1}, 20: {-1, 5}, 29: {-1, 5}, 30: {6, 6}})
+	want("a Namespace", map[int64]int64{5: 20, 6: 30}, map[int64]positions{11: {-1, -1}, 12: {-1, 5}, 20: {5, 5}, 29: {5, 5}, 30: {6, 6}})
 	o.reset(40)
 	want("reset again", map[int64]int64{7: 40}, map[int64]positions{30: {-1, -1}, 40: {7, 7}})
 }
