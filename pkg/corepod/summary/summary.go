@@ -6,6 +6,7 @@ package summary
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -146,7 +147,7 @@ func (s *Summary) addContainers(status *corev1.PodStatus) {
 	// One container that has completed does not speak for the others.
 	if s.Status == "Completed" {
 		switch {
-		case running && corepod.IsConditionTrue(status, corev1.PodReady):
+		case running && isReady(status):
 			s.Status = "Running"
 		case failure != "":
 			s.Status = failure
@@ -154,6 +155,14 @@ func (s *Summary) addContainers(status *corev1.PodStatus) {
 			s.Status = "NotReady"
 		}
 	}
+}
+
+// isReady reports whether any condition says that the Pod is ready. Validation lets a
+// status have several of one type. For other types, the first counts.
+func isReady(status *corev1.PodStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // endReason says why a container has ended.

@@ -56,7 +56,7 @@ func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 	}
 	errs = append(errs, validateResourceClaimStatuses(newPod, path.Child("resourceClaimStatuses"))...)
 	errs = append(errs, validateExtendedResourceClaimStatus(newPod, path.Child("extendedResourceClaimStatus"))...)
-	errs = append(errs, validatePodIPs(status.PodIPs, old.PodIPs, path.Child("podIPs"))...)
+	errs = append(errs, validatePodIPs(status, old.PodIPs, path.Child("podIPs"))...)
 	errs = append(errs, validateHostIPs(status, old.HostIPs, path.Child("hostIPs"))...)
 	for _, l := range lists {
 		errs = append(errs, validateContainerUsers(l.is, newPod.Spec.OS, l.path)...)
@@ -170,9 +170,18 @@ func ruleMatches(rule *corev1.ContainerRestartRule, exitCode int32) bool {
 	return false
 }
 
-func validatePodIPs(podIPs, old []corev1.PodIP, path *field.Path) field.ErrorList {
+// validatePodIPs also checks that the first address is that of podIP. Defaulting has made
+// them equal, except where the first is empty.
+func validatePodIPs(status *corev1.PodStatus, old []corev1.PodIP, path *field.Path) field.ErrorList {
 	address := func(ip corev1.PodIP) string { return ip.IP }
-	return validateIPs(podIPs, old, address, path)
+	errs := validateIPs(status.PodIPs, old, address, path)
+	switch {
+	case (status.PodIP != "") != (len(status.PodIPs) > 0):
+		errs = append(errs, field.Invalid(path, status.PodIPs, "podIP and podIPs must either both be set or both be unset"))
+	case len(status.PodIPs) > 0 && status.PodIP != status.PodIPs[0].IP:
+		errs = append(errs, field.Invalid(path.Index(0).Child("ip"), status.PodIPs[0].IP, "must be equal to `podIP`"))
+	}
+	return errs
 }
 
 func validateHostIPs(status *corev1.PodStatus, old []corev1.HostIP, path *field.Path) field.ErrorList {

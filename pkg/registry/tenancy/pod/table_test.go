@@ -75,6 +75,10 @@ func TestTableRow(t *testing.T) {
 			p.Status.Conditions = []corev1.PodCondition{ready}
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{containerStatus("a", ended(0, 0, "Completed"), false, 0), containerStatus("b", running, true, 0)}
 		}, want{"1/2", "Running", "0"}},
+		{"one completed, the other runs, a second condition says that the pod is ready", func(p *tenancy.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, ready}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{containerStatus("a", ended(0, 0, "Completed"), false, 0), containerStatus("b", running, true, 0)}
+		}, want{"1/2", "Running", "0"}},
 		{"one completed, the other runs, the pod is not ready", func(p *tenancy.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{containerStatus("a", ended(0, 0, "Completed"), false, 0), containerStatus("b", running, true, 0)}
 		}, want{"1/2", "NotReady", "0"}},
