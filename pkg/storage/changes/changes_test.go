@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -248,6 +249,21 @@ func TestBeginWithWrite(t *testing.T) {
 	want(t, lines, "reset %d: c /y@%d=3", last+1, last)
 }
 
+// TestBeginWithWriteWhenFull checks that a feed that begins with a write does not list, at a
+// revision that a process may have seen, while etcd has no space for it.
+func TestBeginWithWriteWhenFull(t *testing.T) {
+	client := storagetest.StartEmbedded(t, func(c *embedded.Config) { c.QuotaBytes = storagetest.SmallQuota }).Client()
+	storagetest.Fill(t, client)
+	feed, lines := newFeed(client)
+	feed.BeginWithWrite()
+	run(t, feed)
+	select {
+	case line := <-lines:
+		t.Errorf("got %s", line)
+	case <-time.After(500 * time.Millisecond): // several attempts
+	}
+}
+
 // TestAwait checks that a feed reaches a revision at which none of its resources has
 // changed.
 func TestAwait(t *testing.T) {
@@ -306,7 +322,7 @@ func TestRestoredKey(t *testing.T) {
 	first := put(t, client, "/r/a/n/w", "bad", "/r/a/n/x", "bad", "/r/a/n/y", "bad")
 	keys := &transformer{}
 	feed, lines := newFeedOf(client, keys)
-	run(t, feed)
+	stop := run(t, feed)
 	want(t, lines, "reset %d:", first)
 	second := put(t, client, "/r/c/z", "bad", "/r/a/n/x", "", "/r/a/n/y", "good")
 	want(t, lines, "apply %d: c /z@%d=nil a n/x@%d=nil a n/y@%d=good", second, second, second, second)
@@ -315,6 +331,12 @@ func TestRestoredKey(t *testing.T) {
 	want(t, lines, "reset %d: c /z@%d=bad a n/w@%d=bad a n/y@%d=good", second+1, second, first, second)
 	third := put(t, client, "/r/a/n/y", "")
 	want(t, lines, "apply %d: a n/y@%d=nil", third, third)
+
+	// An interruption is no reason to list again, and to write.
+	stop()
+	run(t, feed)
+	fourth := put(t, client, "/r/a/n/y", "good")
+	want(t, lines, "apply %d: a n/y@%d=good", fourth, fourth)
 }
 
 // TestRestoredKeyWhenFull checks that objects are sent when they can be decrypted again and

@@ -4,10 +4,14 @@
 package fence_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/pkg/storage/fence"
 )
@@ -47,5 +51,32 @@ func TestResolveUpdate(t *testing.T) {
 	}
 	if _, err := fence.ResolveUpdate(t.Context(), f.client.Client, key, []byte("ours"), since-1, until); !errors.Is(err, rpctypes.ErrCompacted) {
 		t.Errorf("after a compaction: got %v", err)
+	}
+}
+
+// behind is a member that is behind: it reports progress before it sends the event.
+type behind struct {
+	clientv3.Watcher
+	responses []clientv3.WatchResponse
+}
+
+func (b behind) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
+	responses := make(chan clientv3.WatchResponse, len(b.responses))
+	for _, response := range b.responses {
+		responses <- response
+	}
+	return responses
+}
+
+// TestResolveOnAMemberBehind checks that progress to a revision before the last one to read is
+// not the end of the history.
+func TestResolveOnAMemberBehind(t *testing.T) {
+	client := clientv3.NewCtxClient(t.Context())
+	client.Watcher = behind{responses: []clientv3.WatchResponse{
+		{Header: &etcdserverpb.ResponseHeader{Revision: 5}},
+		{Header: &etcdserverpb.ResponseHeader{Revision: 7}, Events: []*clientv3.Event{{Kv: &mvccpb.KeyValue{ModRevision: 7, Value: []byte("ours")}}}},
+	}}
+	if written, err := fence.ResolveUpdate(t.Context(), client, "/key", []byte("ours"), 4, 8); err != nil || written != 7 {
+		t.Errorf("got written at %d, %v; want 7", written, err)
 	}
 }
