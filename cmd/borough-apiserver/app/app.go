@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/version" // metric of the build
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 	"github.com/borough-io/borough/cmd/internal/command"

@@ -31,6 +31,20 @@ func TestReferences(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) { checkReferences(t, all, namespace) })
 }
 
+// TestSpread checks that Pods that a rollout replaces do not count when the scheduler spreads
+// the new ones over nodes: otherwise these can get on one node.
+func TestSpread(t *testing.T) {
+	forEachCase(t, func(t *testing.T, all objects) {
+		each(all, func(d *appsv1.Deployment) {
+			for _, term := range d.Spec.Template.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+				if keys := term.PodAffinityTerm.MatchLabelKeys; !slices.Contains(keys, appsv1.DefaultDeploymentUniqueLabelKey) {
+					t.Errorf("%s: the anti-affinity over %s also counts Pods that are replaced", d.Name, term.PodAffinityTerm.TopologyKey)
+				}
+			}
+		})
+	})
+}
+
 func checkReferences(t *testing.T, all objects, namespace string) {
 	t.Helper()
 	found := workloads(all)

@@ -99,6 +99,7 @@ affinity:
     - weight: 100
       podAffinityTerm:
         topologyKey: kubernetes.io/hostname
+        matchLabelKeys: ["pod-template-hash"]
         labelSelector:
           matchLabels:
             app.kubernetes.io/name: {{ index . 0 }}
