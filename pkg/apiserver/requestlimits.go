@@ -23,7 +23,7 @@ type limitedSerializer struct {
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
 func (s limitedSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 	return slices.DeleteFunc(slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
-		return s.check(info.MediaType) == nil
+		return s.checker.CheckFor(info.MediaType) == nil
 	})
 }
 
@@ -31,30 +31,16 @@ func (s limitedSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 func (s limitedSerializer) DecoderToVersion(serializer runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
 	for _, info := range s.NegotiatedSerializer.SupportedMediaTypes() {
 		if serializer == info.Serializer || serializer == info.StrictSerializer {
-			serializer = limitedDecoder{serializer, s.check(info.MediaType)}
+			serializer = limitedDecoder{serializer, s.checker.CheckFor(info.MediaType)}
 			break
 		}
 	}
 	return s.NegotiatedSerializer.DecoderToVersion(serializer, gv)
 }
 
-type checkFunc func(data []byte, defaults schema.GroupVersionKind) error
-
-func (s limitedSerializer) check(mediaType string) checkFunc {
-	switch mediaType {
-	case runtime.ContentTypeJSON:
-		return func(data []byte, _ schema.GroupVersionKind) error { return s.checker.CheckJSON(data) }
-	case runtime.ContentTypeYAML:
-		return func(data []byte, _ schema.GroupVersionKind) error { return s.checker.CheckYAML(data) }
-	case runtime.ContentTypeProtobuf:
-		return s.checker.CheckProtobuf
-	}
-	return nil
-}
-
 type limitedDecoder struct {
 	runtime.Decoder
-	check checkFunc
+	check requestlimits.CheckFunc
 }
 
 // Decode implements runtime.Decoder.

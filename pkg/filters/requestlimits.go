@@ -85,17 +85,11 @@ func patchCheck(patchType types.PatchType, checker *requestlimits.Checker) func(
 // handler refuses.
 func optionsCheck(req *http.Request, checker *requestlimits.Checker) func([]byte) error {
 	mediaType, _, _ := mime.ParseMediaType(cmp.Or(req.Header.Get("Content-Type"), runtime.ContentTypeJSON))
-	switch mediaType {
-	case runtime.ContentTypeJSON:
-		return checker.CheckJSON
-	case runtime.ContentTypeYAML:
-		return checker.CheckYAML
-	case runtime.ContentTypeProtobuf:
-		return func(body []byte) error {
-			return checker.CheckProtobuf(body, metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
-		}
+	check := checker.CheckFor(mediaType)
+	if check == nil {
+		return nil
 	}
-	return nil
+	return func(body []byte) error { return check(body, metav1.SchemeGroupVersion.WithKind("DeleteOptions")) }
 }
 
 var checkedPatches = []string{

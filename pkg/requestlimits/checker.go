@@ -34,6 +34,22 @@ func NewChecker(scheme *runtime.Scheme) *Checker {
 	return c
 }
 
+// CheckFunc checks an object. What its encoding does not say of its kind is as in defaults.
+type CheckFunc func(data []byte, defaults schema.GroupVersionKind) error
+
+// CheckFor returns the check for objects in a media type, or nil if they cannot be checked.
+func (c *Checker) CheckFor(mediaType string) CheckFunc {
+	switch mediaType {
+	case runtime.ContentTypeJSON:
+		return func(data []byte, _ schema.GroupVersionKind) error { return c.CheckJSON(data) }
+	case runtime.ContentTypeYAML:
+		return func(data []byte, _ schema.GroupVersionKind) error { return c.CheckYAML(data) }
+	case runtime.ContentTypeProtobuf:
+		return c.CheckProtobuf
+	}
+	return nil
+}
+
 // CheckJSON checks an object in JSON.
 func (c *Checker) CheckJSON(data []byte) error {
 	_, err := walkJSON(data, c.any)

@@ -21,7 +21,7 @@ type order struct {
 	// last is the last position. It need not have a mark.
 	last  int64
 	marks []mark
-	// lost is the last mark that was trimmed, without its position.
+	// lost is the last mark that was trimmed.
 	lost mark
 }
 
@@ -64,8 +64,7 @@ func (o *order) advance(revision int64) {
 // trim removes the marks before a position.
 func (o *order) trim(position int64) {
 	for len(o.marks) > 1 && o.marks[0].position < position {
-		o.lost = mark{changed: o.marks[0].changed, reached: o.marks[0].reached}
-		o.marks = o.marks[1:]
+		o.lost, o.marks = o.marks[0], o.marks[1:]
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -374,35 +373,5 @@ func TestEventsAreNotCharged(t *testing.T) {
 		if charged := charger.NewStore(inner, resource) != inner; charged != want {
 			t.Errorf("%s are charged: %t", resource, charged)
 		}
-	}
-}
-
-// TestChangeDuringCount changes a quota while a server counts it: the count must not replace
-// the change.
-func TestChangeDuringCount(t *testing.T) {
-	f := newPipelineFixture(t)
-	f.create(0, "p")
-	created := f.gate("q")
-	var creates sync.WaitGroup
-	creates.Go(func() { f.createQuota("q") })
-	f.receive(created.arrived)
-	counted := f.gate("q")
-	created.open <- carryOut.do
-	f.receive(counted.arrived)
-	err := update(f.ctx, f.servers[0].ResourceQuotas, "q", func(quota *tenancy.ResourceQuota) {
-		quota.Labels = map[string]string{"changed": "true"}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	counted.open <- carryOut.do
-	creates.Wait()
-	f.wantUsed(1)
-	obj, err := f.servers[0].ResourceQuotas.Get(f.ctx, "q", &metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if labels := obj.(*tenancy.ResourceQuota).Labels; labels["changed"] != "true" {
-		t.Errorf("the count has replaced the change: %v", labels)
 	}
 }
