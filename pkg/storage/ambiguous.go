@@ -14,7 +14,6 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/feature"
 
 	"github.com/borough-io/borough/pkg/storage/fence"
@@ -49,19 +48,13 @@ type outcomeResolver interface {
 
 // fenceResolver implements outcomeResolver for one store.
 type fenceResolver struct {
-	fence     *fence.Fence
-	client    *clientv3.Client
-	compactor etcd3.Compactor // or nil
+	fence   *fence.Fence
+	client  *clientv3.Client
+	reached *reachedRevision
 }
 
-// Revision implements outcomeResolver. The revision is not older than the last
-// compaction, so etcd still has the history after it.
-func (c fenceResolver) Revision() int64 {
-	if c.compactor == nil {
-		return c.fence.Revision()
-	}
-	return max(c.fence.Revision(), c.compactor.CompactRevision())
-}
+// Revision implements outcomeResolver.
+func (c fenceResolver) Revision() int64 { return c.reached.Get() }
 
 // ResolveCreate implements outcomeResolver.
 func (c fenceResolver) ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error) {

@@ -18,13 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"k8s.io/apiserver/pkg/storage/etcd3"
-
-	"github.com/borough-io/borough/pkg/apis/tenancy"
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
-	"github.com/borough-io/borough/pkg/storage/embedded"
-	"github.com/borough-io/borough/pkg/storage/fence"
-	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
 // flaky is a client with one key, whose history it resolves updates from. Its writes fail as the outages specify.
@@ -181,38 +175,6 @@ func TestHistoryOfUpdate(t *testing.T) {
 		}
 		if _, err := (ambiguousWriteRetrier{inner, inner}).OptimisticPut(t.Context(), "key", []byte("value"), 7, kubernetes.PutOptions{}); err != nil || inner.since != want {
 			t.Errorf("with revision %d known, it began after %d, error %v; want %d", known, inner.since, err, want)
-		}
-	}
-}
-
-// compactedAt is a compactor that has compacted etcd at a revision.
-type compactedAt int64
-
-func (r compactedAt) CompactRevision() int64 { return int64(r) }
-
-// TestKnownRevision shows that the known revision is the latest that was written or compacted.
-func TestKnownRevision(t *testing.T) {
-	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = member.Close() })
-	f, err := fence.New(fence.Config{
-		Namespaces:    stored.Resource{GroupResource: tenancy.Resource("namespaces"), Prefix: "/namespaces/"},
-		GenerationKey: "/generation", GuardPrefix: "/guards/",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	put, err := f.Wrap(tenancy.Resource("namespaces"), kubernetesClient(member.Client())).OptimisticPut(t.Context(), "/namespaces/a", nil, 0, kubernetes.PutOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for compactor, want := range map[etcd3.Compactor]int64{
-		nil: put.Revision, compactedAt(put.Revision - 1): put.Revision, compactedAt(put.Revision + 1): put.Revision + 1,
-	} {
-		if got := (fenceResolver{fence: f, compactor: compactor}).Revision(); got != want {
-			t.Errorf("compacted at %v, written at %d: the known revision is %d", compactor, put.Revision, got)
 		}
 	}
 }

@@ -29,6 +29,8 @@ type connections struct {
 	compactors map[string]*sharedCompactor
 
 	leaders sync.Map // of *balancer.Leader, with the keys of compactors
+
+	reached reachedRevision
 }
 
 func newConnections(member *embedded.Server) *connections {
@@ -42,10 +44,17 @@ func clusterKey(transport storagebackend.TransportConfig) string {
 
 // client returns a new client, which the caller must close.
 func (c *connections) client(transport storagebackend.TransportConfig) (*kubernetes.Client, error) {
-	if len(transport.ServerList) > 0 {
-		return dial(transport, c.leader(transport))
+	var client *kubernetes.Client
+	if len(transport.ServerList) == 0 {
+		client = kubernetesClient(c.embedded.Client())
+	} else {
+		var err error
+		if client, err = dial(transport, c.leader(transport)); err != nil {
+			return nil, err
+		}
 	}
-	return kubernetesClient(c.embedded.Client()), nil
+	client.KV = observedKV{client.KV, &c.reached}
+	return client, nil
 }
 
 // leader returns what all clients of an etcd cluster know of its leader.

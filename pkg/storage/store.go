@@ -46,7 +46,7 @@ func nextRevision(client *clientv3.Client, key string) func(context.Context) (in
 }
 
 // newClient returns a client for one resource whose writes go through the fence.
-func (b *Backend) newClient(config *storagebackend.ConfigForResource, compactor etcd3.Compactor) (*kubernetes.Client, error) {
+func (b *Backend) newClient(config *storagebackend.ConfigForResource) (*kubernetes.Client, error) {
 	client, err := b.connections.client(config.Transport)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (b *Backend) newClient(config *storagebackend.ConfigForResource, compactor 
 	}
 	client.Kubernetes = transaction.NewClient(b.charger.NewClient(ambiguousWriteRetrier{
 		Interface: b.fence.Wrap(config.GroupResource, client),
-		outcomes:  fenceResolver{b.fence, client.Client, compactor},
+		outcomes:  fenceResolver{b.fence, client.Client, &b.connections.reached},
 	}, client.KV))
 	if b.awaitWrite != nil {
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, b.awaitWrite}}
@@ -89,7 +89,7 @@ func (b *Backend) newStore(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	client, err := b.newClient(config, compactor)
+	client, err := b.newClient(config)
 	if err != nil {
 		stopCompactor()
 		return nil, nil, nil, err

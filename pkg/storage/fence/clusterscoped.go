@@ -39,7 +39,6 @@ func (f *Fence) create(ctx context.Context, kv clientv3.KV, key string, value []
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
-		f.observe(response.Header.Revision)
 		if response.Succeeded {
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}

@@ -68,9 +68,7 @@ func (c *content) OptimisticPut(ctx context.Context, key string, value []byte, e
 		return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 	}
 	// No check of the Namespace: it is not removed while the object exists.
-	response, err := c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
-	c.fence.observe(response.Revision)
-	return response, err
+	return c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 }
 
 // OptimisticDelete deletes the object and charges the quotas of the Namespace.
@@ -143,7 +141,6 @@ func (w *write) create(ctx context.Context, opts kubernetes.PutOptions) (kuberne
 		if err != nil {
 			return kubernetes.PutResponse{}, err
 		}
-		w.fence.observe(response.Header.Revision)
 		if try && response.Succeeded {
 			return kubernetes.PutResponse{Succeeded: true, Revision: response.Header.Revision}, nil
 		}
@@ -183,7 +180,6 @@ func (w *write) change(ctx context.Context) (*clientv3.TxnResponse, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.fence.observe(response.Header.Revision)
 		if !denied && response.Succeeded {
 			return response, nil
 		}

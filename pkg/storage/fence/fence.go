@@ -93,8 +93,6 @@ type Fence struct {
 	// kv is the client that Check and Guard read with. It is taken from one of the stores,
 	// which are all on the same etcd.
 	kv atomic.Pointer[clientv3.KV]
-	// revision is the latest revision of etcd in a response.
-	revision atomic.Int64
 }
 
 // New returns a fence, or an error if the config is invalid.
@@ -143,20 +141,6 @@ func (f *Fence) CheckQuotas(ctx context.Context, namespace string, change *quota
 		return nil, errors.New("check quotas: no store is open")
 	}
 	return f.config.Charger.Check(ctx, *kv, namespace, change)
-}
-
-// Revision returns the latest revision of etcd in a response to a write through
-// the fence, or 0 if there was none.
-func (f *Fence) Revision() int64 { return f.revision.Load() }
-
-// observe records the revision of a response.
-func (f *Fence) observe(revision int64) {
-	for {
-		latest := f.revision.Load()
-		if latest >= revision || f.revision.CompareAndSwap(latest, revision) {
-			return
-		}
-	}
 }
 
 // cachedRevision returns the cached revision of a Namespace, at which objects may

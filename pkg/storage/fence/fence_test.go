@@ -322,13 +322,15 @@ func TestClusterScopedResource(t *testing.T) {
 	f := newFixture(t)
 	store := f.fence.Wrap(schema.GroupResource{Resource: "pods"}, f.client) // of another group
 	const key = "/registry/others/town"
+	var written int64
 	for range 2 {
 		response, err := store.OptimisticPut(t.Context(), key, []byte("value"), 0, kubernetes.PutOptions{GetOnFailure: true})
 		if err != nil || response.Succeeded == (response.KV != nil) {
 			t.Fatalf("got %v, %v; want success, and then the object", response, err)
 		}
+		written = max(written, response.KV.GetModRevision())
 	}
-	response, err := store.OptimisticPut(t.Context(), key, []byte("another"), f.fence.Revision(), kubernetes.PutOptions{})
+	response, err := store.OptimisticPut(t.Context(), key, []byte("another"), written, kubernetes.PutOptions{})
 	if err != nil || !response.Succeeded {
 		t.Errorf("updating: got %v, %v", response, err)
 	}

@@ -94,11 +94,7 @@ func TestResolveCreate(t *testing.T) {
 				if key != namespaceKey {
 					f.write(namespaceKey, active(t))
 				}
-				f.write("/elsewhere", "")
-				since := f.fence.Revision()
-				if since == 0 {
-					since = 1
-				}
+				since := f.write("/elsewhere", "")
 				if _, err := store.OptimisticPut(t.Context(), key, []byte(ours), 0, kubernetes.PutOptions{}); !errors.Is(err, errUnanswered) {
 					t.Fatalf("got %v, want %v", err, errUnanswered)
 				}

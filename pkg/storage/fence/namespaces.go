@@ -75,7 +75,6 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 		if err != nil {
 			return kubernetes.DeleteResponse{}, err
 		}
-		n.fence.observe(response.Header.Revision)
 		if current := rangeResult(response, 0); current == nil || current.ModRevision != expectedRevision {
 			conflict := kubernetes.DeleteResponse{Revision: response.Header.Revision}
 			if opts.GetOnFailure {
