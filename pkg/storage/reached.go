@@ -11,10 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// reachedRevision is the latest revision that etcd has named in a response to this server. The
-// compactor of each server sends a request each time that it may compact, and no revision is
-// compacted before the next time. So etcd has the history after this revision, also for a server
-// that gets no requests.
+// reachedRevision is the latest revision in a response of etcd to this server. The compactor of
+// each server asks etcd as often as one of them compacts, and then up to the revision of the time
+// before. So etcd has the history after it, also for a server that gets no requests.
 type reachedRevision struct{ latest atomic.Int64 }
 
 // Get returns the revision, or 0 if there was no response.
