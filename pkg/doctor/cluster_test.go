@@ -130,6 +130,8 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 			listPath:   {body: "{}"},
 			podsPath:   {body: corev1.PodList{Items: []corev1.Pod{pod}}},
 			readyzPath: {body: "[+]etcd ok\nreadyz check passed\n"},
+
+			versionPath: {body: version.Info{GitVersion: "v0.1.0"}},
 		},
 	}
 }

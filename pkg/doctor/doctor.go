@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -92,13 +93,15 @@ type examination struct {
 	raw    *rawClient
 	client kubernetes.Interface
 
-	user         string      // user of the kubeconfig; empty if not known
-	version      string      // such as v1.36.3, and the version that it emulates
-	deployment   *deployment // of the server; nil if not found
-	controller   *deployment // nil if not found
-	apiService   *apiService // nil if not found
-	clusterClock clock       // of kube-apiserver
-	clocks       []clock     // of the servers
+	user         string       // user of the kubeconfig; empty if not known
+	version      string       // such as v1.36.3, and the version that it emulates
+	deployment   *deployment  // of the server; nil if not found
+	controller   *deployment  // nil if not found
+	apiService   *apiService  // nil if not found
+	servers      []corev1.Pod // Pods of the server that are not being deleted
+	responding   []corev1.Pod // those of them whose server responded
+	clusterClock clock        // of kube-apiserver
+	clocks       []clock      // of the servers
 }
 
 type check struct {
@@ -135,6 +138,8 @@ func (x *examination) checks() []check {
 		{checkFrontProxy, []string{checkCluster, checkAPIService}, x.checkFrontProxy},
 		{"etcd", []string{checkCluster, checkAPIService, checkFrontProxy}, x.checkEtcd},
 		{"pods", []string{checkCluster, checkDeployment}, x.checkPods},
+		{"server nodes", []string{checkCluster, checkDeployment}, x.checkServerNodes},
+		{"server versions", []string{checkCluster, checkDeployment}, x.checkServerVersions},
 		{"controller", afterCluster, x.checkController},
 		{"controller rights", afterCluster, x.checkControllerRights},
 		{"etcd members", afterCluster, x.checkEtcdMembers},

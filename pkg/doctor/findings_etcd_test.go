@@ -54,7 +54,7 @@ func TestFindingsOfEtcd(t *testing.T) {
 		{"member of etcd pending", func(_ *testing.T, c *fakeCluster) {
 			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{}}}}
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}
-		}, map[string]want{"etcd members": {Fault, "server-0: not scheduled: no node", "kubectl describe pod"}, "pods": {Fault, "not scheduled", ""}}},
+		}, map[string]want{"etcd members": {Fault, "server-0: not scheduled: no node", "kubectl describe pod"}, "pods": {Fault, "not scheduled", ""}, "server versions": {Skipped, "no server responded", ""}}},
 		{"member of etcd on a node that is down", func(_ *testing.T, c *fakeCluster) {
 			c.etcdMembers(1)
 			c.deletedPod(true)

@@ -18,7 +18,7 @@ import (
 func TestFindingsOfWorkloads(t *testing.T) {
 	testFindings(t, []findingsCase{
 		{"no Deployment", func(_ *testing.T, c *fakeCluster) { c.deployment.Spec.Template.Spec.ServiceAccountName = "other" }, map[string]want{
-			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}, "namespace controller": {Skipped, `"deployment"`, ""}, "etcd certificates": {Skipped, `"deployment"`, ""}}},
+			"deployment": {Fault, "no Deployment", "--service-account"}, "pods": {Skipped, `"deployment"`, ""}, "server nodes": {Skipped, `"deployment"`, ""}, "server versions": {Skipped, `"deployment"`, ""}, "namespace controller": {Skipped, `"deployment"`, ""}, "etcd certificates": {Skipped, `"deployment"`, ""}}},
 		{"no service account", func(_ *testing.T, c *fakeCluster) { delete(c.answers, accountPath) },
 			map[string]want{"service account": {Fault, "does not exist", "kubectl create serviceaccount borough-apiserver"}}},
 		{"rights", func(_ *testing.T, c *fakeCluster) {
@@ -30,11 +30,11 @@ func TestFindingsOfWorkloads(t *testing.T) {
 		{"cannot review access", func(_ *testing.T, c *fakeCluster) { c.answers[subjectReviewPath] = failure(403, "no") }, map[string]want{
 			"delegator binding": {Skipped, "cannot check the rights", ""}, "reader binding": {Skipped, "", ""}, "rights": {Skipped, "", ""}, "controller rights": {Skipped, "", ""}}},
 		{"no pods", func(_ *testing.T, c *fakeCluster) { c.answers[podsPath] = fakeAnswer{body: corev1.PodList{}} },
-			map[string]want{"pods": {Fault, "0 of 1 Pods of the Deployment server exist", "kubectl describe replicasets --namespace=borough-system"}}},
+			map[string]want{"pods": {Fault, "0 of 1 Pods of the Deployment server exist", "kubectl describe replicasets --namespace=borough-system"}, "server nodes": {Skipped, "no Pods of the server", ""}, "server versions": {Skipped, "no server responded", ""}}},
 		{"scaled to 0", func(_ *testing.T, c *fakeCluster) {
 			c.deployment.Spec.Replicas = ptr.To[int32](0)
 			c.answers[podsPath] = fakeAnswer{body: corev1.PodList{}}
-		}, map[string]want{"pods": {Skipped, "is scaled to 0", ""}}},
+		}, map[string]want{"pods": {Skipped, "is scaled to 0", ""}, "server nodes": {Skipped, "no Pods of the server", ""}, "server versions": {Skipped, "no server responded", ""}}},
 		{"pod missing", func(_ *testing.T, c *fakeCluster) {
 			c.deployment.Spec.Replicas = ptr.To[int32](2)
 			c.controller()
@@ -48,16 +48,16 @@ func TestFindingsOfWorkloads(t *testing.T) {
 				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "no\netcd"}},
 			}}
-		}, map[string]want{"pods": {Fault, "server-0: CrashLoopBackOff, ended with exit code 1 no etcd", "kubectl logs --previous server-0"}}},
+		}, map[string]want{"pods": {Fault, "server-0: CrashLoopBackOff, ended with exit code 1 no etcd", "kubectl logs --previous server-0"}, "server versions": {Skipped, "no server responded", ""}}},
 		{"pod unreachable", func(_ *testing.T, c *fakeCluster) { c.answers[readyzPath] = failure(503, "dial tcp: timeout") },
-			map[string]want{"pods": {Skipped, "1 of 1 could not be checked: 503: dial tcp: timeout", ""}}},
+			map[string]want{"pods": {Skipped, "1 of 1 could not be checked: 503: dial tcp: timeout", ""}, "server versions": {Skipped, "no server responded", ""}}},
 		{"pod not ready", func(_ *testing.T, c *fakeCluster) {
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
 		}, map[string]want{"pods": {Fault, "server-0: not ready: ContainersNotReady", "kubectl logs server-0"}}},
 		{"node down", func(_ *testing.T, c *fakeCluster) {
 			c.pod().Spec.NodeName = "node1"
 			c.node(true)
-		}, map[string]want{"pods": {Fault, "server-0: its node node1 has not been ready for 1m", "kubectl describe node node1"}}},
+		}, map[string]want{"pods": {Fault, "server-0: its node node1 has not been ready for 1m", "kubectl describe node node1"}, "server versions": {Skipped, "no server responded", ""}}},
 		{"pod that was replaced, on a node that is down", func(_ *testing.T, c *fakeCluster) {
 			c.deletedPod(true)
 			c.controller()

@@ -55,6 +55,7 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 	if err != nil {
 		return skipped("cannot list Pods in %s: %s", x.Namespace, oneLine(err.Error()))
 	}
+	x.servers = live
 	if len(live) == 0 && x.deployment.replicas == 0 {
 		return skipped("the Deployment %s is scaled to 0", x.deployment.name)
 	}
@@ -81,7 +82,7 @@ func (x *examination) checkPods(ctx context.Context) Finding {
 // checkReadyz requests /readyz of a Pod through kube-apiserver. If the server did not
 // respond, the problem is the cause.
 func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem, fix string, responded bool) {
-	a, err := x.raw.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/readyz", pod.Namespace, pod.Name, port(pod, "https", 6443)), url.Values{"verbose": {""}})
+	a, err := x.raw.get(ctx, serverPath(pod, "readyz"), url.Values{"verbose": {""}})
 	if err != nil {
 		return oneLine(err.Error()), "", false
 	}
@@ -93,6 +94,7 @@ func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem
 	}
 	a.clock.name = "pod " + pod.Name
 	x.clocks = append(x.clocks, a.clock)
+	x.responding = append(x.responding, *pod)
 	if len(failed) == 0 {
 		return "", "", true
 	}
@@ -110,6 +112,12 @@ func (x *examination) checkReadyz(ctx context.Context, pod *corev1.Pod) (problem
 		fix = "see the checks cluster version and rights; " + fix
 	}
 	return "not ready, failed checks: " + strings.Join(names, ", "), fix, true
+}
+
+// serverPath returns the path at which kube-apiserver forwards requests to the server in
+// a Pod.
+func serverPath(pod *corev1.Pod, path string) string {
+	return fmt.Sprintf("/api/v1/namespaces/%s/pods/https:%s:%d/proxy/%s", pod.Namespace, pod.Name, port(pod, "https", 6443), path)
 }
 
 // port returns the port of a Pod with a name, or the default if none has it.

@@ -293,6 +293,11 @@ func (x *examination) nodeDown(ctx context.Context, name string) (since time.Tim
 	if err != nil {
 		return time.Time{}, false
 	}
+	return notReadySince(node)
+}
+
+// notReadySince reports whether a node is not ready, and since when.
+func notReadySince(node *corev1.Node) (since time.Time, down bool) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.LastTransitionTime.Time, c.Status != corev1.ConditionTrue

@@ -55,7 +55,7 @@ func deploy(t *testing.T, cluster *testcluster.Cluster, flags ...string) *deploy
 	}
 	d.change(t, func(spec *corev1.PodSpec) { spec.Containers[0].Args = append(spec.Containers[0].Args, flags...) })
 	d.mountCert(t)
-	d.createPod(t)
+	d.createPod(t, serverName+"-0", "")
 	// No controller creates Pods.
 	d.kubectl.Run(t, "scale", "deployment", serverName, "--replicas=1", "--namespace="+testcluster.SystemNamespace)
 	d.kubectl.Run(t, "scale", "deployment", "borough-controller-manager", "--replicas=0", "--namespace="+testcluster.SystemNamespace)
@@ -104,9 +104,9 @@ func (d *deployment) change(t *testing.T, change func(*corev1.PodSpec)) {
 	}
 }
 
-// createPod creates the Pod of the server. The network connects its address to
-// the server's process.
-func (d *deployment) createPod(t *testing.T) {
+// createPod creates a Pod of the server, which is Ready if it is on a node. The network
+// connects its address to the server's process.
+func (d *deployment) createPod(t *testing.T, name, node string) {
 	t.Helper()
 	ctx, client := t.Context(), d.cluster.Client(t)
 	deployment, err := client.AppsV1().Deployments(testcluster.SystemNamespace).Get(ctx, serverName, metav1.GetOptions{})
@@ -114,7 +114,7 @@ func (d *deployment) createPod(t *testing.T) {
 		t.Fatalf("read the Deployment: %v", err)
 	}
 	pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
-	pod.Name = serverName + "-0"
+	pod.Name, pod.Spec.NodeName = name, node
 	pod.Spec.Containers[0].Ports[0].ContainerPort = int32(d.borough.Servers[0].Port)
 	// No controller runs that would calculate the quota for the priority class.
 	pod.Spec.PriorityClassName = ""
@@ -123,6 +123,9 @@ func (d *deployment) createPod(t *testing.T) {
 		t.Fatalf("create the Pod: %v", err)
 	}
 	pod.Status.Phase = corev1.PodRunning
+	if node != "" {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
 	pod.Status.PodIP = "192.0.2.1"
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
 	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {

@@ -137,6 +137,20 @@ func TestFaults(t *testing.T) {
 			"pods":       {"1 of 2 Pods of the Deployment borough-apiserver exist", "kubectl describe replicasets"},
 			"controller": {"holds the Lease; not all Pods of the controller are ready: 0 of 2 Pods of the Deployment borough-controller-manager exist", "kubectl describe replicasets"},
 		}},
+		{"servers on one node", func(t *testing.T) {
+			d.apply(t, `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a"}}`)
+			d.apply(t, `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-b"}}`)
+			// No kubelet runs that would be ready.
+			d.kubectl.Run(t, "taint", "nodes", "--all", "node.kubernetes.io/not-ready:NoSchedule-")
+			for _, name := range []string{serverName + "-1", serverName + "-2"} {
+				d.createPod(t, name, "node-a")
+				t.Cleanup(func() {
+					if _, stderr, err := d.kubectl.Try(context.WithoutCancel(t.Context()), "", "delete", "pod", name, namespace, "--force"); err != nil {
+						t.Errorf("delete %s: %v\n%s", name, err, stderr)
+					}
+				})
+			}
+		}, map[string]want{"server nodes": {"all 2 ready servers run on the node node-a, and the API is unavailable when it fails; nodes that also accept them: 1", "kubectl rollout restart deployment/borough-apiserver"}}},
 		{"controller binding missing", func(t *testing.T) { d.remove(t, "clusterrolebinding", "borough-controller-manager") },
 			map[string]want{"controller rights": {"borough-controller-manager cannot get/list/watch/delete namespaces of tenancy.borough.io", "apply the manifests"}}},
 
