@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -156,11 +156,19 @@ spec:
 `
 
 // TestPolicyParameters applies a policy whose parameters the server may not read,
-// which rejects Pods but keeps the server ready, and then grants the right.
+// which rejects Pods but keeps the server ready, and then grants the right. The server
+// keeps what it reads with the right, so no other test may use it before.
 func TestPolicyParameters(t *testing.T) {
 	t.Parallel()
-	team := newName("team")
-	namespace, outside := newTeamNamespaces(t, team)
+	const team, namespace, outside = "team", "inside", "outside"
+	cluster := testcluster.New(t, testcluster.Options{Etcd: testcluster.EtcdOptions{Unsafe: true}})
+	borough := cluster.NewBorough(t, testcluster.BoroughOptions{Etcd: cluster.Etcd, ServerFlags: []string{"--etcd-prefix=/borough"}})
+	for name, labels := range map[string]map[string]string{namespace: {"team": team}, outside: nil} {
+		_, err := cluster.BoroughClient(t).TenancyV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	kubectl := cluster.Kubectl(t)
 	kubectl.Run(t, "create", "configmap", team, "--from-literal=forbidden=a", "-n", "default")
 	kubectl.RunWith(t, strings.ReplaceAll(paramPolicy, "TEAM", team), "apply", "-f", "-")
@@ -182,14 +190,14 @@ func TestPolicyParameters(t *testing.T) {
 		})
 	}
 	await("other", "not yet synced to use for admission")
-	if answer := newDirect(t, cluster.AdminConfig()).Do(t, http.MethodGet, "/readyz", nil); answer.Code != http.StatusOK {
+	if answer := harness.NewHTTP(t, borough.Servers[0].Direct(cluster.AdminConfig())).Do(t, http.MethodGet, "/readyz", nil); answer.Code != http.StatusOK {
 		t.Errorf("the server is not ready: %s", answer)
 	}
 	if err := create(outside, "other"); err != nil {
 		t.Errorf("in a Namespace that the policy does not select: %v", err)
 	}
-	grant(t, "", rbacv1.Subject{Kind: "ServiceAccount", Name: "borough-apiserver", Namespace: testcluster.SystemNamespace},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
+	kubectl.Run(t, "create", "clusterrole", "parameters", "--verb=get,list,watch", "--resource=configmaps")
+	kubectl.Run(t, "create", "clusterrolebinding", "parameters", "--clusterrole=parameters", "--serviceaccount="+testcluster.SystemNamespace+":borough-apiserver")
 	await("other", "")
 	await("a", "the label is forbidden")
 }
