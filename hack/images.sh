@@ -8,8 +8,9 @@
 # $REGISTRY if that is set, with the credentials of `docker login`, and otherwise
 # written to bin/images or the given directory, as an archive for `docker load`. $ARCH
 # is the architecture of the nodes (default: that of this machine). With several,
-# separated by commas, it is an index, and written as an OCI image layout. $SBOM is a
-# directory for an SPDX document of each image.
+# separated by commas, it is an index, and written as an OCI image layout. Where they
+# are, and how to load them, is printed to the standard error. $SBOM is a directory for
+# an SPDX document of each image.
 set -o errexit -o nounset -o pipefail
 out=$(realpath -m "${1:-$(dirname "${BASH_SOURCE[0]}")/../bin/images}")
 sbom=${SBOM:+$(realpath -m "$SBOM")}

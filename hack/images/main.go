@@ -46,6 +46,10 @@ func main() {
 		}
 		fmt.Println(ref, digest)
 	}
+	// Not to the standard output, from which other scripts read the digests.
+	if text := o.load(); text != "" {
+		log.Print(text)
+	}
 }
 
 // options are the flags.
