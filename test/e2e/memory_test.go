@@ -25,7 +25,7 @@ import (
 var (
 	listPods    = flag.Int("pods", 20, "number of Pods that TestMemoryOfLists creates")
 	listClients = flag.Int("clients", 10, "number of clients that list them concurrently")
-	listEtcd    = flag.String("etcd-servers", "", "an empty etcd for TestMemoryOfLists, instead of the embedded etcd")
+	listEtcd    = flag.String("etcd-servers", "", "an empty etcd for TestMemoryOfLists and TestEtcdSize, instead of an embedded etcd")
 )
 
 const tableType = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -1,0 +1,106 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"runtime"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/harness"
+)
+
+var sizeObjects = flag.Int("objects", 200, "number of Namespaces, and of Pods, that TestEtcdSize creates")
+
+// TestEtcdSize measures what objects and their history take in the database of etcd,
+// which docs/capacity.md says.
+func TestEtcdSize(t *testing.T) {
+	t.Parallel()
+	endpoint := *listEtcd
+	if endpoint == "" {
+		endpoint = storagetest.StartGRPC(t)
+	}
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer etcd.Close()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context(), "--etcd-servers="+endpoint); err != nil {
+		t.Fatal(err)
+	}
+	client, n := b.HTTP(t), int64(*sizeObjects)
+
+	last := inUse(t, etcd, true)
+	t.Logf("without objects: %d bytes are in use", last)
+	for _, step := range []struct {
+		name  string
+		write func(i int) harness.Answer // nil creates Pods with a status
+		// most is the limit for each in bytes, with the history and without.
+		most, mostCompacted int64
+	}{
+		{"Namespaces", func(i int) harness.Answer {
+			return client.Do(t, http.MethodPost, api+"/namespaces", fmt.Appendf(nil, `{"metadata":{"name":"size-%d","labels":{"team":"a"}}}`, i), "Content-Type", "application/json")
+		}, 1 << 10, 1 << 10},
+		{"Pods", nil, 10 << 10, 5 << 10},
+		{"updates of the status of a Pod", func(i int) harness.Answer {
+			return client.Do(t, http.MethodPatch, fmt.Sprintf("%s/namespaces/default/pods/web-%d/status", api, i), []byte(`{"status":{"message":"updated"}}`), "Content-Type", "application/merge-patch+json")
+		}, 5 << 10, 256},
+	} {
+		if step.write == nil {
+			createPods(t, b, *sizeObjects)
+		} else {
+			writeAll(t, *sizeObjects, step.write)
+		}
+		grown := (inUse(t, etcd, false) - last) / n
+		compacted := inUse(t, etcd, true)
+		kept := (compacted - last) / n
+		last = compacted
+		t.Logf("%d %s: %d bytes each, %d without the history", n, step.name, grown, kept)
+		if grown > step.most || kept > step.mostCompacted {
+			t.Errorf("%s: want at most %d and %d bytes", step.name, step.most, step.mostCompacted)
+		}
+	}
+}
+
+// writeAll writes objects concurrently.
+func writeAll(t *testing.T, n int, write func(i int) harness.Answer) {
+	t.Helper()
+	var writing errgroup.Group
+	writing.SetLimit(4 * runtime.NumCPU())
+	for i := range n {
+		writing.Go(func() error {
+			if answer := write(i); answer.Code != http.StatusOK && answer.Code != http.StatusCreated {
+				return fmt.Errorf("write: %v", answer)
+			}
+			return nil
+		})
+	}
+	if err := writing.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inUse returns how many bytes of the database of etcd are in use. If compact is true, it
+// first removes the history.
+func inUse(t *testing.T, etcd *clientv3.Client, compact bool) int64 {
+	t.Helper()
+	status, err := etcd.Status(t.Context(), etcd.Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !compact {
+		return status.DbSizeInUse
+	}
+	if _, err := etcd.Compact(t.Context(), status.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	return inUse(t, etcd, false)
+}
