@@ -37,7 +37,7 @@ func rulesOf(x *Index, name string) string { return rulesAt(x, name, latest) }
 // rulesAt returns those that it had at a position.
 func rulesAt(x *Index, name string, position int64) string {
 	var verbs []string
-	for _, r := range x.policy.role(objectKey{name: name}, position).rules {
+	for _, r := range x.policy.at(x.policy.roles[objectKey{name: name}], position).rules {
 		verbs = append(verbs, strings.Join(r.Verbs, ","))
 	}
 	return strings.Join(verbs, " ")

@@ -114,9 +114,9 @@ func (p *policy) change(position int64, change *Change, touched *touches) (aggre
 	}
 	switch change.Resource.Resource {
 	case "roles", "clusterroles":
-		old := p.role(key, latest)
+		old := p.role(key)
 		aggregate = p.set(position, change)
-		if updated := p.role(key, latest); updated != old {
+		if updated := p.role(key); updated != old {
 			touched.addRole(key)
 		}
 	default:
@@ -140,7 +140,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 			updated.selectors = selectors(obj.AggregationRule)
 			updated.rules, updated.stored = nil, obj.Rules
 		}
-		aggregate = p.affectsAggregation(p.role(key, latest), updated)
+		aggregate = p.affectsAggregation(p.role(key), updated)
 		p.setRole(position, key, updated)
 	case *rbacv1.RoleBinding:
 		p.setBinding(position, key, obj.RoleRef, obj.Subjects)
@@ -149,7 +149,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 	case nil:
 		switch change.Resource.Resource {
 		case "roles", "clusterroles":
-			aggregate = p.affectsAggregation(p.role(key, latest), nil)
+			aggregate = p.affectsAggregation(p.role(key), nil)
 			p.setRole(position, key, nil)
 		default:
 			p.endBinding(position, p.binding(key))
@@ -160,7 +160,7 @@ func (p *policy) set(position int64, change *Change) (aggregate bool) {
 
 // setRole begins a version of a role, or only ends the last one if r is nil.
 func (p *policy) setRole(position int64, key objectKey, r *role) {
-	old := p.role(key, latest)
+	old := p.role(key)
 	if old != nil && r != nil && old.sameAs(r) {
 		old.stored = r.stored // which decisions do not depend on
 		return

@@ -141,7 +141,7 @@ func (z *Authorizer) ConfirmRoleHeld(ctx context.Context, ref rbacv1.RoleRef) er
 	if ref.Kind == "Role" {
 		key.namespace = request.NamespaceValue(ctx)
 	}
-	r := z.index.policy.role(key, latest)
+	r := z.index.policy.role(key)
 	z.index.mu.RUnlock()
 	if r == nil {
 		return newNoRole(roleRef{ref.Kind, ref.Name}, requested(ctx))

@@ -165,15 +165,15 @@ func (r *role) size() int {
 	return size
 }
 
-// role returns the version of a role that is in force at a position, or nil.
-func (p *policy) role(key objectKey, position int64) *role {
+// role returns the version of a role that has not ended, or nil.
+func (p *policy) role(key objectKey) *role {
 	if n := p.roles[key]; n != nil {
-		return p.at(n, position)
+		return p.at(n, latest)
 	}
 	return nil
 }
 
-// at does the same for a role that was looked up.
+// at returns the version of a role that is in force at a position, or nil.
 func (p *policy) at(n *namedRole, position int64) *role {
 	return p.pastRoles.At(n.objectKey, n.last, position)
 }
