@@ -20,6 +20,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -308,14 +309,10 @@ func (b *binding) describe(u user.Info) string {
 	if b.namespace != "" {
 		kind, name = "RoleBinding", b.name+"/"+b.namespace
 	}
-	groups := map[string]struct{}{}
-	for _, group := range u.GetGroups() {
-		groups[group] = struct{}{}
-	}
+	groups := sets.New(u.GetGroups()...)
 	i := slices.IndexFunc(b.subjects, func(s boundSubject) bool {
 		if s.Group {
-			_, found := groups[s.Name]
-			return found
+			return groups.Has(s.Name)
 		}
 		return s.Name == u.GetName()
 	})

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
@@ -35,7 +36,7 @@ type right struct{ verb, group, resource string }
 // names are the names of objects to which a right applies.
 type names struct {
 	all  bool
-	some map[string]struct{}
+	some sets.Set[string]
 }
 
 func newRuleIndex(rules []rbacv1.PolicyRule) *ruleIndex {
@@ -63,12 +64,10 @@ func (x *ruleIndex) add(rule *rbacv1.PolicyRule) {
 				case len(rule.ResourceNames) == 0:
 					n = names{all: true}
 				case n.some == nil:
-					n.some = make(map[string]struct{}, len(rule.ResourceNames))
+					n.some = make(sets.Set[string], len(rule.ResourceNames))
 				}
 				if !n.all {
-					for _, name := range rule.ResourceNames {
-						n.some[name] = struct{}{}
-					}
+					n.some.Insert(rule.ResourceNames...)
 				}
 				x.allowed[key] = n
 			}
@@ -127,10 +126,6 @@ func (r *role) allows(w *wanted) bool {
 func (x *ruleIndex) allows(w *wanted) bool {
 	return slices.ContainsFunc(w.lookup(), func(key right) bool {
 		n := x.allowed[key]
-		if n.all {
-			return true
-		}
-		_, found := n.some[w.GetName()]
-		return found
+		return n.all || n.some.Has(w.GetName())
 	})
 }
