@@ -16,7 +16,7 @@ func CanBeSummed(spec *corev1.PodSpec) bool {
 	sums, sidecars := 0, 0
 	for i := range spec.InitContainers {
 		container := &spec.InitContainers[i]
-		if policy := container.RestartPolicy; policy != nil && *policy == corev1.ContainerRestartPolicyAlways {
+		if IsSidecar(container) {
 			sidecars += len(container.Resources.Requests) + len(container.Resources.Limits)
 		} else {
 			sums += sidecars
