@@ -158,16 +158,11 @@ func (t *Total) Add(usage *Usage) {
 
 // AddCount adds a number of objects of which only the resource counts.
 func (t *Total) AddCount(gr schema.GroupResource, n int64) {
-	each := &Usage{resources: Count(gr)}
-	if !each.matches(&t.quota.Spec) {
-		return
+	resources := Count(gr)
+	for name := range resources {
+		resources[name] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
-	for name := range each.resources {
-		if used, limited := t.used[name]; limited {
-			used.Add(*resource.NewQuantity(n, resource.DecimalSI))
-			t.used[name] = used
-		}
-	}
+	t.Add(&Usage{resources: resources})
 }
 
 // Counted returns the counted quota, which shares memory with the other one.

@@ -4,6 +4,7 @@
 package quota
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
@@ -65,17 +67,11 @@ func (d *Denial) WithHolders(objects []runtime.Object) *Denial {
 		return d
 	}
 	slices.SortFunc(holders, func(a, b holder) int {
-		if order := a.DeletionTimestamp.Compare(b.DeletionTimestamp.Time); order != 0 {
-			return order
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(a.DeletionTimestamp.Compare(b.DeletionTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	var parts []string
 	for _, h := range holders[:min(len(holders), maxHolders)] {
-		grace := time.Duration(0)
-		if h.DeletionGracePeriodSeconds != nil {
-			grace = time.Duration(*h.DeletionGracePeriodSeconds) * time.Second
-		}
+		grace := time.Duration(ptr.Deref(h.DeletionGracePeriodSeconds, 0)) * time.Second
 		// The deletionTimestamp is the end of the grace period.
 		since := time.Since(h.DeletionTimestamp.Add(-grace))
 		parts = append(parts, fmt.Sprintf("pods/%s (Terminating for %s) holds %s", h.Name, duration.HumanDuration(since), listText(h.holds)))
