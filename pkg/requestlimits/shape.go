@@ -4,6 +4,7 @@
 package requestlimits
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -200,9 +201,7 @@ func union(a, b *shape) *shape {
 		elem:     union(a.elem, b.elem),
 		fields:   map[string]*shape{},
 	}
-	for name, field := range a.fields {
-		u.fields[name] = field
-	}
+	maps.Copy(u.fields, a.fields)
 	for name, field := range b.fields {
 		u.fields[name] = union(u.fields[name], field)
 	}

@@ -9,6 +9,7 @@ package clusterplugins
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apiserver/pkg/admission"
 	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
@@ -42,12 +43,8 @@ func Register(plugins *admission.Plugins) {
 // of the Namespace for a namespaceSelector. While they are asked about an object whose
 // Namespace is created with it, newNamespaces has that. It does not change other plugins.
 func Decorator(newNamespaces *NewNamespaces) admission.Decorator {
-	names := map[string]bool{}
-	for _, name := range Names() {
-		names[name] = true
-	}
 	return admission.DecoratorFunc(func(handler admission.Interface, name string) admission.Interface {
-		if !names[name] {
+		if !slices.Contains(Names(), name) {
 			return handler
 		}
 		return wrapper{handler, newNamespaces}
