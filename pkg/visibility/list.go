@@ -144,20 +144,11 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 		}
 		return first, v.awaitRevision(ctx, first.revision)
 	}
-	asked, err := v.parseRevision(options.ResourceVersion)
+	asked, err := v.awaitResourceVersion(ctx, options.ResourceVersion)
 	if err != nil {
 		return first, err
 	}
 	first = place{rest: unknown}
-	switch {
-	case options.ResourceVersion == "":
-		return first, v.AwaitCurrent(ctx)
-	case asked == 0:
-		return first, nil
-	}
-	if err := v.awaitRevision(ctx, asked); err != nil {
-		return first, err
-	}
 	// Without a match, a limit means the exact revision, for compatibility.
 	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact || options.ResourceVersionMatch == "" && options.Limit > 0 {
 		first.revision = asked

@@ -64,7 +64,7 @@ func newProject(n *tenancy.Namespace, access rbac.Access) *tenancy.Project {
 // the user may not get it.
 func (p *Projects) Get(ctx context.Context, name string, options *metav1.GetOptions) (*tenancy.Project, error) {
 	v := p.view.views
-	if _, err := p.view.choose(ctx, &metainternalversion.ListOptions{ResourceVersion: options.ResourceVersion}); err != nil {
+	if _, err := v.awaitResourceVersion(ctx, options.ResourceVersion); err != nil {
 		return nil, err
 	}
 	for {

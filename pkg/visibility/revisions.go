@@ -37,6 +37,19 @@ func (v *Views) parseRevision(resourceVersion string) (int64, error) {
 	return int64(revision), nil
 }
 
+// awaitResourceVersion waits until a resourceVersion is reached, and returns its revision. For an
+// empty one, it waits for the current revision and returns 0.
+func (v *Views) awaitResourceVersion(ctx context.Context, resourceVersion string) (int64, error) {
+	if resourceVersion == "" {
+		return 0, v.AwaitCurrent(ctx)
+	}
+	revision, err := v.parseRevision(resourceVersion)
+	if err != nil || revision == 0 {
+		return 0, err
+	}
+	return revision, v.awaitRevision(ctx, revision)
+}
+
 // awaitRevision waits until a revision is reached. As the library, it returns a Timeout
 // with the cause ResourceVersionTooLarge if that takes too long.
 func (v *Views) awaitRevision(ctx context.Context, revision int64) error {

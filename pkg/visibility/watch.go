@@ -56,7 +56,7 @@ func (w *View) Watch(ctx context.Context, options *metainternalversion.ListOptio
 // watch returns a watch that has begun.
 func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptions, predicate storage.SelectionPredicate) (watch.Interface, error) {
 	initial := sendsInitialEvents(options)
-	from, err := w.begin(ctx, options.ResourceVersion, initial)
+	from, err := w.views.awaitResourceVersion(ctx, options.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptio
 	v := w.views
 	v.mu.RLock()
 	position := v.reached
-	if from != 0 {
+	if from != 0 && !initial { // the initial ones may be newer
 		position, _ = v.positionsOf(from)
 	}
 	err = v.inHistory(position, options.ResourceVersion)
@@ -109,28 +109,6 @@ func (v *Views) inHistory(position int64, resourceVersion string) error {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", resourceVersion, v.revisionAt(oldest)))
 	}
 	return nil
-}
-
-// begin waits until the revision from which to watch is reached, and returns it, or 0
-// if it is the one that is reached.
-func (w *View) begin(ctx context.Context, resourceVersion string, initial bool) (int64, error) {
-	asked, err := w.views.parseRevision(resourceVersion)
-	if err != nil {
-		return 0, err
-	}
-	switch {
-	case resourceVersion == "":
-		return 0, w.views.AwaitCurrent(ctx)
-	case asked == 0:
-		return 0, nil
-	}
-	if err := w.views.awaitRevision(ctx, asked); err != nil {
-		return 0, err
-	}
-	if initial {
-		return 0, nil // not older than that
-	}
-	return asked, nil
 }
 
 // watcher is a watch of a view.
