@@ -87,11 +87,6 @@ type podScope struct {
 	hadSysAdmin bool
 }
 
-// hostUsers reports whether the Pod runs in the user namespace of the node.
-func (s *podScope) hostUsers() bool {
-	return s.spec.HostUsers == nil || *s.spec.HostUsers
-}
-
 // validatePodSpec checks the spec of a Pod. The old spec is nil if there was no Pod.
 func validatePodSpec(spec, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	var errs field.ErrorList

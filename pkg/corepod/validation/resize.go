@@ -18,7 +18,7 @@ import (
 // whole Pod change, that none is taken away, and that the QoS class stays.
 func ValidatePodResize(newPod, oldPod *corev1.Pod) field.ErrorList {
 	switch {
-	case isMirror(oldPod):
+	case isMirror(&oldPod.ObjectMeta):
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	case isWindows(&oldPod.Spec):
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}

@@ -183,10 +183,9 @@ func newClaimNames(claims []corev1.PodResourceClaim) claimNames {
 func (s *podScope) validateResourceClaims(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[string]()
-	_, mirror := s.meta.Annotations[corev1.MirrorPodAnnotationKey]
 	for i, claim := range s.spec.ResourceClaims {
 		path := path.Index(i)
-		if mirror {
+		if isMirror(s.meta) {
 			errs = append(errs, field.Forbidden(field.NewPath(""), "static pods do not support resource claims"))
 			continue
 		}

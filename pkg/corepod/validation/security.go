@@ -68,7 +68,7 @@ func (s *podScope) validateSecurityContext(sc *corev1.SecurityContext, path *fie
 	if sc.ProcMount != nil {
 		path := path.Child("procMount")
 		errs = append(errs, supported(path, *sc.ProcMount, corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
-		if *sc.ProcMount == corev1.UnmaskedProcMount && s.hostUsers() {
+		if *sc.ProcMount == corev1.UnmaskedProcMount && usesHostUsers(s.spec) {
 			errs = append(errs, field.Invalid(path, *sc.ProcMount, "`hostUsers` must be false to use `Unmasked`"))
 		}
 	}
@@ -210,11 +210,16 @@ func validateAppArmorProfile(profile *corev1.AppArmorProfile, path *field.Path) 
 	return errs
 }
 
+// usesHostUsers reports whether the Pod runs in the user namespace of the node.
+func usesHostUsers(spec *corev1.PodSpec) bool {
+	return spec.HostUsers == nil || *spec.HostUsers
+}
+
 // validateUserNamespace checks that a Pod with its own user namespace shares no
 // other namespace with its node and uses no block devices, whose owners cannot be
 // mapped.
 func validateUserNamespace(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
-	if spec.HostUsers == nil || *spec.HostUsers {
+	if usesHostUsers(spec) {
 		return nil
 	}
 	const msg = "when `hostUsers` is false"

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -201,7 +202,7 @@ func withOldNodeAffinity(affinity, old *corev1.Affinity) *corev1.Affinity {
 // ValidatePodEphemeralContainersUpdate checks that ephemeral containers are only
 // added. The strategy ensures that nothing else changes.
 func ValidatePodEphemeralContainersUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
-	if isMirror(oldPod) {
+	if isMirror(&oldPod.ObjectMeta) {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}
 	metaPath, path := field.NewPath("metadata"), field.NewPath("spec", "ephemeralContainers")
@@ -227,7 +228,7 @@ func ValidatePodEphemeralContainersUpdate(newPod, oldPod *corev1.Pod) field.Erro
 
 // isMirror reports whether the Pod represents a static Pod, which the kubelet reads
 // from a file.
-func isMirror(pod *corev1.Pod) bool {
-	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+func isMirror(meta *metav1.ObjectMeta) bool {
+	_, mirror := meta.Annotations[corev1.MirrorPodAnnotationKey]
 	return mirror
 }
