@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package filters has the HTTP handlers that see a request after it is authorized and
-// before it is processed, and one that sees it first.
+// before it is processed, and those that see it before it is authenticated.
 package filters
 
 import (

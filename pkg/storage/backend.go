@@ -76,7 +76,8 @@ func (b *Backend) Guard(ctx context.Context, name string) (*transaction.Guard, e
 	return b.fence.Guard(ctx, name)
 }
 
-// Prefix implements transaction.Prefixes.
+// Prefix returns the prefix of the keys of a resource, or an error if transactions cannot
+// have conditions on it.
 func (b *Backend) Prefix(resource schema.GroupResource) (string, error) {
 	return b.fence.Prefix(resource)
 }

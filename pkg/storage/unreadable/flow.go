@@ -46,9 +46,9 @@ func Mark() clientv3.WatchResponse {
 	return clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: markRevision}}
 }
 
-// isMark reports whether the object of a bookmark is that of Mark, and if it is, that it has
-// passed.
-func (w *watcher) isMark(bookmark runtime.Object) bool {
+// passMark reports whether the object of a bookmark is that of Mark. If it is, Passed receives
+// a value.
+func (w *watcher) passMark(bookmark runtime.Object) bool {
 	if w.flow == nil {
 		return false
 	}

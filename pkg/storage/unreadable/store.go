@@ -248,7 +248,7 @@ func (s *Store) split(key string) (namespace, name string) {
 // is 0 if it is unknown.
 func (s *Store) note(ctx context.Context, key string, revision int64, err error) {
 	s.mu.Lock()
-	delete(s.awaited, key) // it cannot be read again
+	delete(s.awaited, key) // lists do not have it
 	s.mu.Unlock()
 	namespace, name := s.split(key)
 	s.config.Objects.put(klog.FromContext(ctx), Object{
