@@ -34,8 +34,8 @@ func Containers(spec *corev1.PodSpec, path *field.Path) iter.Seq2[*field.Path, *
 }
 
 // ContainersWithResources gives the containers that can have resources, which
-// ephemeral containers can't: first the containers, then the init containers. Each
-// comes with the list that it is in.
+// ephemeral containers can't: first the containers, then the init containers. With
+// each it gives the list that it is in.
 func ContainersWithResources(spec *corev1.PodSpec) iter.Seq2[ContainerType, *corev1.Container] {
 	return func(yield func(ContainerType, *corev1.Container) bool) {
 		for i := range spec.Containers {
@@ -74,7 +74,7 @@ func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// AffinityTerms gives every term that wants to be near other Pods, or far from
+// AffinityTerms gives every term that asks to be near other Pods, or far from
 // them, with its path.
 func AffinityTerms(affinity *corev1.Affinity) iter.Seq2[*corev1.PodAffinityTerm, *field.Path] {
 	return func(yield func(*corev1.PodAffinityTerm, *field.Path) bool) {

@@ -20,8 +20,7 @@ import (
 // derived from the tags of the Go types, so it covers new fields of an API
 // automatically. A nil shape is an unknown type.
 type shape struct {
-	// quantity says that this is a quantity, which may stand as a string or as a
-	// number.
+	// quantity says that this is a quantity, which may be a string or a number.
 	quantity bool
 	// json says that these are bytes that hold JSON.
 	json bool

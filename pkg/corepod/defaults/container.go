@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetDefaults_Container sets how the image is pulled and where the last words
-// of the container are read from.
+// SetDefaults_Container sets how the image is pulled and where the termination message
+// is read from.
 func SetDefaults_Container(obj *corev1.Container) {
 	if obj.ImagePullPolicy == "" {
 		obj.ImagePullPolicy = defaultPullPolicy(obj.Image)

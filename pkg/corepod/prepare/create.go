@@ -88,8 +88,8 @@ func resolveLabelKeys(pod *corev1.Pod) {
 	}
 }
 
-// syncAppArmor copies profiles from the annotations that they once stood in to
-// the containers that have none, and warns of those annotations.
+// syncAppArmor copies profiles from the annotations that had them once to the
+// containers that have none, and warns of those annotations.
 func syncAppArmor(ctx context.Context, pod *corev1.Pod) {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows {
 		return

@@ -122,7 +122,7 @@ func (s *Summary) addInitContainers(pod *corev1.Pod) (sidecarRestarts Restarts, 
 }
 
 // addContainers goes through the containers from the last to the first, so that
-// the first one that has something to say is heard.
+// the first one with a reason for the status determines it.
 func (s *Summary) addContainers(status *corev1.PodStatus) {
 	var running bool
 	var failure string
@@ -144,7 +144,7 @@ func (s *Summary) addContainers(status *corev1.PodStatus) {
 		}
 	}
 
-	// One container that has completed does not speak for the others.
+	// A container that has completed does not mean that the others have.
 	if s.Status == "Completed" {
 		switch {
 		case running && isReady(status):

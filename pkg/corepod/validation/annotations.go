@@ -21,8 +21,7 @@ import (
 const appArmorAnnotationPrefix = corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix
 
 // validatePodAnnotations checks the annotations that mean something in a Pod. A
-// cost of deletion that has been wrong before, as a Binding can set it, is let
-// pass.
+// cost of deletion that has been wrong before, as a Binding can set it, is accepted.
 func validatePodAnnotations(pod, old *corev1.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	annotations := pod.Annotations

@@ -21,7 +21,7 @@ func invalid(path *field.Path, value any, msgs []string) field.ErrorList {
 	return errs
 }
 
-// required complains about an empty value.
+// required returns an error for an empty value.
 func required[T ~string](path *field.Path, value T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -29,7 +29,7 @@ func required[T ~string](path *field.Path, value T) field.ErrorList {
 	return nil
 }
 
-// requiredAnd complains about an empty value, and checks any other.
+// requiredAnd returns an error for an empty value, and checks any other.
 func requiredAnd(path *field.Path, value string, check func(*field.Path, string) field.ErrorList) field.ErrorList {
 	if value == "" {
 		return required(path, value)
@@ -37,8 +37,8 @@ func requiredAnd(path *field.Path, value string, check func(*field.Path, string)
 	return check(path, value)
 }
 
-// supported complains about a value that is not among the given ones, which are
-// named in their order.
+// supported returns an error for a value that is not one of the given ones, which it
+// names in their order.
 func supported[T ~string](path *field.Path, value T, values ...T) field.ErrorList {
 	if slices.Contains(values, value) {
 		return nil
@@ -46,7 +46,7 @@ func supported[T ~string](path *field.Path, value T, values ...T) field.ErrorLis
 	return field.ErrorList{field.NotSupported(path, value, values)}
 }
 
-// requiredAndSupported complains about a value that is empty or not among the
+// requiredAndSupported returns an error for a value that is empty or not one of the
 // given ones.
 func requiredAndSupported[T ~string](path *field.Path, value T, values ...T) field.ErrorList {
 	if value == "" {
@@ -104,7 +104,7 @@ func (m member) withErrorName(name string) member {
 }
 
 // validateUnion validates the first member that is set and forbids the others.
-// It complains about a union without any.
+// It returns an error for a union without any.
 func validateUnion(path *field.Path, members []member, none, tooMany string) field.ErrorList {
 	var errs field.ErrorList
 	found := false

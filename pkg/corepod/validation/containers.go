@@ -16,7 +16,7 @@ import (
 	"github.com/borough-io/borough/pkg/corepod"
 )
 
-// validateContainers checks the containers proper.
+// validateContainers checks the ordinary containers.
 func (s *podScope) validateContainers(path *field.Path) field.ErrorList {
 	if len(s.spec.Containers) == 0 {
 		return field.ErrorList{field.Required(path, "")}
@@ -255,7 +255,7 @@ func validateRestartRules(rules []corev1.ContainerRestartRule, path *field.Path)
 	return errs
 }
 
-// insertUnique complains about a value that is in the set already.
+// insertUnique inserts a value, and returns an error if it is in the set already.
 func insertUnique(seen sets.Set[string], path *field.Path, value string) field.ErrorList {
 	if seen.Has(value) {
 		return field.ErrorList{field.Duplicate(path, value)}
@@ -264,8 +264,8 @@ func insertUnique(seen sets.Set[string], path *field.Path, value string) field.E
 	return nil
 }
 
-// allowFields complains about every field of the struct that is set and whose
-// name in Go is not among the allowed ones.
+// allowFields returns an error for every field of the struct that is set and whose
+// name in Go is not one of the allowed ones.
 func allowFields(value any, allowed sets.Set[string], msg string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	v := reflect.ValueOf(value)

@@ -145,8 +145,7 @@ func validatePodSpec(spec, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *f
 	return errs
 }
 
-// validateOptionalName checks the name of another object. Whether there is such
-// an object is for admission to find out.
+// validateOptionalName checks the name of another object, which need not exist.
 func validateOptionalName(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return nil

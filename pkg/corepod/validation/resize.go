@@ -160,7 +160,7 @@ func setBackResources(c, old *corev1.Container) bool {
 }
 
 // validateSameContainers checks that the containers are the same in the same
-// order, which all else builds on.
+// order, on which the other checks depend.
 func validateSameContainers(newSpec, oldSpec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, list := range []struct {

@@ -143,7 +143,7 @@ func ValidateResourceQuantity(name corev1.ResourceName, quantity resource.Quanti
 }
 
 // isWhole reports whether the quantity is a whole number, however large. Its Value
-// and MilliValue are no use beyond an int64.
+// and MilliValue are wrong beyond an int64.
 func isWhole(quantity resource.Quantity) bool {
 	rounded := quantity.DeepCopy()
 	return rounded.RoundUp(0)

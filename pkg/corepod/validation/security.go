@@ -58,7 +58,7 @@ func validateSharedProcesses(spec *corev1.PodSpec, path *field.Path) field.Error
 }
 
 // validateSecurityContext checks what a container may do and as whom it runs.
-// Whether it may be privileged is for policies to say.
+// Policies decide whether it may be privileged.
 func (s *podScope) validateSecurityContext(sc *corev1.SecurityContext, path *field.Path) field.ErrorList {
 	if sc == nil {
 		return nil
@@ -227,7 +227,7 @@ func validateUserNamespace(spec *corev1.PodSpec, path *field.Path) field.ErrorLi
 	if spec.HostNetwork {
 		errs = append(errs, field.Forbidden(path.Child("hostNetwork"), msg))
 	}
-	// kube-apiserver spells these two so.
+	// This is how kube-apiserver spells these two.
 	if spec.HostPID {
 		errs = append(errs, field.Forbidden(path.Child("HostPID"), msg))
 	}

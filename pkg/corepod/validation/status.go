@@ -18,7 +18,7 @@ import (
 )
 
 // ValidatePodStatusUpdate checks what an update of the status of a Pod changes.
-// It is the kubelet that writes it, so much is taken on trust.
+// Much is not checked, because the kubelet writes it.
 func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 	metaPath, path := field.NewPath("metadata"), field.NewPath("status")
 	errs := ValidateObjectMetaUpdate(&newPod.ObjectMeta, &oldPod.ObjectMeta, metaPath)
@@ -78,7 +78,7 @@ func validatePodConditions(conditions []corev1.PodCondition, path *field.Path) f
 		errs = append(errs, validateObservedGeneration(condition.ObservedGeneration, path.Child("observedGeneration"))...)
 		switch condition.Type {
 		case corev1.PodScheduled, corev1.PodReady, corev1.PodInitialized:
-		default: // kube-apiserver spells the path so
+		default: // the path is spelled as in kube-apiserver
 			errs = append(errs, qualifiedName(path.Child("Type"), string(condition.Type))...)
 		}
 	}

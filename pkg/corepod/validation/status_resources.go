@@ -72,7 +72,7 @@ func validateExtendedResourceClaimStatus(pod *corev1.Pod, path *field.Path) fiel
 	return append(errs, requiredAnd(path.Child("resourceClaimName"), status.ResourceClaimName, dnsSubdomain)...)
 }
 
-// validateResourceHealth checks how the devices are that containers were given. The
+// validateResourceHealth checks the health of the devices that containers have got. The
 // extended claim, if not nil, stands for extended resources that they request.
 func validateResourceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, extended *corev1.PodExtendedResourceClaimStatus, path *field.Path) field.ErrorList {
 	var errs field.ErrorList

@@ -18,7 +18,7 @@ import (
 // containers that mount them.
 func (s *podScope) validateVolumes(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	created := sets.New[string]() // the claims that ephemeral volumes come with
+	created := sets.New[string]() // the claims that are created for ephemeral volumes
 	if s.hasClaimNames() {
 		for i := range s.spec.Volumes {
 			if s.spec.Volumes[i].Ephemeral != nil {
@@ -102,8 +102,8 @@ func (s *podScope) hasClaimNames() bool {
 	return s.meta.Name != "" && len(s.meta.Name) <= validation.DNS1123SubdomainMaxLength
 }
 
-// validateCreatedClaimName checks the name of the claim that an ephemeral volume
-// comes with.
+// validateCreatedClaimName checks the name of the claim that is created for an ephemeral
+// volume.
 func (s *podScope) validateCreatedClaimName(volume string, path *field.Path) field.ErrorList {
 	if !s.hasClaimNames() || volume == "" { // other errors
 		return nil

@@ -16,8 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// validateEphemeral checks a volume that comes and goes with its Pod, by the
-// claim that is to be made for it.
+// validateEphemeral checks a volume that exists as long as its Pod, by the claim
+// that is to be created for it.
 func validateEphemeral(ephemeral *corev1.EphemeralVolumeSource, path *field.Path) field.ErrorList {
 	path = path.Child("volumeClaimTemplate")
 	template := ephemeral.VolumeClaimTemplate

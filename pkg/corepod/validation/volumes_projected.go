@@ -62,8 +62,7 @@ type projection struct {
 	paths sets.Set[string]
 }
 
-// place complains about a file at a path that is taken, in the words of its
-// source.
+// place puts a file at a path. The error for a path that another file has names blame.
 func (p *projection) place(target, blame string) field.ErrorList {
 	if p.paths.Has(target) {
 		return field.ErrorList{field.Invalid(p.path, blame, "conflicting duplicate paths")}

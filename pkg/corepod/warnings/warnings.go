@@ -133,7 +133,7 @@ func ForStatus(status *corev1.PodStatus) []string {
 	return w
 }
 
-// oldNodeLabels are labels of nodes that have gone, or are going, out of use.
+// oldNodeLabels are labels of nodes that are deprecated or no longer used.
 var oldNodeLabels = map[string]string{
 	"beta.kubernetes.io/arch":                       `deprecated since v1.14; use "kubernetes.io/arch" instead`,
 	"beta.kubernetes.io/os":                         `deprecated since v1.14; use "kubernetes.io/os" instead`,
@@ -213,7 +213,7 @@ func (w *warnings) addSeccomp(pod *corev1.Pod, annotation string) {
 	}
 }
 
-// addRepeated warns of every value of a list that stood in it before.
+// addRepeated warns of every value of a list that is in it before, too.
 func (w *warnings) addRepeated(path *field.Path, name string, length int, value func(int) string) {
 	seen := sets.New[string]()
 	for i := range length {

@@ -18,8 +18,7 @@ type strategy struct {
 	standard.KindStrategy[*tenancy.LimitRange]
 }
 
-// PrepareForCreate names a LimitRange that comes without a name, as core/v1
-// does.
+// PrepareForCreate names a LimitRange that has no name, as core/v1 does.
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	lr := obj.(*tenancy.LimitRange)
 	if lr.Name == "" {
