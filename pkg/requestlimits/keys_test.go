@@ -64,7 +64,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// hasList returns whether a type contains lists.
+// hasList reports whether a type contains lists.
 func hasList(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -77,7 +77,7 @@ func (f file) String() string {
 
 func (f file) overlaps(other file) bool { return f.isIn(other) || other.isIn(f) }
 
-// isIn returns whether the paths are equal, or the other one is a directory of this one.
+// isIn reports whether the paths are equal, or the other one is a directory of this one.
 func (f file) isIn(other file) bool {
 	rest, found := strings.CutPrefix(f.path, other.path)
 	return found && other.path != "" && (rest == "" || rest[0] == '/')

@@ -174,7 +174,7 @@ func (d *Deleter) Delete(ctx context.Context, obj runtime.Object, validate rest.
 	return after, false, nil
 }
 
-// isGone returns whether a listed object no longer exists.
+// isGone reports whether a listed object no longer exists.
 func (d *Deleter) isGone(ctx context.Context, listed metav1.Object) bool {
 	obj, err := d.Store.Get(ctx, listed.GetName(), &metav1.GetOptions{})
 	if err != nil {

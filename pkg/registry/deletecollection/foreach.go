@@ -79,7 +79,7 @@ func (d *Deleter) ForEach(ctx context.Context, page []runtime.Object, f func(con
 	return cmp.Or(stopped, refused)
 }
 
-// IsRefused returns whether the error says that one request was not acceptable,
+// IsRefused reports whether the error says that one request was not acceptable,
 // and not that the server was unable to handle requests at that moment. An internal
 // error, which is also that of a webhook that fails, is of the latter kind. While etcd
 // is full, an object that has to be marked is refused, but others can be removed.

@@ -119,7 +119,7 @@ func removeUnmarked(ctx context.Context, store *genericregistry.Store, name stri
 }
 
 // mark sets the deletionTimestamp and the grace period of an object as the store
-// would, and returns whether the object then has to wait.
+// would, and reports whether the object then has to wait.
 func mark(ctx context.Context, store *genericregistry.Store, obj runtime.Object, options *metav1.DeleteOptions) (held bool, err error) {
 	object, err := meta.Accessor(obj)
 	if err != nil {
@@ -135,7 +135,7 @@ func mark(ctx context.Context, store *genericregistry.Store, obj runtime.Object,
 		store.EnableGarbageCollection && addsFinalizer(options), nil
 }
 
-// addsFinalizer returns whether the options request a finalizer for the garbage
+// addsFinalizer reports whether the options request a finalizer for the garbage
 // collector.
 func addsFinalizer(options *metav1.DeleteOptions) bool {
 	//lint:ignore SA1019 deprecated, but clients send it

@@ -37,7 +37,7 @@ type findings struct {
 	finalizeErr error
 }
 
-// unpurged returns whether only a purge, which failed, could show whether content is left.
+// unpurged reports whether only a purge, which failed, could show whether content is left.
 func (f *findings) unpurged() bool { return f.finalizeErr != nil && f.purgeErr != nil }
 
 // err returns nil if no content was found, nothing failed, and no more errors
@@ -213,7 +213,7 @@ func (f *findings) remainingCondition(t v1.NamespaceConditionType, remaining []s
 	return v1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: okReason, Message: okMessage}
 }
 
-// setConditions updates the conditions of a status and returns whether that
+// setConditions updates the conditions of a status and reports whether that
 // changed them. lastTransitionTime changes only with the status of a condition.
 func setConditions(status *v1.NamespaceStatus, conditions []v1.NamespaceCondition, now metav1.Time) bool {
 	changed := false

@@ -97,7 +97,7 @@ type item struct {
 	grace    *int64
 }
 
-// isDeleting returns whether another delete would change nothing. Without finalizers and a
+// isDeleting reports whether another delete would change nothing. Without finalizers and a
 // grace period, the object was marked by a delete that then failed to remove it. The two
 // finalizers come from an earlier delete with another propagation policy; a delete with
 // background propagation removes them.
@@ -109,7 +109,7 @@ func isDeleting(object *metav1.PartialObjectMetadata) bool {
 		!slices.Contains(object.Finalizers, metav1.FinalizerDeleteDependents)
 }
 
-// isPods returns whether a resource is Pods. Their containers run until they are
+// isPods reports whether a resource is Pods. Their containers run until they are
 // deleted, and may need the other content to shut down.
 func isPods(r Resource) bool {
 	return r.GroupResource() == v1.Resource("pods") || r.GroupResource() == corev1.Resource("pods")
@@ -131,7 +131,7 @@ func allGone(resources []*resourceState) bool {
 	return !slices.ContainsFunc(resources, func(r *resourceState) bool { return !r.gone() })
 }
 
-// haveWork returns whether some of the resources have objects that still have to
+// haveWork reports whether some of the resources have objects that still have to
 // be deleted.
 func haveWork(resources []*resourceState) bool {
 	return slices.ContainsFunc(resources, func(r *resourceState) bool { return r.err == nil && r.notDeleting > 0 })

@@ -190,7 +190,7 @@ func servesGroup(lists []*metav1.APIResourceList, group string) bool {
 	})
 }
 
-// purgeable returns whether a resource can be content, and how it can be deleted.
+// purgeable reports whether a resource can be content, and how it can be deleted.
 // Subresources and resources that cannot be listed are not content.
 func purgeable(gv schema.GroupVersion, r metav1.APIResource) (Resource, bool) {
 	has := func(verb string) bool { return slices.Contains(r.Verbs, verb) }

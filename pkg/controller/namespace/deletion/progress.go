@@ -95,7 +95,7 @@ func othersFinalizers(ns *v1.Namespace) []string {
 	return append(finalizers, ns.Finalizers...)
 }
 
-// sameRemaining returns whether two terminations agree on all content that both
+// sameRemaining reports whether two terminations agree on all content that both
 // report.
 func sameRemaining(a, b *v1.NamespaceTermination) bool {
 	for _, r := range a.Remaining {
@@ -114,7 +114,7 @@ func sameRemaining(a, b *v1.NamespaceTermination) bool {
 	return true
 }
 
-// due returns whether a change of the status should be written now.
+// due reports whether a change of the status should be written now.
 func (p *Progress) due(now time.Time) bool {
 	return p.written.IsZero() || now.Sub(p.written) >= p.interval
 }

@@ -202,7 +202,7 @@ func (d *Deleter) deleteAll(ctx context.Context, in incarnation, r Resource) (fo
 	return d.deleteEach(ctx, in, r)
 }
 
-// isRefused returns whether the server refused a request because of what it asks,
+// isRefused reports whether the server refused a request because of what it asks,
 // and not because the server was unable to handle requests at that moment. An internal
 // error, which is also that of a webhook that fails, is of the latter kind: our server
 // stops a purge for it, too.

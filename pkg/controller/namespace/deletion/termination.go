@@ -134,7 +134,7 @@ func shorten(text string, length int) string {
 	return text[:end] + mark
 }
 
-// setTermination updates status.termination and returns whether that changed it.
+// setTermination updates status.termination and reports whether that changed it.
 func setTermination(status *v1.NamespaceStatus, termination *v1.NamespaceTermination, moved time.Time) bool {
 	old := status.Termination
 	termination = termination.DeepCopy()
@@ -147,7 +147,7 @@ func setTermination(status *v1.NamespaceStatus, termination *v1.NamespaceTermina
 	return !equality.Semantic.DeepEqual(old, termination)
 }
 
-// mustWriteNow returns whether the old status claims that more has been deleted
+// mustWriteNow reports whether the old status claims that more has been deleted
 // than the new one does. Such a status has to be replaced at once.
 func mustWriteNow(old, now *v1.NamespaceStatus) bool {
 	for _, c := range old.Conditions {

@@ -30,7 +30,7 @@ import (
 // remover is a storage that can remove an object without reading it.
 type remover interface {
 	// Remove removes the object with the key if it still has the resourceVersion,
-	// and returns whether it did.
+	// and reports whether it did.
 	Remove(ctx context.Context, key string, resourceVersion uint64) (removed bool, err error)
 }
 
@@ -128,7 +128,7 @@ func (d *deleter) delete(ctx context.Context, obj runtime.Object) error {
 }
 
 // removeUnread removes an object that has nothing to wait for and has not changed
-// since it was listed, and returns whether it did. It costs one write. The
+// since it was listed, and reports whether it did. It costs one write. The
 // store's Delete reads the object first, and marks a Pod without a node in a
 // separate write, which no client needs in a Terminating Namespace.
 func (d *deleter) removeUnread(ctx context.Context, obj runtime.Object) (bool, error) {
@@ -186,7 +186,7 @@ func (d *deleter) forceDelete(ctx context.Context, obj runtime.Object) error {
 	return nil
 }
 
-// isHeld returns whether a delete would have to wait for a finalizer or a grace
+// isHeld reports whether a delete would have to wait for a finalizer or a grace
 // period.
 func (d *deleter) isHeld(ctx context.Context, obj runtime.Object, object metav1.Object) bool {
 	if len(object.GetFinalizers()) > 0 {

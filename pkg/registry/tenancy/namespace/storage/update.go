@@ -18,7 +18,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 )
 
-// shouldDeleteDuringUpdate returns whether an update leaves a Terminating
+// shouldDeleteDuringUpdate reports whether an update leaves a Terminating
 // Namespace without finalizers, so that it is removed instead of updated.
 func shouldDeleteDuringUpdate(ctx context.Context, key string, obj, existing runtime.Object) bool {
 	return len(obj.(*tenancy.Namespace).Spec.Finalizers) == 0 &&
