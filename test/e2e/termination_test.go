@@ -99,6 +99,32 @@ func TestWaitsForGracePeriod(t *testing.T) {
 	poll.Eventually(t, gone(t, borough, ns))
 }
 
+// TestUnseenContent checks that the conditions claim nothing about a Lease that no purge has
+// reached: the controller does not discover it.
+func TestUnseenContent(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t, borough)
+	createPod(t, borough, ns, newPod("web", func(p *v1.Pod) { p.Spec.NodeName = "n" }))
+	leases := coreClient(t, borough, "").CoordinationV1().Leases(ns)
+	if _, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l", Finalizers: []string{"example.com/hold"}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	deleteNamespace(t, borough, ns)
+	poll.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+		v1.NamespaceContentRemaining:    {"True", "Some resources are remaining: pods.tenancy.borough.io has 1 resource instances"},
+		v1.NamespaceFinalizersRemaining: {"Unknown", "Not all content could be read: resources that only the server sees"},
+	}))
+	borough.Kubectl(t, "delete", "po", "web", "-n", ns, "--grace-period=0", "--force")
+	poll.Eventually(t, hasConditions(t, borough, ns, map[v1.NamespaceConditionType][2]string{
+		v1.NamespaceContentRemaining:    {"True", "Some resources are remaining: leases.coordination.k8s.io has 1 resource instances"},
+		v1.NamespaceFinalizersRemaining: {"True", "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"},
+	}))
+	if _, err := leases.Patch(t.Context(), "l", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	poll.Eventually(t, gone(t, borough, ns))
+}
+
 func TestWaitsForAgent(t *testing.T) {
 	t.Parallel()
 	namespaces := borough.Client(t).TenancyV1().Namespaces()

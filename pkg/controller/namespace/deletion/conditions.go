@@ -40,6 +40,10 @@ type findings struct {
 // unpurged reports whether only a purge, which failed, could show whether content is left.
 func (f *findings) unpurged() bool { return f.finalizeErr != nil && f.purgeErr != nil }
 
+// unseen returns whether the server may have content that only a purge shows, and none has
+// reached it: it stopped at Pods, failed or was not necessary.
+func (f *findings) unseen() bool { return f.Standalone && (f.podsFirst || f.purgeErr != nil) }
+
 // err returns nil if no content was found, nothing failed, and no more errors
 // are given.
 func (f *findings) err(more ...error) error {
@@ -134,7 +138,11 @@ func (f *findings) contentFailureCondition() v1.NamespaceCondition {
 		Reason:  "ContentDeleted",
 		Message: "All content successfully deleted, may be waiting on finalization",
 	}
-	if errs := f.failures(); len(errs) > 0 {
+	errs := f.failures()
+	if len(errs) == 0 && f.unseen() && f.purgeErr != nil {
+		errs = []error{f.purgeErr} // what it could not delete is not known
+	}
+	if len(errs) > 0 {
 		c.Status, c.Reason = corev1.ConditionTrue, "ContentDeletionFailed"
 		var messages []string
 		for _, err := range errs {
@@ -144,13 +152,12 @@ func (f *findings) contentFailureCondition() v1.NamespaceCondition {
 		c.Message = fmt.Sprintf("Failed to delete all resource types, %d remaining: %s", len(messages), strings.Join(messages, ", "))
 		return c
 	}
-	for _, r := range f.resources {
-		if r.notDeleting > 0 {
-			c.Message = "No deletion failed so far, not all content has been deleted yet"
-			if f.podsFirst {
-				c.Message = "All pods successfully deleted, may be waiting on finalization; other content follows when no pod is left"
-			}
-		}
+	notDeleting := slices.ContainsFunc(f.resources, func(r *resourceState) bool { return r.notDeleting > 0 })
+	switch {
+	case f.podsFirst && (notDeleting || f.unseen()):
+		c.Message = "All pods successfully deleted, may be waiting on finalization; other content follows when no pod is left"
+	case notDeleting:
+		c.Message = "No deletion failed so far, not all content has been deleted yet"
 	}
 	return c
 }
@@ -202,7 +209,7 @@ func (f *findings) remainingCondition(t v1.NamespaceConditionType, remaining []s
 	if f.Failure != nil || f.ParseFailure != nil {
 		unread = append(unread, "resources that could not be discovered")
 	}
-	if f.unpurged() || apierrors.HasStatusCause(f.finalizeErr, v1.NamespaceNotEmptyCause) {
+	if f.unseen() || f.unpurged() || apierrors.HasStatusCause(f.finalizeErr, v1.NamespaceNotEmptyCause) {
 		unread = append(unread, "resources that only the server sees")
 	}
 	if len(unread) > 0 {

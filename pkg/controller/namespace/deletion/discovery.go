@@ -44,6 +44,9 @@ type Discovered struct {
 	// ParseFailure names the group versions that could not be parsed. The same
 	// applies to them.
 	ParseFailure error
+	// Standalone is whether the server has more content, which only a purge shows: Roles,
+	// RoleBindings, Events and Leases.
+	Standalone bool
 }
 
 // Discoverer discovers the resources that are content. It caches them for as long
@@ -141,6 +144,11 @@ func (d *Discoverer) discover(ctx context.Context) Discovered {
 	}
 
 	found := Discovered{Failure: failure}
+	// In a cluster, the group does not have this resource.
+	found.Standalone = slices.ContainsFunc(lists, func(list *metav1.APIResourceList) bool {
+		return list.GroupVersion == v1.SchemeGroupVersion.String() &&
+			slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "namespacerequests" })
+	})
 	var unparsed []error
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)

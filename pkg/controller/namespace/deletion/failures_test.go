@@ -122,6 +122,30 @@ func TestFailures(t *testing.T) {
 			},
 		},
 		{
+			name: "content that only the server sees is unknown if the purge is refused",
+			server: func(s *server) {
+				s.discovered.Standalone = true
+				s.add(limitRanges, object("l", waits))
+				s.add(events, object("e", finalizers("example.com/f")))
+				s.before = func(verb, _, _ string) error {
+					if verb == "create" {
+						return forbidden(pods)
+					}
+					return nil
+				}
+			},
+			stays: true,
+			waits: []string{"limitranges"},
+			err:   "content remains: 1 limitranges.tenancy.borough.io",
+			left:  map[schema.GroupVersionResource][]string{limitRanges: {"l"}, events: {"e"}},
+			conditions: []string{
+				discoveryFine, parsingFine,
+				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: purge the namespace: pods.tenancy.borough.io is forbidden: no",
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances",
+				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: resources that only the server sees",
+			},
+		},
+		{
 			name: "a group that cannot be discovered blocks the finalizer, not the rest",
 			server: func(s *server) {
 				s.add(limitRanges, object("l"))

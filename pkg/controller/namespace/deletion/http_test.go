@@ -185,6 +185,21 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
+// TestDiscoverStandalone shows by what a standalone server is recognized.
+func TestDiscoverStandalone(t *testing.T) {
+	requests := `{"name":"namespacerequests","namespaced":false,"kind":"NamespaceRequest","verbs":["create"]},`
+	for resources, want := range map[string]bool{
+		ownResources: false,
+		strings.Replace(ownResources, `{"name":"namespaces"`, requests+`{"name":"namespaces"`, 1): true,
+	} {
+		client, _ := discoveryServer(t, map[string]string{"/apis/tenancy.borough.io/v1": resources})
+		got := NewDiscoverer(client, "tenancy.borough.io").Discover(t.Context(), time.Now())
+		if got.Standalone != want || !cmp.Equal(got.Resources, ownWanted) {
+			t.Errorf("got %+v of %s", got, resources)
+		}
+	}
+}
+
 func TestDiscoverUnparsable(t *testing.T) {
 	client, _ := discoveryServer(t, map[string]string{
 		"/apis/tenancy.borough.io/v1": strings.Replace(ownResources, `"groupVersion":"tenancy.borough.io/v1"`, `"groupVersion":"a/b/c"`, 1),

@@ -54,6 +54,24 @@ func TestRemaining(t *testing.T) {
 			counted: 1,
 		},
 		{
+			name: "content that only the server sees is unknown while pods are deleted first",
+			server: func(s *server) {
+				s.discovered.Standalone = true
+				s.add(pods, object("a", waits))
+				s.add(events, object("e", finalizers("example.com/f")))
+			},
+			stays: true,
+			waits: []string{"pods"},
+			err:   "content remains: 1 pods.tenancy.borough.io",
+			left:  map[schema.GroupVersionResource][]string{pods: {"a"}, events: {"e"}},
+			conditions: []string{
+				discoveryFine, parsingFine,
+				"NamespaceDeletionContentFailure=False ContentDeleted: All pods successfully deleted, may be waiting on finalization; other content follows when no pod is left",
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: pods.tenancy.borough.io has 1 resource instances",
+				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: resources that only the server sees",
+			},
+		},
+		{
 			name: "other content that waits for a finalizer",
 			server: func(s *server) {
 				s.add(pods, object("a"))
