@@ -5,8 +5,10 @@ package podsource
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,6 +26,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
+	"github.com/borough-io/borough/test/poll"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -220,4 +223,31 @@ func TestNamespaceTaken(t *testing.T) {
 	if len(f.pods()) != 1 {
 		t.Error("with the Namespace in the config, the Pod is missing")
 	}
+}
+
+// TestNamespaceIsDeletedAtTheStart deletes the Namespace before the informers have seen it: no
+// event says that it is gone. It is created again.
+func TestNamespaceIsDeletedAtTheStart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.write("a.yaml", newPod("a"))
+	f.wrap = func(transport http.RoundTripper) http.RoundTripper {
+		var deleted sync.Once
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/namespaces") && req.URL.Query().Has("fieldSelector") {
+				deleted.Do(func() {
+					f.must(f.admin.TenancyV1().Namespaces().Delete(t.Context(), f.namespace, metav1.DeleteOptions{}))
+					poll.Eventually(t, func() string {
+						if _, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+							return fmt.Sprintf("got %v, want 404", err)
+						}
+						return ""
+					})
+				})
+			}
+			return transport.RoundTrip(req)
+		})
+	}
+	f.start(f.config())
+	f.expect("a-node-1=image:1")
 }

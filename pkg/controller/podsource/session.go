@@ -203,14 +203,43 @@ func (s *session) startInformers(ctx context.Context) (stop func(), err error) {
 		s.names.Shutdown()
 		running.Wait()
 	}
-	s.limits.WaitForCacheSync(ctx.Done())
 	s.names.WaitForCacheSync(ctx.Done())
-	cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced)
+	// First: in a Namespace that is gone, the user can have no right to list the others.
+	err = s.checkExists(ctx)
+	if err == nil {
+		s.limits.WaitForCacheSync(ctx.Done())
+		cache.WaitForCacheSync(ctx.Done(), s.pods.HasSynced)
+	}
 	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		stop()
-		return nil, context.Cause(ctx)
+		return nil, err
 	}
 	return stop, nil
+}
+
+// checkExists returns errNamespaceGone if the Namespace was removed before its informer listed
+// it: no event says so.
+func (s *session) checkExists(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if _, err := s.names.Tenancy().V1().Namespaces().Lister().Get(s.namespace); err == nil {
+			return nil // events say what happens to it
+		}
+		// The list can be older than the Namespace.
+		switch namespace, err := s.findNamespace(ctx); {
+		case err == nil && (namespace == nil || namespace.UID != s.uid):
+			return errNamespaceGone
+		case err == nil:
+			return nil
+		}
+		select {
+		case <-time.After(retryBaseDelay):
+		case <-ctx.Done():
+		}
+	}
+	return nil // the caller returns why the context has ended
 }
 
 // handle takes over what was read of the source.
