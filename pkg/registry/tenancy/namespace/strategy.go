@@ -40,10 +40,10 @@ func (base) AllowCreateOnUpdate(context.Context) bool { return false }
 // status.termination names at most.
 const maxTerminationFinalizers = 20
 
-// updateTermination writes the remaining finalizers of the Namespace into
-// status.termination. It does so in the write that changes them, so that the status
-// never has a finalizer that was removed.
-func (base) updateTermination(ns *tenancy.Namespace) {
+// UpdateTermination writes the remaining finalizers of the Namespace into
+// status.termination. It has to be called in the write that changes them, so that the
+// status never has a finalizer that was removed.
+func UpdateTermination(ns *tenancy.Namespace) {
 	if ns.Status.Termination == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func (s Strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 	s.keepRequester(newNS, oldNS)
 	newNS.Spec.Finalizers = oldNS.Spec.Finalizers
 	newNS.Status = oldNS.Status
-	s.updateTermination(newNS)
+	UpdateTermination(newNS)
 }
 
 // ValidateUpdate checks an update.
@@ -155,7 +155,7 @@ func (s StatusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.O
 	}
 	s.keepRequester(ns, oldNS)
 	ns.Spec = oldNS.Spec
-	s.updateTermination(ns)
+	UpdateTermination(ns)
 }
 
 // ValidateUpdate checks an update of the status.
@@ -174,7 +174,7 @@ func (s FinalizeStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.O
 	s.keepRequester(newNS, oldNS)
 	newNS.Spec.DeletionProtection = oldNS.Spec.DeletionProtection
 	newNS.Status = oldNS.Status
-	s.updateTermination(newNS)
+	UpdateTermination(newNS)
 }
 
 // ValidateUpdate checks a change of the finalizers.

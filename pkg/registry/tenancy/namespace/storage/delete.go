@@ -21,6 +21,7 @@ import (
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/deletion"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 )
 
 // Delete takes a Namespace one step along its termination. The first call marks
@@ -111,11 +112,30 @@ func (r *REST) remove(ctx context.Context, name string, deleteValidation rest.Va
 		}
 		return deleteValidation(ctx, obj)
 	}
-	obj, removed, err := deletion.Delete(ctx, r.store, name, validate, options)
+	removing := *r.store
+	removing.Storage.Storage = reporting{r.store.Storage.Storage}
+	obj, removed, err := deletion.Delete(ctx, &removing, name, validate, options)
 	if errors.Is(err, errHeld) {
 		return held, false, nil
 	}
 	return obj, removed, err
+}
+
+// reporting is the storage of a deletion. The policy of the deletion can change the
+// finalizers of a Namespace without the strategy.
+type reporting struct{ storage.Interface }
+
+// GuaranteedUpdate updates a Namespace.
+func (r reporting) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool,
+	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object) error {
+	updateTermination := func(obj runtime.Object, response storage.ResponseMeta) (runtime.Object, *uint64, error) {
+		updated, ttl, err := update(obj, response)
+		if err == nil {
+			namespace.UpdateTermination(updated.(*tenancy.Namespace))
+		}
+		return updated, ttl, err
+	}
+	return r.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, updateTermination, cached)
 }
 
 // GetCorruptObjDeleter returns what deletes a Namespace that cannot be read from

@@ -6,6 +6,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,6 +280,42 @@ func TestTerminationNamesFinalizers(t *testing.T) {
 		}
 		if diff := cmp.Diff(step.want, obj.(*tenancy.Namespace).Status.Termination, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: termination (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// TestTerminationNamesFinalizersOfThePolicy changes the policy of a deletion, which changes the
+// finalizers in the metadata.
+func TestTerminationNamesFinalizersOfThePolicy(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	delete := func(policy metav1.DeletionPropagation) step {
+		return remove(metav1.DeleteOptions{PropagationPolicy: &policy})
+	}
+	for _, step := range []step{
+		create(), update(resource, metadataFinalizers("a/a")), delete(metav1.DeletePropagationBackground), update(finalize, specFinalizers()),
+		update(status, func(ns *tenancy.Namespace) { ns.Status.Termination = &tenancy.NamespaceTermination{} }),
+	} {
+		if _, err := step(ctx, storage); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		policy metav1.DeletionPropagation
+		want   []string
+	}{
+		{metav1.DeletePropagationOrphan, []string{"a/a", metav1.FinalizerOrphanDependents}},
+		{metav1.DeletePropagationBackground, []string{"a/a"}},
+	} {
+		if _, err := delete(tc.policy)(ctx, storage); err != nil {
+			t.Fatal(err)
+		}
+		obj, err := storage.Namespace.Get(ctx, "foo", &metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ns := obj.(*tenancy.Namespace)
+		if !slices.Equal(ns.Finalizers, tc.want) || !slices.Equal(ns.Status.Termination.MetadataFinalizers, tc.want) {
+			t.Errorf("%s: the finalizers are %v, in status.termination %v; want %v", tc.policy, ns.Finalizers, ns.Status.Termination.MetadataFinalizers, tc.want)
 		}
 	}
 }
