@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	yamlnode "go.yaml.in/yaml/v3"
@@ -66,7 +67,13 @@ func documents(data []byte) func() ([]byte, error) {
 			return document, err
 		}
 	}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	// The reader ignores a last line that is not terminated if its length is a multiple of the
+	// size of the buffer, such as that of one that was cut off.
+	terminated := io.Reader(bytes.NewReader(data))
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		terminated = io.MultiReader(terminated, strings.NewReader("\n"))
+	}
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(terminated))
 	return func() ([]byte, error) {
 		for {
 			document, err := reader.Read()

@@ -43,6 +43,8 @@ func TestParse(t *testing.T) {
 		"a page":                {data: "<!DOCTYPE html><html><body>Not found</body></html>", err: "document 1: is not an object"},
 		"half a document":       {data: fmt.Sprintf(pod, "a")[:40], err: "document 1"},
 		"cut off JSON":          {data: `{"apiVersion":"v1","kind":"PodList","items":[`, err: "document 1"},
+		"cut off at a buffer":   {data: cutOff(8192), err: "document 1: yaml"},
+		"a line of a buffer":    {data: fmt.Sprintf(pod, "a") + "---\n" + jsonOf("b", 4096), want: "a b"},
 		"JSON and rubbish":      {data: `{"apiVersion":"v1","kind":"PodList","items":[]} x`, err: "document 2"},
 		"another kind":          {data: "apiVersion: apps/v1\nkind: Deployment\n", err: `apiVersion "apps/v1", kind "Deployment": must be a Pod`},
 		"another version":       {data: strings.Replace(fmt.Sprintf(pod, "a"), "v1", "v2", 1), err: `apiVersion "v2"`},
@@ -98,6 +100,15 @@ func TestParse(t *testing.T) {
 }
 
 // TestParseKeeps checks which fields of a Pod are kept, and that numbers stay what they are.
+// jsonOf returns a Pod in JSON, in one line with a number of bytes.
+func jsonOf(name string, size int) string {
+	before, after := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"`+name+`","annotations":{"a":"`, `"}},"spec":{}}`
+	return before + strings.Repeat("x", size-len(before)-len(after)) + after
+}
+
+// cutOff returns the first bytes of a Pod in JSON.
+func cutOff(size int) string { return jsonOf("a", size+10)[:size] }
+
 func TestParseKeeps(t *testing.T) {
 	pods, _, err := Parse([]byte(`
 apiVersion: v1
