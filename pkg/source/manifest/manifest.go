@@ -31,6 +31,10 @@ import (
 // first, so an empty file does not mean that there are no Pods.
 var ErrEmpty = errors.New("is empty; to have no Pods, remove it, or write a PodList without items")
 
+// maxDocuments is the number of documents of a file, also of those without a Pod. Each takes
+// more than ten microseconds, also if it is only a separator.
+const maxDocuments = 20 * source.MaxPods
+
 // Parse returns the Pods of a file: documents in YAML or JSON, each of which is a Pod, a
 // PodList or a List of Pods, of the core group or of tenancy.borough.io/v1. It returns them
 // as the latter, with the fields that a user sets, and whether the data is blank: it then has
@@ -48,6 +52,8 @@ func Parse(data []byte, max int) (pods []*unstructured.Unstructured, blank bool,
 		switch {
 		case err == io.EOF:
 			return p.pods, !p.found, nil
+		case i > maxDocuments:
+			return nil, false, fmt.Errorf("has more than %d documents", maxDocuments)
 		case err == nil:
 			err = p.add(document)
 		}

@@ -71,6 +71,7 @@ func TestParse(t *testing.T) {
 		"deep":                  {data: "a: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), err: "document 1"},
 		"many documents":        {data: strings.Repeat("---\n# x\n", 10000) + strings.Repeat("---\na: b\n", 10000), err: "document"},
 		"many empty ones":       {data: strings.Repeat("---\n", 10000), blank: true},
+		"too many empty ones":   {data: strings.Repeat("---\n", 10<<20/4), err: "has more than 20000 documents"},
 		"many Pods":             {data: list(source.MaxPods + 1), err: "the source has more than 1000 Pods"},
 		"enough Pods":           {data: list(source.MaxPods), want: names(source.MaxPods)},
 	} {
