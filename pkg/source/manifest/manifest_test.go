@@ -100,7 +100,6 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseKeeps checks which fields of a Pod are kept, and that numbers stay what they are.
 // jsonOf returns a Pod in JSON, in one line with a number of bytes.
 func jsonOf(name string, size int) string {
 	before, after := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"`+name+`","annotations":{"a":"`, `"}},"spec":{}}`
@@ -110,6 +109,7 @@ func jsonOf(name string, size int) string {
 // cutOff returns the first bytes of a Pod in JSON.
 func cutOff(size int) string { return jsonOf("a", size+10)[:size] }
 
+// TestParseKeeps checks which fields of a Pod are kept, and that numbers stay what they are.
 func TestParseKeeps(t *testing.T) {
 	pods, _, err := Parse([]byte(`
 apiVersion: v1

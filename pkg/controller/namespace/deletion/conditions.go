@@ -40,7 +40,7 @@ type findings struct {
 // unpurged reports whether only a purge, which failed, could show whether content is left.
 func (f *findings) unpurged() bool { return f.finalizeErr != nil && f.purgeErr != nil }
 
-// unseen returns whether the server may have content that only a purge shows, and none has
+// unseen reports whether the server may have content that only a purge shows, and none has
 // reached it: it stopped at Pods, failed or was not necessary.
 func (f *findings) unseen() bool { return f.Standalone && (f.podsFirst || f.purgeErr != nil) }
 
