@@ -22,6 +22,15 @@ import (
 // maxHolders is the number of Pods that a denial names.
 const maxHolders = 3
 
+// MaxExamined is the maximum number of Pods in which a denial looks for those that it names:
+// computing what a Pod holds takes some microseconds, and a Namespace can have any number of
+// Pods that are being deleted. maxExaminedSize is their size in bytes after which it looks at
+// no more.
+const (
+	MaxExamined     = 100
+	maxExaminedSize = 1 << 20
+)
+
 // Denial is why a quota does not allow a write. The text is that of Kubernetes.
 type Denial struct {
 	text string
@@ -43,7 +52,8 @@ func (d *Denial) Exceeded() bool { return d != nil && d.quota != nil }
 
 // WithHolders returns a Denial that also names the Pods that are being deleted and hold
 // what is missing: the user only has to wait for them. The objects are Pods of the
-// Namespace that are being deleted.
+// Namespace that are being deleted. If there are more than MaxExamined, or they are very
+// large, the others are not considered.
 func (d *Denial) WithHolders(objects []runtime.Object) *Denial {
 	if d.quota == nil {
 		return d
@@ -53,11 +63,17 @@ func (d *Denial) WithHolders(objects []runtime.Object) *Denial {
 		holds corev1.ResourceList
 	}
 	var holders []holder
+	examined, size := 0, 0
 	for _, obj := range objects {
 		pod, ok := obj.(*tenancy.Pod)
 		if !ok {
 			continue
 		}
+		if examined == MaxExamined || size >= maxExaminedSize {
+			break
+		}
+		examined++
+		size += (*corev1.Pod)(pod).Size()
 		usage := Of(tenancy.Resource("pods"), pod).charged(d.quota)
 		if holds := quotav1.RemoveZeros(quotav1.Mask(usage, d.exceeded)); len(holds) > 0 {
 			holders = append(holders, holder{pod, holds})
@@ -76,7 +92,10 @@ func (d *Denial) WithHolders(objects []runtime.Object) *Denial {
 		since := time.Since(h.DeletionTimestamp.Add(-grace))
 		parts = append(parts, fmt.Sprintf("pods/%s (Terminating for %s) holds %s", h.Name, duration.HumanDuration(since), listText(h.holds)))
 	}
-	if more := len(holders) - len(parts); more > 0 {
+	switch more := len(holders) - len(parts); {
+	case examined < len(objects):
+		parts = append(parts, "and perhaps more Pods that are being deleted")
+	case more > 0:
 		parts = append(parts, fmt.Sprintf("and %d more Pods that are being deleted", more))
 	}
 	return &Denial{text: d.text + ", of which " + strings.Join(parts, ", ")}

@@ -57,10 +57,10 @@ func (c *watchCaches) empty(ctx context.Context, namespace string) bool {
 
 var beingDeleted = fields.OneTermEqualSelector(tenancy.PodBeingDeletedField, "true")
 
-// deletedPods returns the Pods in a Namespace that are being deleted, or none if the cache
-// is not ready. It never reads from etcd.
-func (c *watchCaches) deletedPods(ctx context.Context, namespace string) []runtime.Object {
-	list, err := c.list(ctx, tenancy.Resource("pods"), namespace, beingDeleted, 0)
+// deletedPods returns at most limit Pods in a Namespace that are being deleted, or none if
+// the cache is not ready. It never reads from etcd.
+func (c *watchCaches) deletedPods(ctx context.Context, namespace string, limit int64) []runtime.Object {
+	list, err := c.list(ctx, tenancy.Resource("pods"), namespace, beingDeleted, limit)
 	if err != nil {
 		return nil
 	}

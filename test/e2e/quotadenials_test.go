@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -86,6 +87,23 @@ func TestSeveralQuotaHolders(t *testing.T) {
 	}
 	create := func() string { return wantCode(t, tryPod(t, borough, ns, quotaPod("new", "1", "")), 403).Message }
 	awaitDenial(t, create, `, of which `+holder("e", "200m")+`, `+holder("d", "200m")+`, `+holder("c", "200m")+`, and 2 more Pods that are being deleted$`)
+}
+
+// TestManyQuotaHolders checks that a denial does not look at all Pods that are being deleted,
+// of which there can be any number, but only at the first 100.
+func TestManyQuotaHolders(t *testing.T) {
+	t.Parallel()
+	const n = 102
+	ns := newNamespace(t, borough)
+	createQuota(t, borough, ns, newQuota("q", fmt.Sprintf("pods=%d", n)))
+	for i := range n {
+		name := fmt.Sprintf("p%03d", i)
+		createPod(t, borough, ns, quotaPod(name, "1m", "node"))
+		grace := int64(500 - i) // the last ends first
+		must(t, borough.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	}
+	create := func() string { return wantCode(t, tryPod(t, borough, ns, quotaPod("new", "1m", "")), 403).Message }
+	awaitDenial(t, create, `, of which pods/p099 .*, pods/p098 .*, pods/p097 \(Terminating for \d+m?s\) holds pods=1, and perhaps more Pods that are being deleted$`)
 }
 
 // holder returns a pattern of how a denial names a Pod.

@@ -50,8 +50,9 @@ type Charger struct {
 	encoded encodedQuotas
 }
 
-// PodsFunc returns, from a cache, the Pods of a Namespace that are being deleted, or nothing.
-type PodsFunc func(ctx context.Context, namespace string) []runtime.Object
+// PodsFunc returns, from a cache, at most limit Pods of a Namespace that are being deleted, or
+// nothing.
+type PodsFunc func(ctx context.Context, namespace string, limit int64) []runtime.Object
 
 // New returns a Charger for the resources in content, of which the ResourceQuotas are one.
 // All are stored in the same etcd.
@@ -71,7 +72,11 @@ func (c *Charger) Quotas(resource schema.GroupResource) bool {
 
 // Explain returns the denial of a write in a Namespace with what helps its user.
 func (c *Charger) Explain(ctx context.Context, namespace string, denial *quota.Denial) *quota.Denial {
-	return denial.WithHolders(c.terminating(ctx, namespace))
+	if !denial.Exceeded() {
+		return denial
+	}
+	// One more shows that not all are examined.
+	return denial.WithHolders(c.terminating(ctx, namespace, quota.MaxExamined+1))
 }
 
 // Check returns why the quotas of a Namespace do not allow a change, or nil. It charges

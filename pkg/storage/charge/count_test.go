@@ -79,7 +79,7 @@ func newUncounted(t *testing.T, f *pipelineFixture, transformer value.Transforme
 	for name, codec := range codecs {
 		resources = append(resources, stored.Resource{GroupResource: tenancy.Resource(name), Prefix: "/registry/tenancy.borough.io/" + name + "/", Codec: codec, Transformer: transformer})
 	}
-	charger, err := charge.New(resources, func(context.Context, string) []runtime.Object { return nil })
+	charger, err := charge.New(resources, func(context.Context, string, int64) []runtime.Object { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
