@@ -34,10 +34,12 @@ func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return coregroup.ResetFields(fieldpath.MakePathOrDie("status"), fieldpath.MakePathOrDie("metadata", "annotations", tenancy.UsageRulesAnnotation))
 }
 
-// PrepareForCreate drops the status: storage counts the objects.
+// PrepareForCreate drops the status, and by which rules it was computed: storage counts the
+// objects.
 func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	q := obj.(*tenancy.ResourceQuota)
 	q.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard.DeepCopy()}
+	quota.SetRules(q, "")
 }
 
 // PrepareForUpdate keeps the usage, or drops it if more than before is limited or other

@@ -13,8 +13,18 @@ import (
 	"github.com/borough-io/borough/pkg/quota"
 )
 
-// TestUsageRules checks that an update cannot say by which rules the usage was computed.
+// TestUsageRules checks that neither a create nor an update can say by which rules the usage
+// was computed.
 func TestUsageRules(t *testing.T) {
+	for _, created := range []string{"", "0", quota.Rules} {
+		var q tenancy.ResourceQuota
+		quota.SetRules(&q, created)
+		metav1.SetMetaDataAnnotation(&q.ObjectMeta, "a", "b")
+		strategy{}.PrepareForCreate(t.Context(), &q)
+		if want := map[string]string{"a": "b"}; !maps.Equal(q.Annotations, want) {
+			t.Errorf("created with %q: %v, want %v", created, q.Annotations, want)
+		}
+	}
 	for _, old := range []string{"", "0", quota.Rules} {
 		for _, updated := range []string{"", "0", quota.Rules} {
 			var q, oldQuota tenancy.ResourceQuota
