@@ -83,9 +83,14 @@ var setup = []object{
 	{namespace + "/pods", `{"metadata": {"name":"claims"},"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}`},
 	// As much as a strategic merge patch can be merged into.
 	{namespace + "/pods", largePod},
+	{namespace + "/pods", podOfSidecar},
 }
 
 var largePod = `{"metadata":{"name":"large","finalizers":[` + items(1000, `"a/f%d"`) + `]},"spec":{"containers":[{"name":"c","image":"i","env":[` + items(1600, `{"name":"e%d"}`) + `]}]}}`
+
+// podOfSidecar has one sidecar, and as many init containers after it as a Pod may have.
+var podOfSidecar = `{"metadata":{"name":"sidecar"},"spec":{"containers":[{"name":"c","image":"i"}],"initContainers":[{"name":"s","image":"i","restartPolicy":"Always"},` +
+	items(requestlimits.MaxContainers-1, `{"name":"i%d","image":"i"}`) + `]}}`
 
 // targets are the paths that take an object of a kind.
 func targets(path string) []target {
@@ -123,8 +128,11 @@ func hostileRequests() (requests []request) {
 	pods := targets(namespace + "/pods")
 	add := func(name string, target target, max int, body func(n int) string) {
 		r := request{name: name, target: target, max: max, body: body}
-		if strings.Contains(target.path, "/large") {
+		switch {
+		case strings.Contains(target.path, "/large"):
 			r.stored = len(largePod)
+		case strings.Contains(target.path, "/sidecar"):
+			r.stored = len(podOfSidecar)
 		}
 		requests = append(requests, r)
 	}
@@ -173,6 +181,22 @@ func hostileRequests() (requests []request) {
 	add("claims", pods[0], 5000, func(n int) string {
 		return pod("", container(`"resources":{"claims":[`+items(n, `{"name":"x%d"}`)+`]}`)+`,"resourceClaims":[`+items(n, `{"name":"c%d","resourceClaimName":"c"}`)+`]`)
 	})
+	// As many as can be summed, and as many as a Pod may have.
+	for name, max := range map[string]int{"sidecars": 18, "too many sidecars": requestlimits.MaxContainers} {
+		add(name, pods[0], max, func(n int) string {
+			var sidecars []string
+			for i := range n {
+				resources := items(30, `"a.b/`+strconv.Itoa(i)+`-%d":"1"`)
+				sidecars = append(sidecars, `{"name":"s`+strconv.Itoa(i)+`","image":"i","restartPolicy":"Always","resources":{"limits":{`+resources+`}}}`)
+			}
+			return pod("", plain+`,"initContainers":[`+strings.Join(sidecars, ",")+`]`)
+		})
+	}
+	for name, max := range map[string]int{"resources that are allocated to a sidecar": 20, "too many resources that are allocated to a sidecar": 10000} {
+		add(name, target{"PATCH", namespace + "/pods/sidecar/status?dryRun=All", "application/merge-patch+json"}, max, func(n int) string {
+			return `{"status":{"initContainerStatuses":[{"name":"s","allocatedResources":{` + items(n, `"a.b/%d":"1"`) + `}}]}}`
+		})
+	}
 	add("spread constraints", pods[0], 10000, func(n int) string {
 		return pod("", plain+`,"topologySpreadConstraints":[`+items(n, `{"maxSkew":1,"topologyKey":"k%d","whenUnsatisfiable":"DoNotSchedule","labelSelector":{}}`)+`]`)
 	})

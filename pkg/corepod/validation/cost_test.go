@@ -127,31 +127,88 @@ func TestLongClaimName(t *testing.T) {
 
 // TestInitSums checks the bound on resources of sidecars, which a resize can add, too.
 func TestInitSums(t *testing.T) {
-	for resources, want := range map[int]string{100: "", 101: "spec.initContainers: Forbidden: must have at most 100000 resources of sidecars"} {
-		list := corev1.ResourceList{}
-		for i := range resources {
-			list[corev1.ResourceName(fmt.Sprint("example.com/", i))] = resource.MustParse("1")
-		}
-		pod := &corev1.Pod{}
-		pod.Spec.InitContainers = []corev1.Container{{
-			Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Limits: list},
-		}}
-		for i := range 1000 {
-			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprint("i", i)})
-		}
-		for name, errs := range map[string]field.ErrorList{
+	const refused = "spec.initContainers: Forbidden: must have at most 10000 resources of sidecars"
+	for _, test := range []struct {
+		name                        string
+		sidecars, resources, others int
+		want                        string
+	}{
+		{"before other init containers", 1, 10, 1000, ""},
+		{"before too many others", 1, 11, 1000, refused},
+		{"before sidecars", 63, 5, 0, ""}, // 62 * 63 / 2 * 5 = 9,765
+		{"before too many sidecars", 64, 5, 0, refused},
+	} {
+		pod := podOfSidecars(test.sidecars, test.others, func(sidecar int, c *corev1.Container) {
+			c.Resources.Limits = differentResources(sidecar, test.resources)
+		})
+		for op, errs := range map[string]field.ErrorList{
 			"create": validation.ValidatePodCreate(pod),
 			"resize": validation.ValidatePodResize(pod, &corev1.Pod{}),
 		} {
-			got := ""
-			for _, err := range errs {
-				if err.Field == "spec.initContainers" && strings.Contains(err.Detail, "sidecars") {
-					got = err.Error()
-				}
-			}
-			if !strings.HasPrefix(got, want) || want == "" && got != "" {
-				t.Errorf("%s with %d resources: got %q, want %q", name, resources, got, want)
+			if got := errorOfSums(errs, "spec.initContainers"); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+				t.Errorf("%s, %s: got %q, want %q", op, test.name, got, test.want)
 			}
 		}
 	}
+	// Sidecars that all have the same resources cost no more than one.
+	same := podOfSidecars(1000, 0, func(_ int, c *corev1.Container) { c.Resources.Limits = differentResources(0, 4) })
+	if got := errorOfSums(validation.ValidatePodCreate(same), "spec.initContainers"); got != "" {
+		t.Errorf("the same resources: %s", got)
+	}
+}
+
+// TestInitSumsOfStatus checks the bound on resources of sidecars that a node reports.
+func TestInitSumsOfStatus(t *testing.T) {
+	const refused = "status.initContainerStatuses: Forbidden: must have at most 20000 resources of sidecars"
+	for _, list := range []string{"allocated", "requests", "limits"} {
+		for resources, want := range map[int]string{20: "", 21: refused} {
+			old := podOfSidecars(1, 1000, func(int, *corev1.Container) {})
+			pod := old.DeepCopy()
+			status := corev1.ContainerStatus{Name: "s0", Resources: &corev1.ResourceRequirements{}}
+			switch all := differentResources(0, resources); list {
+			case "allocated":
+				status.AllocatedResources = all
+			case "requests":
+				status.Resources.Requests = all
+			case "limits":
+				status.Resources.Limits = all
+			}
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{status, {Name: "s0"}}
+			if got := errorOfSums(validatePod("status", pod, old), "status.initContainerStatuses"); !strings.HasPrefix(got, want) || want == "" && got != "" {
+				t.Errorf("%d resources, %s: got %q, want %q", resources, list, got, want)
+			}
+		}
+	}
+}
+
+// podOfSidecars returns a Pod with sidecars, followed by other init containers.
+func podOfSidecars(sidecars, others int, change func(sidecar int, c *corev1.Container)) *corev1.Pod {
+	pod := &corev1.Pod{}
+	for i := range sidecars {
+		c := corev1.Container{Name: fmt.Sprint("s", i), RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}
+		change(i, &c)
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
+	}
+	for i := range others {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprint("i", i)})
+	}
+	return pod
+}
+
+// differentResources returns n resources that those of other numbers do not have.
+func differentResources(number, n int) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for i := range n {
+		list[corev1.ResourceName(fmt.Sprintf("example.com/%d-%d", number, i))] = resource.MustParse("1")
+	}
+	return list
+}
+
+func errorOfSums(errs field.ErrorList, path string) string {
+	for _, err := range errs {
+		if err.Field == path && strings.Contains(err.Detail, "sidecars") {
+			return err.Error()
+		}
+	}
+	return ""
 }

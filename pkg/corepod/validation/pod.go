@@ -39,7 +39,7 @@ func validateInitSums(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(path.Child("initContainers"), fmt.Sprintf(
-		"must have at most %d resources of sidecars, each counted once for every other init container after it", corepod.MaxInitSums))}
+		"must have at most %d resources of sidecars, each counted once for every init container after it", corepod.MaxInitSums))}
 }
 
 // ValidatePodBinding checks what a Pod is to be bound to.

@@ -18,7 +18,8 @@ import (
 )
 
 // ValidatePodStatusUpdate checks what an update of the status of a Pod changes.
-// Much is not checked, because the kubelet writes it.
+// Much is not checked, because the kubelet writes it, but what it costs to add up the
+// resources in it is.
 func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 	metaPath, path := field.NewPath("metadata"), field.NewPath("status")
 	errs := ValidateObjectMetaUpdate(&newPod.ObjectMeta, &oldPod.ObjectMeta, metaPath)
@@ -67,6 +68,10 @@ func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 		} else {
 			errs = append(errs, validateResourceHealth(l.is, l.containers, status.ExtendedResourceClaimStatus, l.path)...)
 		}
+	}
+	if !corepod.StatusCanBeSummed(newPod) {
+		errs = append(errs, field.Forbidden(path.Child("initContainerStatuses"), fmt.Sprintf(
+			"must have at most %d resources of sidecars, each counted once for every init container after it", corepod.MaxStatusSums)))
 	}
 	return errs
 }
