@@ -6,9 +6,11 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -238,6 +240,27 @@ func TestInvalidNamespaceTemplate(t *testing.T) {
 		_, err := borough.Client(t).TenancyV1().NamespaceTemplates().Create(t.Context(), newTemplate(name, test.change), metav1.CreateOptions{})
 		wantContains(t, wantCode(t, err, 422).Message, test.want)
 	}
+}
+
+// TestNamespaceTemplateOfLargeQuota checks that the quota of a template is not larger than those
+// of a Namespace may be.
+func TestNamespaceTemplateOfLargeQuota(t *testing.T) {
+	t.Parallel()
+	const selectors, values = 6, 200
+	name := newNamespace(t, borough) + "-large"
+	createTemplate(t, borough, newTemplate(name, func(spec *v1.NamespaceTemplateSpec) {
+		spec.RoleBinding = nil
+		selector := &corev1.ScopeSelector{}
+		for range selectors {
+			classes := slices.Repeat([]string{strings.Repeat("x", 1<<20/selectors/values)}, values)
+			selector.MatchExpressions = append(selector.MatchExpressions, corev1.ScopedResourceSelectorRequirement{
+				ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpNotIn, Values: classes,
+			})
+		}
+		spec.ResourceQuota.Spec = newQuota("", "pods=1", func(quota *corev1.ResourceQuotaSpec) { quota.ScopeSelector = selector }).Spec
+	}))
+	_, err := borough.Client(t).TenancyV1().Namespaces().Create(t.Context(), labelled(name, name), metav1.CreateOptions{})
+	wantContains(t, wantCode(t, err, 403).Message, `namespace template "`+name+`" cannot be applied: resourcequotas.tenancy.borough.io "`+name+`" is forbidden: the resource quotas of the namespace would have `)
 }
 
 // TestNamespaceTemplateRights writes templates as users who may, but do not hold the

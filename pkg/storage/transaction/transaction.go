@@ -112,6 +112,9 @@ func AdditionOf(ctx context.Context) *Addition {
 	return addition
 }
 
+// Begun reports whether a create with the context is part of the transaction of a Namespace.
+func Begun(ctx context.Context) bool { return ctx.Value(begunKey{}) != nil }
+
 // client is a client whose creates are part of the transaction in their context.
 type client struct{ kubernetes.Interface }
 
