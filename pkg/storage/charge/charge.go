@@ -58,9 +58,11 @@ type Charge struct {
 	// failed means that a transaction that was sent while others were in flight was not
 	// carried out, single that it must not be sent then.
 	failed, single bool
+	// asked means that the quotas that are known have denied the write once.
+	asked bool
 	// read are the quotas that the last transaction has read, together with what decides
-	// about the write, if it was alone or the Namespace does not remember them. verified
-	// means that its comparisons held.
+	// about the write, if it was alone, was to confirm a denial, or the Namespace does not
+	// remember them. verified means that its comparisons held.
 	read     *known
 	verified bool
 
@@ -107,6 +109,9 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 	if c == nil {
 		return nil, nil
 	}
+	if denial, err := c.confirm(); denial != nil || err != nil {
+		return denial, err
+	}
 	for {
 		if err := c.awaitCounted(ctx); err != nil {
 			return nil, err
@@ -115,10 +120,32 @@ func (c *Charge) Prepare(ctx context.Context) (denial *quota.Denial, err error) 
 		if err != nil || c.alone || denial == nil && c.size <= maxPredicted {
 			return denial, err
 		}
+		if denial != nil && !c.asked {
+			// What is in etcd probably denies it as well. Others need not wait for that.
+			c.asked = true
+			c.End()
+			return denial, nil
+		}
 		if err := c.beAlone(ctx); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// confirm returns the denial of a write by the quotas that were read to confirm one. If these
+// allow it, which they do before the transactions in flight are carried out, the write is
+// computed in its turn.
+func (c *Charge) confirm() (*quota.Denial, error) {
+	if !c.asked || c.alone || c.read == nil || !c.read.readable() {
+		return nil, nil
+	}
+	if c.base = c.read; c.verified && c.base.counted() {
+		if _, denial, err := c.usage(); denial != nil || err != nil {
+			return denial, err
+		}
+	}
+	c.read = nil
+	return nil, nil
 }
 
 // Verified reports whether the operations were computed from quotas that were read in
@@ -301,7 +328,7 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 		read := c.charger.learn(ctx, c.namespace, response, i)
 		changed = !c.base.holds(read)
 		c.read, c.verified = nil, response.Succeeded
-		if c.alone || !read.readable() {
+		if c.alone || c.asked && !writes || !read.readable() {
 			c.read = read
 		}
 	}
