@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/feature"
 
+	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 )
@@ -50,7 +51,7 @@ type outcomeResolver interface {
 type fenceResolver struct {
 	fence   *fence.Fence
 	client  *clientv3.Client
-	reached *reachedRevision
+	reached *await.Revision
 }
 
 // Revision implements outcomeResolver.

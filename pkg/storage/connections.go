@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/utils/clock"
 
+	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/internal/balancer"
 )
@@ -30,7 +31,10 @@ type connections struct {
 
 	leaders sync.Map // of *balancer.Leader, with the keys of compactors
 
-	reached reachedRevision
+	// reached is the latest revision in a response of etcd to this server. The compactor of each
+	// server asks etcd as often as one of them compacts, and then up to the revision of the time
+	// before. So etcd has the history after it, also for a server that gets no requests.
+	reached await.Revision
 }
 
 func newConnections(member *embedded.Server) *connections {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
@@ -70,8 +69,8 @@ func TestReachedRevision(t *testing.T) {
 			t.Errorf("%s: the known revision is %d, want %d", name, got, revision)
 		}
 	}
-	before := client.KV.(observedKV).reached.Get()
-	client.KV.(observedKV).reached.observe(&etcdserverpb.ResponseHeader{Revision: before - 1})
+	before := c.reached.Get()
+	c.reached.Reach(before - 1)
 	if got := c.reached.Get(); got != before {
 		t.Errorf("after the response of a member that is behind, it is %d, want %d", got, before)
 	}
