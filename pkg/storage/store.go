@@ -56,10 +56,10 @@ func (b *Backend) newClient(config *storagebackend.ConfigForResource) (*kubernet
 	if writesSeveral(config.GroupResource) {
 		client.Watcher = atomicWatcher{client.Watcher}
 	}
-	client.Kubernetes = b.charger.NewBoundedClient(transaction.NewClient(b.charger.NewClient(ambiguousWriteRetrier{
+	client.Kubernetes = transaction.NewClient(b.charger.NewClient(ambiguousWriteRetrier{
 		Interface: b.fence.Wrap(config.GroupResource, client),
 		outcomes:  fenceResolver{b.fence, client.Client, &b.connections.reached},
-	}, client.KV)))
+	}, client.KV), b.charger.CheckAdded)
 	if b.awaitWrite != nil {
 		client.Kubernetes = awaitingClient{client.Kubernetes, awaiter{config.GroupResource, b.awaitWrite}}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/borough-io/borough/pkg/quota"
 	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 	"github.com/borough-io/borough/pkg/storage/stored"
+	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
 // MaxQuotas is the maximum number of ResourceQuotas in a Namespace. All of them can be
@@ -217,6 +218,20 @@ func (c *Charger) CheckUpdate(ctx context.Context, kv clientv3.KV, resource sche
 		return nil, nil
 	}
 	return checkSize(quotas.size() - old + size), nil
+}
+
+// CheckAdded returns Forbidden if an object is a quota that is too large to be created with its
+// Namespace: the fence, which compares the size of others with that of all quotas of their
+// Namespace, does not see its create.
+func (c *Charger) CheckAdded(object transaction.Object) error {
+	_, name, ok := c.quotas.Split(object.Key)
+	if !ok {
+		return nil
+	}
+	if denial := checkSize(len(object.Value)); denial != nil {
+		return apierrors.NewForbidden(c.quotas.GroupResource, name, denial)
+	}
+	return nil
 }
 
 // readable reports whether all quotas can be read.

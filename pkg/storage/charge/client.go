@@ -9,8 +9,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
@@ -46,31 +44,6 @@ func (c *client) OptimisticPut(ctx context.Context, key string, value []byte, ex
 		}
 	}
 	return response, nil
-}
-
-// boundedClient is a client that bounds the size of quotas that are created with their
-// Namespace.
-type boundedClient struct {
-	kubernetes.Interface
-	charger *Charger
-}
-
-// NewBoundedClient returns a client that refuses quotas that are created with their Namespace
-// and are too large. The fence, which compares the size of others with that of all quotas of
-// their Namespace, does not see the create of such a quota. The inner client is one of
-// transaction.NewClient.
-func (c *Charger) NewBoundedClient(inner kubernetes.Interface) kubernetes.Interface {
-	return &boundedClient{inner, c}
-}
-
-// OptimisticPut writes an object.
-func (c *boundedClient) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
-	if _, name, ok := c.charger.quotas.Split(key); ok && transaction.Begun(ctx) {
-		if denial := checkSize(len(value)); denial != nil {
-			return kubernetes.PutResponse{}, apierrors.NewForbidden(c.charger.quotas.GroupResource, name, denial)
-		}
-	}
-	return c.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 }
 
 // OptimisticDelete deletes an object. If that could not be read, the quotas of its Namespace

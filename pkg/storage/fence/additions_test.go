@@ -23,7 +23,7 @@ const (
 // createTogether creates a Namespace and a Pod in one transaction, through the store of
 // Namespaces.
 func (f *fixture) createTogether(namespaces kubernetes.Interface, guard *transaction.Guard) (kubernetes.PutResponse, error) {
-	pods := transaction.NewClient(f.pods)
+	pods := transaction.NewClient(f.pods, nil)
 	createPod := func(ctx context.Context) error {
 		_, err := pods.OptimisticPut(ctx, newPodKey, []byte("pod"), 0, kubernetes.PutOptions{})
 		return err
@@ -31,7 +31,7 @@ func (f *fixture) createTogether(namespaces kubernetes.Interface, guard *transac
 	ctx := transaction.With(f.t.Context(), func(context.Context) (transaction.Plan, error) {
 		return transaction.Plan{Guard: guard, Creates: []func(context.Context) error{createPod}}, nil
 	})
-	return transaction.NewClient(namespaces).OptimisticPut(ctx, newNamespaceKey, []byte(active(f.t)), 0, kubernetes.PutOptions{GetOnFailure: true})
+	return transaction.NewClient(namespaces, nil).OptimisticPut(ctx, newNamespaceKey, []byte(active(f.t)), 0, kubernetes.PutOptions{GetOnFailure: true})
 }
 
 func (f *fixture) guard() *transaction.Guard {

@@ -70,7 +70,7 @@ func TestCondition(t *testing.T) {
 				}
 				return plan, nil
 			}
-			client := transaction.NewClient(f.namespaces)
+			client := transaction.NewClient(f.namespaces, nil)
 			response, err := client.OptimisticPut(transaction.With(t.Context(), planner), newNamespaceKey, []byte(active(t)), 0, kubernetes.PutOptions{})
 			if err != nil || response.Succeeded != (name != "namespace exists") {
 				t.Errorf("got %v, %v", response, err)
@@ -97,7 +97,7 @@ func TestProvisionalPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			pods := transaction.NewClient(f.pods)
+			pods := transaction.NewClient(f.pods, nil)
 			explained := 0
 			provisional := true
 			planner := func(context.Context) (transaction.Plan, error) {
@@ -116,7 +116,7 @@ func TestProvisionalPlan(t *testing.T) {
 				})
 				return plan, nil
 			}
-			response, err := transaction.NewClient(f.namespaces).OptimisticPut(transaction.With(t.Context(), planner), newNamespaceKey, []byte(active(t)), 0, kubernetes.PutOptions{})
+			response, err := transaction.NewClient(f.namespaces, nil).OptimisticPut(transaction.With(t.Context(), planner), newNamespaceKey, []byte(active(t)), 0, kubernetes.PutOptions{})
 			if !errors.Is(err, test.want) || response.Succeeded != (test.want == nil) || (f.revisionOf(newPodKey) != 0) != (test.want == nil && test.create != nil) {
 				t.Errorf("got %v, %v", response, err)
 			}
@@ -141,7 +141,7 @@ func TestRenew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.write(used, "1")
-			pods := transaction.NewClient(f.pods)
+			pods := transaction.NewClient(f.pods, nil)
 			plans, renewals := 0, 0
 			planner := func(context.Context) (transaction.Plan, error) {
 				plans++
@@ -169,7 +169,7 @@ func TestRenew(t *testing.T) {
 					}},
 				}, nil
 			}
-			response, err := transaction.NewClient(f.namespaces).OptimisticPut(transaction.With(t.Context(), planner), newNamespaceKey, []byte(active(t)), 0, kubernetes.PutOptions{})
+			response, err := transaction.NewClient(f.namespaces, nil).OptimisticPut(transaction.With(t.Context(), planner), newNamespaceKey, []byte(active(t)), 0, kubernetes.PutOptions{})
 			if err != nil || !response.Succeeded || f.revisionOf(newPodKey) != response.Revision {
 				t.Errorf("got %v, %v", response, err)
 			}

@@ -112,15 +112,18 @@ func AdditionOf(ctx context.Context) *Addition {
 	return addition
 }
 
-// Begun reports whether a create with the context is part of the transaction of a Namespace.
-func Begun(ctx context.Context) bool { return ctx.Value(begunKey{}) != nil }
-
 // client is a client whose creates are part of the transaction in their context.
-type client struct{ kubernetes.Interface }
+type client struct {
+	kubernetes.Interface
+	check func(Object) error
+}
 
 // NewClient returns a client whose creates are part of the transaction in their
-// context, if there is one. All stores of a server need one.
-func NewClient(c kubernetes.Interface) kubernetes.Interface { return client{c} }
+// context, if there is one. All stores of a server need one. The check, which may be nil,
+// refuses objects in transactions.
+func NewClient(c kubernetes.Interface, check func(Object) error) kubernetes.Interface {
+	return client{c, check}
+}
 
 // OptimisticPut puts a value.
 func (c client) OptimisticPut(ctx context.Context, key string, value []byte, expectedRevision int64, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
@@ -131,7 +134,13 @@ func (c client) OptimisticPut(ctx context.Context, key string, value []byte, exp
 		return put(ctx) // an update
 	}
 	if tx, ok := ctx.Value(begunKey{}).(*begun); ok {
-		return tx.add(Object{key, value})
+		object := Object{key, value}
+		if c.check != nil {
+			if err := c.check(object); err != nil {
+				return kubernetes.PutResponse{}, err
+			}
+		}
+		return tx.add(object)
 	}
 	planners, ok := ctx.Value(plannersKey{}).([]Planner)
 	if !ok {
