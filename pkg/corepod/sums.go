@@ -22,16 +22,16 @@ const (
 // is in proportion to the Pod: for each init container, the library copies those of all
 // sidecars before it, or compares with them.
 func CanBeSummed(spec *corev1.PodSpec) bool {
-	sidecars := []*initSums{{}, {}}
-	for i := range spec.InitContainers {
-		container := &spec.InitContainers[i]
-		add(sidecars, IsSidecar(container), container.Resources.Requests, container.Resources.Limits)
-	}
-	return total(sidecars) <= MaxInitSums
+	return countSums(spec, func(c *corev1.Container) []corev1.ResourceList {
+		return []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits}
+	}) <= MaxInitSums
 }
 
 // StatusCanBeSummed reports the same of what the node of a Pod reports of its containers.
 func StatusCanBeSummed(pod *corev1.Pod) bool {
+	if len(pod.Spec.InitContainers) == 0 {
+		return true
+	}
 	statuses := map[string]*corev1.ContainerStatus{}
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for i := range list {
@@ -40,47 +40,38 @@ func StatusCanBeSummed(pod *corev1.Pod) bool {
 			}
 		}
 	}
-	sidecars := []*initSums{{}, {}, {}}
-	for i := range pod.Spec.InitContainers {
-		container := &pod.Spec.InitContainers[i]
-		var allocated corev1.ResourceList
-		var effective corev1.ResourceRequirements
-		if status := statuses[container.Name]; status != nil {
-			allocated = status.AllocatedResources
-			if status.Resources != nil {
-				effective = *status.Resources
-			}
+	return countSums(&pod.Spec, func(c *corev1.Container) []corev1.ResourceList {
+		status := statuses[c.Name]
+		switch {
+		case status == nil:
+			return nil
+		case status.Resources == nil:
+			return []corev1.ResourceList{status.AllocatedResources}
 		}
-		add(sidecars, IsSidecar(container), allocated, effective.Requests, effective.Limits)
+		return []corev1.ResourceList{status.AllocatedResources, status.Resources.Requests, status.Resources.Limits}
+	}) <= MaxStatusSums
+}
+
+// countSums returns the number of different resources in the lists of the sidecars, each
+// counted once for every init container after the sidecar. A name in two lists is of two
+// resources.
+func countSums(spec *corev1.PodSpec, lists func(sidecar *corev1.Container) []corev1.ResourceList) (sums int) {
+	type resource struct {
+		list int
+		name corev1.ResourceName
 	}
-	return total(sidecars) <= MaxStatusSums
-}
-
-// initSums counts the resources of the sidecars so far for each init container.
-type initSums struct {
-	resources sets.Set[corev1.ResourceName]
-	sum       int
-}
-
-// add adds the next init container, which has a list of resources for each of the sums.
-func add(sums []*initSums, sidecar bool, lists ...corev1.ResourceList) {
-	for i, s := range sums {
-		s.sum += len(s.resources)
-		if !sidecar || len(lists[i]) == 0 {
+	resources := sets.Set[resource]{}
+	for i := range spec.InitContainers {
+		sums += len(resources)
+		container := &spec.InitContainers[i]
+		if !IsSidecar(container) {
 			continue
 		}
-		if s.resources == nil {
-			s.resources = sets.Set[corev1.ResourceName]{}
-		}
-		for name := range lists[i] {
-			s.resources.Insert(name)
+		for list, quantities := range lists(container) {
+			for name := range quantities {
+				resources.Insert(resource{list, name})
+			}
 		}
 	}
-}
-
-func total(sums []*initSums) (total int) {
-	for _, s := range sums {
-		total += s.sum
-	}
-	return total
+	return sums
 }

@@ -38,8 +38,12 @@ func validateInitSums(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if corepod.CanBeSummed(spec) {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(path.Child("initContainers"), fmt.Sprintf(
-		"must have at most %d resources of sidecars, each counted once for every init container after it", corepod.MaxInitSums))}
+	return tooManySums(path.Child("initContainers"), corepod.MaxInitSums)
+}
+
+func tooManySums(path *field.Path, max int) field.ErrorList {
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
+		"must have at most %d resources of sidecars, each counted once for every init container after it", max))}
 }
 
 // ValidatePodBinding checks what a Pod is to be bound to.

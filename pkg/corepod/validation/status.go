@@ -70,8 +70,7 @@ func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 		}
 	}
 	if !corepod.StatusCanBeSummed(newPod) {
-		errs = append(errs, field.Forbidden(path.Child("initContainerStatuses"), fmt.Sprintf(
-			"must have at most %d resources of sidecars, each counted once for every init container after it", corepod.MaxStatusSums)))
+		errs = append(errs, tooManySums(path.Child("initContainerStatuses"), corepod.MaxStatusSums)...)
 	}
 	return errs
 }
