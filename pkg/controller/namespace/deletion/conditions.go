@@ -139,7 +139,7 @@ func (f *findings) contentFailureCondition() v1.NamespaceCondition {
 		Message: "All content successfully deleted, may be waiting on finalization",
 	}
 	errs := f.failures()
-	if len(errs) == 0 && f.unseen() && f.purgeErr != nil {
+	if len(errs) == 0 && f.Standalone && f.purgeErr != nil {
 		errs = []error{f.purgeErr} // what it could not delete is not known
 	}
 	if len(errs) > 0 {

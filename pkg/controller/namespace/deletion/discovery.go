@@ -120,35 +120,28 @@ func (d *Discoverer) request(ctx context.Context) *answer {
 	return got
 }
 
-func (d *Discoverer) discover(ctx context.Context) Discovered {
-	var (
-		lists   []*metav1.APIResourceList
-		failure error
-	)
+func (d *Discoverer) discover(ctx context.Context) (found Discovered) {
+	var lists []*metav1.APIResourceList
 	if own := v1.SchemeGroupVersion; d.groups.Equal(sets.New(own.Group)) {
 		list, err := d.client.ServerResourcesForGroupVersionWithContext(ctx, own.String())
 		if err != nil {
-			failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{own: err}}
+			found.Failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{own: err}}
 		} else {
 			lists = append(lists, list)
+			// In a cluster, the group does not have this resource.
+			found.Standalone = slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "namespacerequests" })
 		}
 	} else {
 		var err error
 		lists, err = d.client.ServerPreferredNamespacedResourcesWithContext(ctx)
-		failure = d.failureOfGroups(err)
-		if failure == nil && d.wants(own.Group) && !servesGroup(lists, own.Group) {
+		found.Failure = d.failureOfGroups(err)
+		if found.Failure == nil && d.wants(own.Group) && !servesGroup(lists, own.Group) {
 			// There is a Namespace, so its group is served: the aggregator has not
 			// caught up.
-			failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{own: errors.New("not served")}}
+			found.Failure = &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{own: errors.New("not served")}}
 		}
 	}
 
-	found := Discovered{Failure: failure}
-	// In a cluster, the group does not have this resource.
-	found.Standalone = slices.ContainsFunc(lists, func(list *metav1.APIResourceList) bool {
-		return list.GroupVersion == v1.SchemeGroupVersion.String() &&
-			slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "namespacerequests" })
-	})
 	var unparsed []error
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
