@@ -7,11 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"runtime"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 	"github.com/borough-io/borough/test/harness"
@@ -57,7 +55,12 @@ func TestEtcdSize(t *testing.T) {
 		if step.write == nil {
 			createPods(t, b, *sizeObjects)
 		} else {
-			writeAll(t, *sizeObjects, step.write)
+			concurrently(t, *sizeObjects, func(i int) error {
+				if answer := step.write(i); answer.Code != http.StatusOK && answer.Code != http.StatusCreated {
+					return fmt.Errorf("write: %v", answer)
+				}
+				return nil
+			})
 		}
 		grown := (inUse(t, etcd, false) - last) / n
 		compacted := inUse(t, etcd, true)
@@ -67,24 +70,6 @@ func TestEtcdSize(t *testing.T) {
 		if grown > step.most || kept > step.mostCompacted {
 			t.Errorf("%s: want at most %d and %d bytes", step.name, step.most, step.mostCompacted)
 		}
-	}
-}
-
-// writeAll writes objects concurrently.
-func writeAll(t *testing.T, n int, write func(i int) harness.Answer) {
-	t.Helper()
-	var writing errgroup.Group
-	writing.SetLimit(4 * runtime.NumCPU())
-	for i := range n {
-		writing.Go(func() error {
-			if answer := write(i); answer.Code != http.StatusOK && answer.Code != http.StatusCreated {
-				return fmt.Errorf("write: %v", answer)
-			}
-			return nil
-		})
-	}
-	if err := writing.Wait(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -114,24 +114,30 @@ func createPods(t *testing.T, b *harness.Borough, n int) int {
 		`"containerStatuses":[{"name":"web","ready":true,"started":true,"restartCount":1,"image":"registry.example.com/team/web:1.27.3","imageID":"registry.example.com/team/web@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","containerID":"containerd://9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","state":{"running":{"startedAt":"2026-11-01T10:00:04Z"}}},` +
 		`{"name":"proxy","ready":true,"started":true,"restartCount":0,"image":"registry.example.com/team/proxy:2.3.1","imageID":"registry.example.com/team/proxy@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","containerID":"containerd://9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","state":{"running":{"startedAt":"2026-11-01T10:00:03Z"}}}]}}`
 	client := b.HTTP(t)
-	var creating errgroup.Group
-	creating.SetLimit(4 * runtime.NumCPU())
+	concurrently(t, n, func(i int) error {
+		path := api + "/namespaces/default/pods"
+		if answer := client.Do(t, http.MethodPost, path, fmt.Appendf(nil, spec, i, i%100), "Content-Type", "application/json"); answer.Code != http.StatusCreated {
+			return fmt.Errorf("create a Pod: %v", answer)
+		}
+		if answer := client.Do(t, http.MethodPatch, fmt.Sprintf("%s/web-%d/status", path, i), []byte(status), "Content-Type", "application/merge-patch+json"); answer.Code != http.StatusOK {
+			return fmt.Errorf("update its status: %v", answer)
+		}
+		return nil
+	})
+	return len(client.Do(t, http.MethodGet, api+"/namespaces/default/pods/web-0", nil).Body)
+}
+
+// concurrently calls a function with each number below n, some at a time.
+func concurrently(t *testing.T, n int, f func(i int) error) {
+	t.Helper()
+	var group errgroup.Group
+	group.SetLimit(4 * runtime.NumCPU())
 	for i := range n {
-		creating.Go(func() error {
-			path := api + "/namespaces/default/pods"
-			if answer := client.Do(t, http.MethodPost, path, fmt.Appendf(nil, spec, i, i%100), "Content-Type", "application/json"); answer.Code != http.StatusCreated {
-				return fmt.Errorf("create a Pod: %v", answer)
-			}
-			if answer := client.Do(t, http.MethodPatch, fmt.Sprintf("%s/web-%d/status", path, i), []byte(status), "Content-Type", "application/merge-patch+json"); answer.Code != http.StatusOK {
-				return fmt.Errorf("update its status: %v", answer)
-			}
-			return nil
-		})
+		group.Go(func() error { return f(i) })
 	}
-	if err := creating.Wait(); err != nil {
+	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	return len(client.Do(t, http.MethodGet, api+"/namespaces/default/pods/web-0", nil).Body)
 }
 
 var residentLines = regexp.MustCompile(`(?m)^(VmHWM|RssAnon|RssFile):\s+(\d+) kB$`)
