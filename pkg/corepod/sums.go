@@ -8,29 +8,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-const (
-	// MaxInitSums is how many different resources of sidecars a Pod may have, each counted
-	// once for every init container after the sidecar, other sidecars included.
-	MaxInitSums = 10_000
-	// MaxStatusSums is the same for what a node reports of sidecars: the requests that it has
-	// allocated, and the requests and limits that are in effect, so it is reached only by a
-	// node that reports more than the Pod specifies.
-	MaxStatusSums = 2 * MaxInitSums
-)
+// MaxInitSums is the limit for InitSums.
+const MaxInitSums = 10_000
 
-// CanBeSummed reports whether the resources of the containers can be added up at a cost that
-// is in proportion to the Pod: for each init container, the library copies those of all
-// sidecars before it, or compares with them.
-func CanBeSummed(spec *corev1.PodSpec) bool {
+// InitSums returns how many different resources of sidecars a Pod has, each counted once for
+// every init container after the sidecar, other sidecars included: for each init container,
+// the library copies those of all sidecars before it, or compares with them.
+func InitSums(spec *corev1.PodSpec) int {
 	return countSums(spec, func(c *corev1.Container) []corev1.ResourceList {
 		return []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits}
-	}) <= MaxInitSums
+	})
 }
 
-// StatusCanBeSummed reports the same of what the node of a Pod reports of its containers.
-func StatusCanBeSummed(pod *corev1.Pod) bool {
+// CanBeSummed reports whether the resources of the containers can be added up at a cost that
+// is in proportion to the Pod.
+func CanBeSummed(spec *corev1.PodSpec) bool { return InitSums(spec) <= MaxInitSums }
+
+// StatusSums returns the same number as InitSums for what the node of a Pod reports of its
+// sidecars.
+func StatusSums(pod *corev1.Pod) int {
 	if len(pod.Spec.InitContainers) == 0 {
-		return true
+		return 0
 	}
 	statuses := map[string]*corev1.ContainerStatus{}
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
@@ -49,8 +47,13 @@ func StatusCanBeSummed(pod *corev1.Pod) bool {
 			return []corev1.ResourceList{status.AllocatedResources}
 		}
 		return []corev1.ResourceList{status.AllocatedResources, status.Resources.Requests, status.Resources.Limits}
-	}) <= MaxStatusSums
+	})
 }
+
+// MaxStatusSums returns the limit for StatusSums. A node reports the requests that it has
+// allocated, and the requests and limits that are in effect: at most twice what the Pod
+// specifies.
+func MaxStatusSums(spec *corev1.PodSpec) int { return 2 * max(MaxInitSums, InitSums(spec)) }
 
 // countSums returns the number of different resources in the lists of the sidecars, each
 // counted once for every init container after the sidecar. A name in two lists is of two

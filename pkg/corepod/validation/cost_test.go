@@ -181,6 +181,37 @@ func TestInitSumsOfStatus(t *testing.T) {
 	}
 }
 
+// TestInitSumsOfStored checks that a Pod that was stored with more than the bounds permit can
+// be resized, and its node can report what it has, but no more.
+func TestInitSumsOfStored(t *testing.T) {
+	all := differentResources(0, 12)
+	podWith := func(limits, reported corev1.ResourceList) *corev1.Pod {
+		pod := podOfSidecars(1, 1000, func(_ int, c *corev1.Container) { c.Resources.Limits = limits })
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "s0", AllocatedResources: reported, Resources: &corev1.ResourceRequirements{Limits: reported}}}
+		return pod
+	}
+	const path, statusPath = "spec.initContainers", "status.initContainerStatuses"
+	for _, test := range []struct {
+		name            string
+		stored, more    *corev1.Pod
+		operation, path string
+	}{
+		{"resources", podWith(all, nil), podWith(differentResources(0, 13), nil), "resize", path},
+		{"reported of these resources", podWith(all, all), podWith(all, differentResources(0, 13)), "status", statusPath},
+		{"reported of other resources", podWith(nil, all), podWith(nil, differentResources(0, 13)), "status", statusPath},
+	} {
+		if got := errorOfSums(validatePod(test.operation, test.stored, test.stored), test.path); got != "" {
+			t.Errorf("%s: %s", test.name, got)
+		}
+		if got := errorOfSums(validatePod(test.operation, test.more, test.stored), test.path); got == "" {
+			t.Errorf("%s: more than what is stored was accepted", test.name)
+		}
+	}
+	if got := errorOfSums(validatePod("status", podWith(all, all), podWith(all, nil)), statusPath); got != "" {
+		t.Errorf("first report of resources that are stored: %s", got)
+	}
+}
+
 // podOfSidecars returns a Pod with sidecars, followed by other init containers.
 func podOfSidecars(sidecars, others int, change func(sidecar int, c *corev1.Container)) *corev1.Pod {
 	pod := &corev1.Pod{}

@@ -22,7 +22,7 @@ func ValidatePodCreate(pod *corev1.Pod) field.ErrorList {
 	errs := validatePod(pod, nil)
 
 	path := field.NewPath("spec")
-	errs = append(errs, validateInitSums(&pod.Spec, path)...)
+	errs = append(errs, validateSums(corepod.InitSums(&pod.Spec), 0, corepod.MaxInitSums, path.Child("initContainers"))...)
 	if len(pod.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}
@@ -34,14 +34,12 @@ func ValidatePodCreate(pod *corev1.Pod) field.ErrorList {
 	return errs
 }
 
-func validateInitSums(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
-	if corepod.CanBeSummed(spec) {
+// validateSums checks what it costs to add up the resources of sidecars. An update of a Pod
+// that was stored with more than is permitted may keep what it has.
+func validateSums(sums, oldSums, max int, path *field.Path) field.ErrorList {
+	if sums <= max || sums <= oldSums {
 		return nil
 	}
-	return tooManySums(path.Child("initContainers"), corepod.MaxInitSums)
-}
-
-func tooManySums(path *field.Path, max int) field.ErrorList {
 	return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
 		"must have at most %d resources of sidecars, each counted once for every init container after it", max))}
 }

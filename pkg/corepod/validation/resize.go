@@ -26,7 +26,7 @@ func ValidatePodResize(newPod, oldPod *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := ValidateObjectMetaUpdate(&newPod.ObjectMeta, &oldPod.ObjectMeta, field.NewPath("metadata"))
 	errs = append(errs, validatePod(newPod, oldPod)...)
-	errs = append(errs, validateInitSums(&newPod.Spec, path)...)
+	errs = append(errs, validateSums(corepod.InitSums(&newPod.Spec), corepod.InitSums(&oldPod.Spec), corepod.MaxInitSums, path.Child("initContainers"))...)
 
 	class := oldPod.Status.QOSClass
 	if class == "" {

@@ -250,7 +250,7 @@ func validatePodResourceName(name corev1.ResourceName, path *field.Path) field.E
 func validateContainersFit(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !corepod.CanBeSummed(spec) {
-		return nil // another error
+		return nil // another error, unless the Pod was stored without the limit
 	}
 	pod := &corev1.Pod{Spec: *spec}
 	limits, requests := path.Child("limits"), path.Child("requests")

@@ -69,10 +69,7 @@ func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 			errs = append(errs, validateResourceHealth(l.is, l.containers, status.ExtendedResourceClaimStatus, l.path)...)
 		}
 	}
-	if !corepod.StatusCanBeSummed(newPod) {
-		errs = append(errs, tooManySums(path.Child("initContainerStatuses"), corepod.MaxStatusSums)...)
-	}
-	return errs
+	return append(errs, validateSums(corepod.StatusSums(newPod), corepod.StatusSums(oldPod), corepod.MaxStatusSums(&newPod.Spec), path.Child("initContainerStatuses"))...)
 }
 
 func validatePodConditions(conditions []corev1.PodCondition, path *field.Path) field.ErrorList {
