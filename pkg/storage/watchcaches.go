@@ -47,7 +47,7 @@ func (c *watchCaches) add(resource schema.GroupResource, cache watchCache) {
 // resource has no cache, or one that is not ready. It never reads from etcd.
 func (c *watchCaches) empty(ctx context.Context, namespace string) bool {
 	for _, resource := range c.namespaced {
-		list, err := c.list(ctx, resource, namespace, fields.Everything(), 1)
+		list, err := c.list(ctx, resource, namespace, storage.Everything, 1)
 		if err != nil || meta.LenList(list) > 0 {
 			return false
 		}
@@ -55,11 +55,12 @@ func (c *watchCaches) empty(ctx context.Context, namespace string) bool {
 	return true
 }
 
-var beingDeleted = fields.OneTermEqualSelector(tenancy.PodBeingDeletedField, "true")
-
 // deletedPods returns at most limit Pods in a Namespace that are being deleted, or none if
 // the cache is not ready. It never reads from etcd.
 func (c *watchCaches) deletedPods(ctx context.Context, namespace string, limit int64) []runtime.Object {
+	const field = tenancy.PodBeingDeletedInField
+	beingDeleted := storage.Everything
+	beingDeleted.Field, beingDeleted.IndexFields = fields.OneTermEqualSelector(field, namespace), []string{field}
 	list, err := c.list(ctx, tenancy.Resource("pods"), namespace, beingDeleted, limit)
 	if err != nil {
 		return nil
@@ -85,16 +86,16 @@ func (c *watchCaches) phase(ctx context.Context, name string) (tenancy.Namespace
 	return namespace.Status.Phase, true
 }
 
-// list returns a list of at most limit objects that a field selects, or all with 0.
-func (c *watchCaches) list(ctx context.Context, resource schema.GroupResource, namespace string, field fields.Selector, limit int64) (runtime.Object, error) {
+// list returns a list of at most limit objects that a predicate selects, or all with 0.
+func (c *watchCaches) list(ctx context.Context, resource schema.GroupResource, namespace string, predicate storage.SelectionPredicate, limit int64) (runtime.Object, error) {
 	cache, err := c.of(resource)
 	if err != nil {
 		return nil, err
 	}
 	list := cache.newListFunc()
 	// With the resourceVersion 0 the cache would ignore the limit.
-	options := storage.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, Recursive: true, Predicate: storage.Everything}
-	options.Predicate.Field, options.Predicate.Limit = field, limit
+	options := storage.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, Recursive: true, Predicate: predicate}
+	options.Predicate.Limit = limit
 	return list, cache.GetList(ctx, cache.resourcePrefix+"/"+namespace+"/", options, list)
 }
 

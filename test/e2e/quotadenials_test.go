@@ -4,7 +4,9 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -72,6 +74,11 @@ func TestQuotaHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitDenial(t, create, `exceeded quota: q, requested: requests.cpu=300m, used: requests.cpu=800m, limited: requests.cpu=1, of which `+holder("web", "400m")+`$`)
+	// The server has not looked at all Pods of the Namespace for this.
+	const lists = `apiserver_cache_list_total{group="tenancy.borough.io",index="f:beingDeletedIn",resource="pods"}`
+	if metrics := wantAnswer(t, borough.HTTP(t).Do(t, http.MethodGet, "/metrics", nil), 200).Body; !bytes.Contains(metrics, []byte(lists)) {
+		t.Errorf("there is no metric %s", lists)
+	}
 }
 
 // TestSeveralQuotaHolders checks that of several holders a denial names the three whose
@@ -99,7 +106,7 @@ func TestManyQuotaHolders(t *testing.T) {
 	for i := range n {
 		name := fmt.Sprintf("p%03d", i)
 		createPod(t, borough, ns, quotaPod(name, "1m", "node"))
-		grace := int64(500 - i) // the last ends first
+		grace := int64(60 * (2*n - i)) // the last ends first, however long the deletes take
 		must(t, borough.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 	}
 	create := func() string { return wantCode(t, tryPod(t, borough, ns, quotaPod("new", "1m", "")), 403).Message }

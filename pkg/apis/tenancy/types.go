@@ -160,9 +160,9 @@ type ResourceQuotaList struct {
 	Items []ResourceQuota
 }
 
-// PodBeingDeletedField is a field of a Pod in the watch cache, with the value "true" if the
-// Pod is being deleted. Clients cannot select by it.
-const PodBeingDeletedField = "metadata.deletionTimestamp"
+// PodBeingDeletedInField is a field of a Pod in the watch cache, with its Namespace as the
+// value if the Pod is being deleted. It has an index. Clients cannot select by it.
+const PodBeingDeletedInField = "beingDeletedIn"
 
 // Pod is a group of containers. Its spec and status are the types of core/v1, which
 // have no internal version here.

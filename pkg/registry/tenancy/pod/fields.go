@@ -47,7 +47,7 @@ func GetAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
 	set("status.podIP", primaryIP(pod))
 	set("status.podIPs", joinIPs(pod.Status.PodIPs))
 	if pod.DeletionTimestamp != nil {
-		set(tenancy.PodBeingDeletedField, "true")
+		set(tenancy.PodBeingDeletedInField, pod.Namespace)
 	}
 	return pod.Labels, generic.AddObjectMetaFieldsSet(selectable, &pod.ObjectMeta, true), nil
 }
@@ -84,7 +84,8 @@ func Match(label labels.Selector, field fields.Selector) storage.SelectionPredic
 	}
 }
 
-// Indexers finds the Pods of a node in the watch cache without looking at all.
+// Indexers finds the Pods of a node, and those of a Namespace that are being deleted, in the
+// watch cache without looking at all.
 func Indexers() *cache.Indexers {
 	return &cache.Indexers{
 		storage.FieldIndex(nodeNameField): func(obj any) ([]string, error) {
@@ -93,6 +94,16 @@ func Indexers() *cache.Indexers {
 				return nil, fmt.Errorf("index a pod by node: got %T", obj)
 			}
 			return []string{pod.Spec.NodeName}, nil
+		},
+		storage.FieldIndex(tenancy.PodBeingDeletedInField): func(obj any) ([]string, error) {
+			pod, ok := obj.(*tenancy.Pod)
+			if !ok {
+				return nil, fmt.Errorf("index a pod that is being deleted: got %T", obj)
+			}
+			if pod.DeletionTimestamp == nil {
+				return nil, nil
+			}
+			return []string{pod.Namespace}, nil
 		},
 	}
 }

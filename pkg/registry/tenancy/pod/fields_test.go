@@ -101,11 +101,16 @@ func TestMatch(t *testing.T) {
 }
 
 func TestIndex(t *testing.T) {
-	p := &tenancy.Pod{Spec: corev1.PodSpec{NodeName: "node"}}
+	p := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Spec: corev1.PodSpec{NodeName: "node"}}
+	deleted := p.DeepCopy()
+	deleted.DeletionTimestamp = &metav1.Time{}
+	want := map[string][2][]string{"f:spec.nodeName": {{"node"}, {"node"}}, "f:beingDeletedIn": {nil, {"a"}}}
 	for name, index := range *pod.Indexers() {
-		got, err := index(p)
-		if err != nil || name != "f:spec.nodeName" || !slices.Equal(got, []string{"node"}) {
-			t.Errorf("index %s: got %v, %v", name, got, err)
+		for i, p := range []*tenancy.Pod{p, deleted} {
+			got, err := index(p)
+			if err != nil || !slices.Equal(got, want[name][i]) {
+				t.Errorf("index %s: got %v, %v", name, got, err)
+			}
 		}
 		if _, err := index(&tenancy.LimitRange{}); err == nil {
 			t.Error("a LimitRange is indexed as a pod")
