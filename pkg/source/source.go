@@ -39,6 +39,9 @@ const (
 	MaxFiles = 1000
 	// MaxPods is the number of Pods of a source.
 	MaxPods = 1000
+	// MaxDocuments is the number of documents of a source, also of those without a Pod. Each
+	// takes more than ten microseconds, also if it is only a separator.
+	MaxDocuments = 20 * MaxPods
 )
 
 // Identity identifies a source.

@@ -77,13 +77,13 @@ func (s *Source) read(ctx context.Context) (source.Content, error) {
 	}
 	names := slices.Sorted(maps.Keys(before))
 	data, errs := map[string][]byte{}, map[string]error{}
-	remaining := source.MaxBytes
+	bytesLeft := source.MaxBytes
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return source.Content{}, err
 		}
-		data[name], errs[name] = readFile(filepath.Join(s.path, name), remaining)
-		remaining -= len(data[name])
+		data[name], errs[name] = readFile(filepath.Join(s.path, name), bytesLeft)
+		bytesLeft -= len(data[name])
 	}
 	// A Pod that has moved to a file that was read before would be in none.
 	after, err := s.stat()
@@ -95,17 +95,16 @@ func (s *Source) read(ctx context.Context) (source.Content, error) {
 	}
 
 	content := source.Content{Files: map[string]source.Manifest{}}
-	maxPods := source.MaxPods
+	remaining := manifest.NewRemaining()
 	for _, name := range names {
 		m := source.Manifest{Err: errs[name]}
 		if m.Err == nil {
-			m.Pods, _, m.Err = manifest.Parse(data[name], maxPods)
+			m.Pods, _, m.Err = manifest.Parse(data[name], remaining)
 		}
 		// A directory can have been there before, with Pods that the file has, too.
 		if name == "" && m.Err != nil {
 			return source.Content{}, fmt.Errorf("%s: %w", s.path, m.Err)
 		}
-		maxPods -= len(m.Pods)
 		content.Files[name] = m
 		if errs[name] != nil {
 			before = nil

@@ -79,8 +79,11 @@ func TestReadDirectory(t *testing.T) {
 		"large": {func(dir string) error {
 			return os.WriteFile(dir+"/b.yaml", bytes.Repeat([]byte("#\n"), source.MaxBytes/4), 0o644)
 		}, "a.yaml=a, b.yaml="},
-		"endless":           {func(dir string) error { return os.Symlink("/dev/zero", dir+"/b.yaml") }, "a.yaml=a, b.yaml=error: is not a regular file"},
-		"too many Pods":     {func(dir string) error { return os.WriteFile(dir+"/b.yaml", []byte(podList(source.MaxPods)), 0o644) }, "a.yaml=a, b.yaml=error: document 1: items[999]: the source has more than 1000 Pods"},
+		"endless":       {func(dir string) error { return os.Symlink("/dev/zero", dir+"/b.yaml") }, "a.yaml=a, b.yaml=error: is not a regular file"},
+		"too many Pods": {func(dir string) error { return os.WriteFile(dir+"/b.yaml", []byte(podList(source.MaxPods)), 0o644) }, "a.yaml=a, b.yaml=error: document 1: items[999]: the source has more than 1000 Pods"},
+		"too many documents": {func(dir string) error {
+			return os.WriteFile(dir+"/b.yaml", bytes.Repeat([]byte("---\n# none\n"), source.MaxDocuments), 0o644)
+		}, "a.yaml=a, b.yaml=error: the source has more than 20000 documents"},
 		"too many files":    {func(dir string) error { return linkFiles(dir, "f%d.yaml", source.MaxFiles) }, "error: read the source: DIR: has more than 1000 files"},
 		"ignored files":     {func(dir string) error { return linkFiles(dir, "f%d.txt", source.MaxFiles) }, "a.yaml=a,"},
 		"too many ignored":  {func(dir string) error { return linkFiles(dir, "f%d.txt", maxEntries) }, "error: read the source: DIR: has more than 10000 entries"},

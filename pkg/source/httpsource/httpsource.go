@@ -199,7 +199,7 @@ func parse(got *http.Response) (source.Content, error) {
 	if len(data) > source.MaxBytes {
 		return source.Content{}, fmt.Errorf("the response is larger than %d bytes", source.MaxBytes)
 	}
-	pods, blank, err := manifest.Parse(data, source.MaxPods)
+	pods, blank, err := manifest.Parse(data, manifest.NewRemaining())
 	// A program that fails can answer with a blank page, a comment or null.
 	if errors.Is(err, manifest.ErrEmpty) || blank {
 		return source.Content{}, errors.New("the response is empty; to have no Pods, answer with a PodList without items")

@@ -31,30 +31,35 @@ import (
 // first, so an empty file does not mean that there are no Pods.
 var ErrEmpty = errors.New("is empty; to have no Pods, remove it, or write a PodList without items")
 
-// maxDocuments is the number of documents of a file, also of those without a Pod. Each takes
-// more than ten microseconds, also if it is only a separator.
-const maxDocuments = 20 * source.MaxPods
+// Remaining is what other files of a source leave of its limits.
+type Remaining struct{ Pods, Documents int }
+
+// NewRemaining returns the limits of a source of which nothing was read.
+func NewRemaining() *Remaining { return &Remaining{source.MaxPods, source.MaxDocuments} }
 
 // Parse returns the Pods of a file: documents in YAML or JSON, each of which is a Pod, a
 // PodList or a List of Pods, of the core group or of tenancy.borough.io/v1. It returns them
 // as the latter, with the fields that a user sets, and whether the data is blank: it then has
 // neither a Pod nor a list, but only comments, null or white space. Names are required, and
-// must differ. It returns an error if there are more Pods than max, which is what
-// other files of the source leave of its limit.
-func Parse(data []byte, max int) (pods []*unstructured.Unstructured, blank bool, err error) {
+// must differ. It returns an error if there is more than what remains, and subtracts the
+// documents that it has read, and the Pods that it returns.
+func Parse(data []byte, remaining *Remaining) (pods []*unstructured.Unstructured, blank bool, err error) {
 	if len(data) == 0 {
 		return nil, false, ErrEmpty
 	}
-	p := parser{max: max, names: map[string]bool{}}
+	p := parser{max: remaining.Pods, names: map[string]bool{}}
 	next := documents(data)
 	for i := 1; ; i++ {
 		document, err := next()
 		switch {
 		case err == io.EOF:
+			remaining.Pods -= len(p.pods)
 			return p.pods, !p.found, nil
-		case i > maxDocuments:
-			return nil, false, fmt.Errorf("has more than %d documents", maxDocuments)
-		case err == nil:
+		case remaining.Documents == 0:
+			return nil, false, fmt.Errorf("the source has more than %d documents", source.MaxDocuments)
+		}
+		remaining.Documents--
+		if err == nil {
 			err = p.add(document)
 		}
 		if err != nil {

@@ -71,12 +71,12 @@ func TestParse(t *testing.T) {
 		"deep":                  {data: "a: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), err: "document 1"},
 		"many documents":        {data: strings.Repeat("---\n# x\n", 10000) + strings.Repeat("---\na: b\n", 10000), err: "document"},
 		"many empty ones":       {data: strings.Repeat("---\n", 10000), blank: true},
-		"too many empty ones":   {data: strings.Repeat("---\n", 10<<20/4), err: "has more than 20000 documents"},
+		"too many empty ones":   {data: strings.Repeat("---\n", 10<<20/4), err: "the source has more than 20000 documents"},
 		"many Pods":             {data: list(source.MaxPods + 1), err: "the source has more than 1000 Pods"},
 		"enough Pods":           {data: list(source.MaxPods), want: names(source.MaxPods)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pods, blank, err := Parse([]byte(tc.data), source.MaxPods)
+			pods, blank, err := Parse([]byte(tc.data), NewRemaining())
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) || pods != nil {
 					t.Fatalf("got %d Pods and the error %v, want %q", len(pods), err, tc.err)
@@ -95,7 +95,7 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := Parse(nil, 1); !errors.Is(err, ErrEmpty) {
+	if _, _, err := Parse(nil, NewRemaining()); !errors.Is(err, ErrEmpty) {
 		t.Errorf("got %v, want ErrEmpty", err)
 	}
 }
@@ -125,7 +125,7 @@ metadata:
   finalizers: [example.com/f]
 spec: {terminationGracePeriodSeconds: 9007199254740993}
 status: {phase: Running}
-`), 1)
+`), NewRemaining())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"a":"b"}},"spec":{}}]}`))
 	identity := source.Identity{Kind: source.File, Location: "/p", Node: "n"}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		pods, blank, err := Parse(data, 10)
+		pods, blank, err := Parse(data, &Remaining{Pods: 10, Documents: 100})
 		if (err != nil || blank) && pods != nil {
 			t.Fatal("Pods, and an error or nothing")
 		}
