@@ -20,11 +20,11 @@ const Rules = "2"
 // one, it removes the annotation.
 func SetRules(quota *tenancy.ResourceQuota, version string) {
 	const key = tenancy.UsageRulesAnnotation
+	current, set := quota.Annotations[key]
 	switch {
-	case quota.Annotations[key] == version:
-	case version != "":
+	case version != "" && current != version:
 		tenancy.SetAnnotation(&quota.ObjectMeta, key, version)
-	default:
+	case version == "" && set:
 		quota.Annotations = maps.Clone(quota.Annotations) // another quota may share them
 		delete(quota.Annotations, key)
 	}

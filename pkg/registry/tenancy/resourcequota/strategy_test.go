@@ -16,24 +16,31 @@ import (
 // TestUsageRules checks that neither a create nor an update can say by which rules the usage
 // was computed.
 func TestUsageRules(t *testing.T) {
-	for _, created := range []string{"", "0", quota.Rules} {
+	const none = "none"
+	annotations := []string{none, "", "0", quota.Rules}
+	annotate := func(q *tenancy.ResourceQuota, rules string) {
+		if rules != none {
+			metav1.SetMetaDataAnnotation(&q.ObjectMeta, tenancy.UsageRulesAnnotation, rules)
+		}
+	}
+	for _, created := range annotations {
 		var q tenancy.ResourceQuota
-		quota.SetRules(&q, created)
+		annotate(&q, created)
 		metav1.SetMetaDataAnnotation(&q.ObjectMeta, "a", "b")
 		strategy{}.PrepareForCreate(t.Context(), &q)
 		if want := map[string]string{"a": "b"}; !maps.Equal(q.Annotations, want) {
 			t.Errorf("created with %q: %v, want %v", created, q.Annotations, want)
 		}
 	}
-	for _, old := range []string{"", "0", quota.Rules} {
-		for _, updated := range []string{"", "0", quota.Rules} {
+	for _, old := range annotations {
+		for _, updated := range annotations {
 			var q, oldQuota tenancy.ResourceQuota
-			quota.SetRules(&oldQuota, old)
-			quota.SetRules(&q, updated)
+			annotate(&oldQuota, old)
+			annotate(&q, updated)
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "a", "b")
 			strategy{}.PrepareForUpdate(t.Context(), &q, &oldQuota)
 			want := map[string]string{"a": "b"}
-			if old != "" {
+			if old != none && old != "" {
 				want[tenancy.UsageRulesAnnotation] = old
 			}
 			if !maps.Equal(q.Annotations, want) {
