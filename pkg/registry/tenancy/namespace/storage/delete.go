@@ -118,6 +118,12 @@ func (r *REST) remove(ctx context.Context, name string, deleteValidation rest.Va
 	if errors.Is(err, errHeld) {
 		return held, false, nil
 	}
+	// A dry run does not use the storage.
+	if ns, ok := obj.(*tenancy.Namespace); ok && dryrun.IsDryRun(options.DryRun) {
+		ns = ns.DeepCopy() // the cache may have what is in it
+		namespace.UpdateTermination(ns)
+		obj = ns
+	}
 	return obj, removed, err
 }
 

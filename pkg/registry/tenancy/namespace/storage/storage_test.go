@@ -288,8 +288,8 @@ func TestTerminationNamesFinalizers(t *testing.T) {
 // finalizers in the metadata.
 func TestTerminationNamesFinalizersOfThePolicy(t *testing.T) {
 	storage, ctx := newStorage(t), newContext()
-	delete := func(policy metav1.DeletionPropagation) step {
-		return remove(metav1.DeleteOptions{PropagationPolicy: &policy})
+	delete := func(policy metav1.DeletionPropagation, dryRun ...string) step {
+		return remove(metav1.DeleteOptions{PropagationPolicy: &policy, DryRun: dryRun})
 	}
 	for _, step := range []step{
 		create(), update(resource, metadataFinalizers("a/a")), delete(metav1.DeletePropagationBackground), update(finalize, specFinalizers()),
@@ -306,6 +306,10 @@ func TestTerminationNamesFinalizersOfThePolicy(t *testing.T) {
 		{metav1.DeletePropagationOrphan, []string{"a/a", metav1.FinalizerOrphanDependents}},
 		{metav1.DeletePropagationBackground, []string{"a/a"}},
 	} {
+		dryRun, err := delete(tc.policy, metav1.DryRunAll)(ctx, storage)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := delete(tc.policy)(ctx, storage); err != nil {
 			t.Fatal(err)
 		}
@@ -313,9 +317,11 @@ func TestTerminationNamesFinalizersOfThePolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ns := obj.(*tenancy.Namespace)
-		if !slices.Equal(ns.Finalizers, tc.want) || !slices.Equal(ns.Status.Termination.MetadataFinalizers, tc.want) {
-			t.Errorf("%s: the finalizers are %v, in status.termination %v; want %v", tc.policy, ns.Finalizers, ns.Status.Termination.MetadataFinalizers, tc.want)
+		for _, obj := range []runtime.Object{dryRun, obj} {
+			ns := obj.(*tenancy.Namespace)
+			if !slices.Equal(ns.Finalizers, tc.want) || !slices.Equal(ns.Status.Termination.MetadataFinalizers, tc.want) {
+				t.Errorf("%s: the finalizers are %v, in status.termination %v; want %v", tc.policy, ns.Finalizers, ns.Status.Termination.MetadataFinalizers, tc.want)
+			}
 		}
 	}
 }
