@@ -31,9 +31,10 @@ type connections struct {
 
 	leaders sync.Map // of *balancer.Leader, with the keys of compactors
 
-	// reached is the latest revision in a response of etcd to this server. The compactor of each
-	// server asks etcd as often as one of them compacts, and then up to the revision of the time
-	// before. So etcd has the history after it, also for a server that gets no requests.
+	// reached is the latest revision in a response of etcd to a read or transaction of this
+	// server. The compactor of each server asks etcd as often as one of them compacts, and then
+	// up to the revision of the time before. So etcd has the history after it, also for a server
+	// that gets no requests.
 	reached await.Revision
 }
 

@@ -59,6 +59,9 @@ func (f *Fence) ResolveCreate(ctx context.Context, client *clientv3.Client, key 
 		return 0, 0, fmt.Errorf("begin a new generation of creates: %w", err)
 	}
 	until = response.Header.Revision
+	if since >= until {
+		return 0, 0, fmt.Errorf("etcd is at revision %d, but was at %d before: its data was replaced", until, since)
+	}
 	f.generation.revision.Store(until)
 	err = readHistory(ctx, client, key, since, until, func(event *clientv3.Event) (stop bool) {
 		if event.IsCreate() && bytes.Equal(event.Kv.Value, value) {

@@ -133,13 +133,16 @@ func TestResolveCreate(t *testing.T) {
 }
 
 // TestResolveCreateAfterCompaction shows that ResolveCreate returns an error if the
-// history is compacted.
+// history is compacted, or is not that of the etcd of before.
 func TestResolveCreateAfterCompaction(t *testing.T) {
 	f := newFixture(t)
 	revision := f.write(podsPrefix+"town/p", "ours")
 	f.remove(podsPrefix + "town/p")
 	if _, err := f.client.Compact(t.Context(), revision+1); err != nil {
 		t.Fatal(err)
+	}
+	if _, _, err := f.fence.ResolveCreate(t.Context(), f.client.Client, podsPrefix+"town/p", []byte("ours"), revision+1000); err == nil {
+		t.Error("the outcome was determined with an etcd whose revisions are lower than before")
 	}
 	if _, _, err := f.fence.ResolveCreate(t.Context(), f.client.Client, podsPrefix+"town/p", []byte("ours"), revision-1); !errors.Is(err, rpctypes.ErrCompacted) {
 		t.Errorf("got %v, want %v", err, rpctypes.ErrCompacted)
