@@ -46,6 +46,9 @@ type Server struct {
 	logger klog.Logger
 	admin  *rest.Config
 	ca     certificates.Pair
+	// reservation is a UDP socket on the port, which other processes of tests then do not take
+	// during Restart.
+	reservation net.PacketConn
 
 	mu      sync.RWMutex // held for reading by requests of the package itself
 	process *process     // nil if it does not run
@@ -97,8 +100,7 @@ func (s *Server) startFirst() error {
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
-		s.port = minPort + rand.IntN(maxPort-minPort+1)
-		err = s.run()
+		err = s.runOn(minPort + rand.IntN(maxPort-minPort+1))
 	}
 	if err != nil {
 		return err
@@ -120,6 +122,20 @@ func (s *Server) readIdentities() (err error) {
 	return nil
 }
 
+// runOn reserves a port, and starts the process.
+func (s *Server) runOn(port int) error {
+	reservation, err := net.ListenPacket("udp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	s.port, s.reservation = port, reservation
+	if err := s.run(); err != nil {
+		_ = reservation.Close()
+		return err
+	}
+	return nil
+}
+
 // run starts the process.
 func (s *Server) run() (err error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), s.logger), startTimeout)
@@ -131,6 +147,7 @@ func (s *Server) run() (err error) {
 func (s *Server) stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.reservation.Close()
 	if s.process == nil {
 		return nil // a restart has failed
 	}
@@ -141,8 +158,8 @@ func (s *Server) stop() error {
 	return err
 }
 
-// Config returns a new client config of an admin, who may do everything. It has no limit
-// on requests.
+// Config returns a new client config of an administrator, who may do everything. It has
+// no limit on requests.
 func (s *Server) Config() *rest.Config {
 	config := rest.CopyConfig(s.admin)
 	for _, data := range []*[]byte{&config.CAData, &config.CertData, &config.KeyData} {
