@@ -96,7 +96,7 @@ func TestFinalizeByUID(t *testing.T) {
 // when both of its agents have deleted their data.
 func TestTwoAgents(t *testing.T) {
 	t.Parallel()
-	const finalizer = v1.FinalizerName("openshift.com/origin")
+	const finalizer = v1.FinalizerName("example.com/origin") // the agent also removes it from the Namespaces of other tests
 	namespaces := borough.Client(t).TenancyV1().Namespaces()
 	ns, err := namespaces.Create(t.Context(), &v1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "two-agents-"},

@@ -110,9 +110,7 @@ func TestDeletionWithoutAPIService(t *testing.T) {
 // times until they were removed, the shortest first.
 func timeDeletions(t *testing.T, b *harness.Borough, n int) []time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	namespaces := b.Client(t).TenancyV1().Namespaces()
+	ctx, namespaces := t.Context(), b.Client(t).TenancyV1().Namespaces()
 	took := make([]time.Duration, n)
 	for i := range took {
 		ns, err := namespaces.Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})

@@ -103,6 +103,8 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 			}
 		}))
 	}
+	// One stays until there is a status.
+	createPod(t, borough, ns, newPod("last", func(p *v1.Pod) { p.Finalizers = []string{"example.com/a"} }))
 	createLimitRange(t, borough, ns, newLimitRange("l", item("Container", "max cpu=1")))
 	watcher, err := client.Namespaces().Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + ns})
 	if err != nil {
@@ -110,6 +112,10 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 	}
 	defer watcher.Stop()
 	deleteNamespace(t, borough, ns)
+	removeFinalizers := func(pod string) error {
+		_, err := client.Pods(ns).Patch(t.Context(), pod, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		return err
+	}
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() {
@@ -118,7 +124,7 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 			var err error
 			switch i % 3 {
 			case 0:
-				_, err = client.Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				err = removeFinalizers(name)
 			case 1:
 				err = client.Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 			}
@@ -137,7 +143,9 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 		if termination == nil {
 			continue
 		}
-		statuses++
+		if statuses++; statuses == 1 {
+			must(t, removeFinalizers("last"))
+		}
 		// Content that is left now was also left when the status was written.
 		pods, err := client.Pods(ns).List(t.Context(), metav1.ListOptions{})
 		if err != nil {

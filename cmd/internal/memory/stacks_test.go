@@ -28,9 +28,12 @@ func TestLargeStacks(t *testing.T) {
 			go func() { <-end }()
 		}
 		awaitStackSize(t, 16<<10)
-		if parked, want := runtime.NumGoroutine()-before-others, (before+others)/othersPerParked; parked < want-2 || parked > want+2 {
-			t.Errorf("%d goroutines are parked for %d others", parked, others)
-		}
+		poll.Eventually(t, func() string {
+			if parked, want := runtime.NumGoroutine()-before-others, (before+others)/othersPerParked; parked < want-2 || parked > want+2 {
+				return fmt.Sprintf("%d goroutines are parked for %d others", parked, others)
+			}
+			return ""
+		})
 		close(end)
 		awaitGoroutines(t, before+others/othersPerParked+8)
 	}

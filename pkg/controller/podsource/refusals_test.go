@@ -166,10 +166,13 @@ func TestPolicyChanges(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.retryPeriod = 10 * time.Millisecond
-	var refused atomic.Int32
+	var refused, reported atomic.Int32
 	f.wrap = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if req.Method != http.MethodPatch || !strings.Contains(req.URL.Path, "/pods/") || refused.Add(1) > 5 {
+			if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/events") {
+				defer reported.Add(1)
+			}
+			if req.Method != http.MethodPatch || !strings.Contains(req.URL.Path, "/pods/") || refused.Add(1) > 5 && reported.Load() > 0 {
 				return next.RoundTrip(req)
 			}
 			recorder := httptest.NewRecorder()

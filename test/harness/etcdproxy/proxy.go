@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -67,7 +69,11 @@ func New(member string, tlsConfig *tls.Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a client of %s: %w", member, err)
 	}
-	p := &Proxy{address: "127.0.0.1:0", member: conn}
+	port, err := harness.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), member: conn}
 	return p, p.Serve()
 }
 
@@ -83,7 +89,6 @@ func (p *Proxy) Serve() error {
 	if err != nil {
 		return fmt.Errorf("listen for a server: %w", err)
 	}
-	p.address = listener.Addr().String()
 	p.member.ResetConnectBackoff()
 	p.server = grpc.NewServer(
 		grpc.ForceServerCodec(rawCodec{}),

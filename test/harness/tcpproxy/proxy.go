@@ -10,6 +10,8 @@ import (
 	"net"
 	"strconv"
 	"sync"
+
+	"github.com/borough-io/borough/test/harness"
 )
 
 // Proxy forwards connections to a server.
@@ -26,7 +28,11 @@ type Proxy struct {
 
 // New starts a proxy on a port of 127.0.0.1.
 func New(server string) (*Proxy, error) {
-	p := &Proxy{server: server, open: map[*connection]bool{}}
+	port, err := harness.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{port: port, server: server, open: map[*connection]bool{}}
 	return p, p.Serve()
 }
 
@@ -52,7 +58,7 @@ func (p *Proxy) Serve() error {
 	if err != nil {
 		return fmt.Errorf("listen for clients of %s: %w", p.server, err)
 	}
-	p.listener, p.port = listener, listener.Addr().(*net.TCPAddr).Port
+	p.listener = listener
 	p.ended.Go(func() {
 		for {
 			client, err := listener.Accept()

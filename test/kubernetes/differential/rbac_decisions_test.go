@@ -36,7 +36,10 @@ func TestDecisions(t *testing.T) {
 			}
 			steps = append(steps, awaitPolicy(fmt.Sprintf("sync%d", round))...)
 			for range reviewsOfPolicy {
-				steps = append(steps, p.review())
+				// kube-apiserver may not have aggregated the roles yet.
+				review := p.review()
+				review.Settle = true
+				steps = append(steps, review)
 			}
 		}
 		return scenario{Steps: append(steps, removePolicy(aggregating)...)}

@@ -5,7 +5,9 @@ package differential
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -148,11 +150,9 @@ func (w *writer) write() step {
 	case 1:
 		return step{Do: "PATCH " + path, As: "strategic", Body: body}
 	case 2:
-		var patch []any
-		for field, value := range body {
-			patch = append(patch, object{"op": "add", "path": "/" + field, "value": value})
-		}
-		return step{Do: "PATCH " + resource + "/" + name, As: "json", Body: patch[:1]}
+		field := slices.Sorted(maps.Keys(body))[0]
+		patch := []any{object{"op": "add", "path": "/" + field, "value": body[field]}}
+		return step{Do: "PATCH " + resource + "/" + name, As: "json", Body: patch}
 	case 3:
 		s := create(resource, name, body)
 		return step{Do: "PATCH " + resource + "/" + name + "?fieldManager=a&force=true", As: "apply", Body: s.Body}

@@ -5,7 +5,9 @@ package differential
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -63,7 +65,7 @@ func walk(in slot, visit func(slot)) {
 				}
 			}
 		case reflect.Map:
-			for name := range value {
+			for _, name := range slices.Sorted(maps.Keys(value)) {
 				s := entry(in, value, name, in.key+"{}", typ.Elem())
 				visit(s)
 				walk(s, visit)

@@ -154,8 +154,8 @@ func (s *storm) exercise(ctx context.Context, t *testing.T, running *sync.WaitGr
 // grantAndRevoke revokes a right and grants it until the round is over. Some writes
 // are repeated through the other server, where they change nothing.
 func (s *storm) grantAndRevoke(ctx context.Context, over <-chan struct{}, right *right, r *rand.Rand) error {
-	for !poll.IsOver(ctx, over) {
-		server := r.IntN(len(s.Servers))
+	for n := r.IntN(4); !poll.IsOver(ctx, over); n++ {
+		server := n / 2 % len(s.Servers) // each of them grants and revokes
 		at := target{namespace: steady, name: right.user, label: fmt.Sprint(r.Uint32())}
 		granting := right.send()
 		acknowledged, err := s.writeRight(ctx, right, server, at, granting)

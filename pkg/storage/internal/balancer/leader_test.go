@@ -262,6 +262,13 @@ func TestUnknownLeader(t *testing.T) {
 	t.Parallel()
 	_, followers := startCluster(t).leader(t)
 	client := followers.client(t, NewLeader())
+	// Connections do not become ready at the same time.
+	poll.Eventually(t, func() string {
+		if count := senders(t, client, 2, put); len(count) < 2 {
+			return fmt.Sprintf("one of the followers gets all requests: %v", count)
+		}
+		return ""
+	})
 	count := senders(t, client, 40, put)
 	for _, f := range followers {
 		if count[f.id()] < 10 {
