@@ -71,11 +71,12 @@ var Faults = []Fault{
 	{"responses of etcd are lost", func(ctx context.Context, s *Site, _ *rand.Rand, during func(context.Context) error) error {
 		s.losing.Store(true)
 		defer s.losing.Store(false)
-		var err error
-		for range 10 { // only few transactions lose their response
-			err = errors.Join(err, during(ctx))
+		for end := s.transactions.Load() + 100*loseEvery; s.transactions.Load() < end; {
+			if err := during(ctx); err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	}},
 	{"two etcd members are killed", func(ctx context.Context, s *Site, r *rand.Rand, _ func(context.Context) error) error {
 		survivor := r.IntN(len(s.Etcd.Members))
