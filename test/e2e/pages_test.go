@@ -18,7 +18,7 @@ import (
 	"github.com/borough-io/borough/test/harness"
 )
 
-// TestPages lists Namespaces in pages as the admin and as a user with the right to all,
+// TestPages lists Namespaces in pages as an administrator and as a user with the right to all,
 // while others are created: each list is of the revision of its first page. A list of all
 // continues also after a restart, when that is before the history. That of a user who sees
 // a part continues with the token of the error.

@@ -160,7 +160,7 @@ func (b *Borough) Config(t testing.TB, identity string) *rest.Config {
 	return config
 }
 
-// Client returns a typed client that authenticates as the admin.
+// Client returns a typed client that authenticates as an administrator.
 func (b *Borough) Client(t testing.TB) versioned.Interface {
 	t.Helper()
 	client, err := versioned.NewForConfig(b.Config(t, "admin"))

@@ -12,19 +12,20 @@ import (
 	"strings"
 )
 
-// Documented returns the commands that the comment with a name precedes in a file of
+// Documented returns the code block that the comment with a name precedes in a file of
 // docs.
 func Documented(file, name string) (string, error) {
 	doc, err := os.ReadFile(filepath.Join(Root, "docs", file))
 	if err != nil {
 		return "", err
 	}
-	_, after, found := strings.Cut(string(doc), "<!-- "+name+" -->\n```bash\n")
-	commands, _, ended := strings.Cut(after, "```\n")
+	_, after, found := strings.Cut(string(doc), "<!-- "+name+" -->\n```")
+	_, after, _ = strings.Cut(after, "\n") // the language
+	block, _, ended := strings.Cut(after, "```\n")
 	if !found || !ended {
-		return "", fmt.Errorf("docs/%s has no commands named %s", file, name)
+		return "", fmt.Errorf("docs/%s has no code block named %s", file, name)
 	}
-	return commands, nil
+	return block, nil
 }
 
 // UndocumentedChecks returns the checks in the responses to /readyz?verbose and to

@@ -30,7 +30,7 @@ type HTTP struct {
 	client *http.Client
 }
 
-// HTTP returns an HTTP client that authenticates as the admin. It does not
+// HTTP returns an HTTP client that authenticates as an administrator. It does not
 // decompress responses.
 func (b *Borough) HTTP(t testing.TB) HTTP { return NewHTTP(t, b.Config(t, "admin")) }
 

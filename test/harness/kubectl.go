@@ -110,21 +110,21 @@ func (k *Kubectl) Try(ctx context.Context, stdin string, args ...string) (stdout
 	return out.String(), errs.String(), err
 }
 
-// Kubectl runs kubectl as the admin and returns its standard output. The test
+// Kubectl runs kubectl as an administrator and returns its standard output. The test
 // fails if kubectl fails.
 func (b *Borough) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	return b.adminKubectl(t).Run(t, args...)
 }
 
-// KubectlFails runs kubectl as the admin and returns its standard error. The
+// KubectlFails runs kubectl as an administrator and returns its standard error. The
 // test fails if kubectl succeeds.
 func (b *Borough) KubectlFails(t testing.TB, args ...string) string {
 	t.Helper()
 	return b.adminKubectl(t).Fails(t, args...)
 }
 
-// TryKubectl runs kubectl as the admin with the given standard input. It returns
+// TryKubectl runs kubectl as an administrator with the given standard input. It returns
 // the standard output, the standard error and the error of the process.
 func (b *Borough) TryKubectl(t testing.TB, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()

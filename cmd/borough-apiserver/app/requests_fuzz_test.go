@@ -44,7 +44,7 @@ func FuzzRequests(f *testing.F) {
 }
 
 // startInProcess starts a standalone server and returns how to send it requests
-// as the admin, past the network and TLS.
+// as an administrator, past the network and TLS.
 func startInProcess(tb testing.TB) (send func(attack.Request) *httptest.ResponseRecorder) {
 	tb.Helper()
 	klog.SetOutput(io.Discard) // it logs what it rejects

@@ -56,9 +56,10 @@ func createLimitRange(t *testing.T, client tenancyv1.TenancyV1Interface, namespa
 func contents(ctx context.Context, client tenancyv1.TenancyV1Interface) (map[string]runtime.Object, error) {
 	all := map[string]runtime.Object{}
 	for kind, list := range map[string]func() (runtime.Object, error){
-		"Namespace":  func() (runtime.Object, error) { return client.Namespaces().List(ctx, metav1.ListOptions{}) },
-		"LimitRange": func() (runtime.Object, error) { return client.LimitRanges("").List(ctx, metav1.ListOptions{}) },
-		"Pod":        func() (runtime.Object, error) { return client.Pods("").List(ctx, metav1.ListOptions{}) },
+		"Namespace":     func() (runtime.Object, error) { return client.Namespaces().List(ctx, metav1.ListOptions{}) },
+		"LimitRange":    func() (runtime.Object, error) { return client.LimitRanges("").List(ctx, metav1.ListOptions{}) },
+		"ResourceQuota": func() (runtime.Object, error) { return client.ResourceQuotas("").List(ctx, metav1.ListOptions{}) },
+		"Pod":           func() (runtime.Object, error) { return client.Pods("").List(ctx, metav1.ListOptions{}) },
 	} {
 		objects, err := list()
 		if err != nil {
@@ -99,8 +100,8 @@ func wantRestored(t *testing.T, client tenancyv1.TenancyV1Interface, want map[st
 	}
 }
 
-// wantExpired fails the test unless a watch from a resourceVersion that the
-// restore has undone gets Expired, so that the client lists again.
+// wantExpired fails the test unless a watch from a resourceVersion of before the
+// restore gets Expired, so that the client lists again.
 func wantExpired(t *testing.T, client tenancyv1.TenancyV1Interface, resourceVersion string) {
 	t.Helper()
 	err := func() error {

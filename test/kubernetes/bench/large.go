@@ -127,7 +127,7 @@ func (s *side) addTenants(ctx context.Context, size size) error {
 }
 
 // viewOfTenant returns the user that watches a Namespace, and the path. In Kubernetes that
-// is the admin: a user can't watch those that the user may get.
+// is an administrator: a user can't watch those that the user may get.
 func (s *side) viewOfTenant(i int) (user, path string) {
 	path = s.prefix + "/namespaces"
 	if s.name == kube {

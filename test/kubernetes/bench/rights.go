@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	userShareRow  = "Create Pods as a user, in proportion to the admin"
+	userShareRow  = "Create Pods as a user, in proportion to an administrator"
 	otherGrantRow = "From a grant to the first allowed request, another server"
 )
 
@@ -58,7 +58,7 @@ func reviewAccess(ctx context.Context, s *side, size size) ([]figure, error) {
 	return o.figures("SubjectAccessReviews, " + clientsLabel(manyClients)), nil
 }
 
-// createAsUser creates Pods in the same Namespace as the admin and as a user with a
+// createAsUser creates Pods in the same Namespace as an administrator and as a user with a
 // RoleBinding, in many short turns, because the speed of the machine varies.
 func createAsUser(ctx context.Context, s *side, size size) ([]figure, error) {
 	if err := s.loadPolicy(ctx, size); err != nil {

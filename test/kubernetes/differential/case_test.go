@@ -33,7 +33,7 @@ type step struct {
 	// scenario whose first path starts with namespaces creates its Namespace itself. A
 	// path that starts with a slash is absolute.
 	Do string `json:"do"`
-	// User is the user that makes the request. It is the admin by default.
+	// User is the user that makes the request. It is an administrator by default.
 	User *identity `json:"user,omitempty"`
 	// Accept is the format of the response, by default JSON.
 	Accept string `json:"accept,omitempty"`

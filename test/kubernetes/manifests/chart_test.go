@@ -187,12 +187,7 @@ func TestChartAsDependency(t *testing.T) {
 // its log only after it has deleted what is to be deleted. The Pod has the resources that
 // policies require, and runs where the servers run.
 func TestHelmTest(t *testing.T) {
-	rendered, err := run(t.Context(), filepath.Join(tools, "helm"), "template", "release", chart, "--kube-version="+kubeVersion, "--show-only=templates/tests/doctor.yaml",
-		`--set-json=apiserver={"nodeSelector":{"other":"label"},"tolerations":[{"key":"other","operator":"Exists"}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, o := range decode(t, rendered) {
+	for k, o := range helmTest(t, `--set-json=apiserver={"nodeSelector":{"other":"label"},"tolerations":[{"key":"other","operator":"Exists"}]}`) {
 		policy := o.GetAnnotations()["helm.sh/hook-delete-policy"]
 		pod, isPod := o.(*corev1.Pod)
 		if isPod {
@@ -209,6 +204,17 @@ func TestHelmTest(t *testing.T) {
 			}
 		}
 	}
+}
+
+// helmTest returns the objects that helm test creates.
+func helmTest(t *testing.T, args ...string) objects {
+	t.Helper()
+	args = append([]string{"template", "release", chart, "--namespace=borough-system", "--kube-version=" + kubeVersion, "--show-only=templates/tests/doctor.yaml"}, args...)
+	rendered, err := run(t.Context(), filepath.Join(tools, "helm"), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, rendered)
 }
 
 // TestChartValues checks that changing any value of the chart changes the output,

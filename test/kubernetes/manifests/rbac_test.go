@@ -17,6 +17,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/bootstrap"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // TestBindings checks that every binding refers to an existing role and one of our
@@ -216,5 +217,22 @@ func TestNoInsecureSettings(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestDoctorRights checks that the CronJob in docs/doctor.md has the rights of helm test.
+func TestDoctorRights(t *testing.T) {
+	documented, err := harness.Documented("doctor.md", "doctor-cronjob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights := func(all objects) map[string][]rbacv1.PolicyRule {
+		rules := map[string][]rbacv1.PolicyRule{}
+		each(all, func(r *rbacv1.ClusterRole) { rules[""] = r.Rules })
+		each(all, func(r *rbacv1.Role) { rules[r.Namespace] = r.Rules })
+		return rules
+	}
+	if diff := cmp.Diff(rights(helmTest(t)), rights(decode(t, []byte(documented)))); diff != "" {
+		t.Errorf("rules by namespace (-chart +docs):\n%s", diff)
 	}
 }

@@ -22,12 +22,14 @@ var usages = map[string]string{
 	"authorization-always-allow-paths": "HTTP paths that all users may use, also those who are not authenticated.",
 	"authorization-kubeconfig":         "kubeconfig of the cluster for SubjectAccessReviews. If empty, that of --kubeconfig.",
 	"cert-dir":                         "Directory for the self-signed certificate of --tls-cert-file. If empty, the certificate is only in memory.",
+	"encryption-provider-config":       "File with the encryption configuration: which resources are encrypted in etcd, and with which keys.",
 	"etcd-db-metric-poll-interval":     "Has no effect: the size of the database is read when the metrics are.",
 	"etcd-servers-overrides": "" +
 		"Other etcd servers for a resource, comma separated: group/resource#servers, where servers are URLs, semicolon separated. " +
 		"All resources that the server stores must be on the same etcd servers as the Namespaces, otherwise it does not start.",
 	"external-hostname": "Host name or IP address of the server in URLs that it returns. With --standalone, its certificate is also valid for it.",
 	"kubeconfig":        "kubeconfig of the cluster that the server runs behind. If empty, the server uses the service account of its Pod.",
+	"secure-port":       "Port on which to serve HTTPS with authentication and authorization. It must not be 0.",
 	"tls-cert-file": "" +
 		"File with the certificate for HTTPS, followed by those of intermediate CAs. " +
 		"Without it, the server uses the certificate in --serving-cert-secret or, if that is empty, creates a self-signed one for localhost when it starts. " +
@@ -37,6 +39,7 @@ var usages = map[string]string{
 // standaloneUsages are appended to the usages of flags whose default or effect differs
 // with --standalone.
 var standaloneUsages = map[string]string{
+	"advertise-address":                       "the certificate of the server is also valid for it.",
 	"bind-address":                            "the default is 127.0.0.1.",
 	"client-ca-file":                          "these are in addition to the CA in --data-dir.",
 	"disable-admission-plugins":               noClusterPlugins,
