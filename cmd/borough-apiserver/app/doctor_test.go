@@ -75,7 +75,7 @@ func TestDoctorRejectsFlags(t *testing.T) {
 		want string
 	}{
 		{[]string{"--output=xml"}, `--output must be text or json, not "xml"`},
-		{[]string{"--kubeconfig=/nonexistent"}, "load the kubeconfig of the cluster"},
+		{[]string{"--kubeconfig=/dev/null/kubeconfig"}, "load the kubeconfig of the cluster"},
 		{[]string{"--standalone"}, "unknown flag: --standalone"},
 		{[]string{"argument"}, `"argument"`},
 	} {

@@ -164,7 +164,7 @@ func TestKubeconfigFails(t *testing.T) {
 		"no URL":             {[]string{"--server=borough.example"}, nil, `--server must be a URL such as https://borough.example:6443, not "borough.example"`},
 		"HTTP":               {[]string{"--server=http://borough.example"}, nil, "--server must be a URL"},
 		"no data directory":  {[]string{"--data-dir="}, nil, "--data-dir must not be empty"},
-		"another directory":  {[]string{"--data-dir=/nonexistent"}, nil, "--data-dir: read a certificate: open /nonexistent/pki/ca.crt: no such file"},
+		"another directory":  {[]string{"--data-dir=/dev/null"}, nil, "--data-dir: read a certificate: open /dev/null/pki/ca.crt: not a directory"},
 		"no CA":              {nil, remove("pki", "ca.crt"), "--data-dir: read a certificate: "},
 		"no key":             {nil, remove("pki", "ca.key"), "ca.key is missing"},
 		"no kubeconfig":      {nil, remove("admin.kubeconfig"), "admin.kubeconfig: no such file"},
@@ -172,7 +172,7 @@ func TestKubeconfigFails(t *testing.T) {
 			"admin.kubeconfig: its current context has no cluster"},
 		"an unreadable key": {nil, func(dir string) error { return os.Truncate(filepath.Join(dir, "pki", "ca.key"), 9) }, "--data-dir: read "},
 		"a directory":       {[]string{"--output=/"}, nil, "--output: / is not a regular file"},
-		"no such directory": {[]string{"--output=/nonexistent/file"}, nil, "--output: write /nonexistent/file"},
+		"no such directory": {[]string{"--output=/dev/null/file"}, nil, "--output: write /dev/null/file"},
 		"an argument":       {[]string{"alice"}, nil, `"alice"`},
 		"an unknown flag":   {[]string{"--standalone"}, nil, "--standalone"},
 	} {
