@@ -36,18 +36,24 @@ func deleteNamespace(t *testing.T, b *harness.Borough, name string) {
 // wantNoContent fails the test if a Namespace has content.
 func wantNoContent(t *testing.T, b *harness.Borough, ns string) {
 	t.Helper()
+	if pods, limitRanges := countContent(t, b, ns); pods+limitRanges > 0 {
+		t.Errorf("%d Pods and %d LimitRanges are left in Namespace %s", pods, limitRanges, ns)
+	}
+}
+
+// countContent returns the numbers of Pods and of LimitRanges in a Namespace.
+func countContent(t *testing.T, b *harness.Borough, ns string) (pods, limitRanges int) {
+	t.Helper()
 	client := b.Client(t).TenancyV1()
-	pods, err := client.Pods(ns).List(t.Context(), metav1.ListOptions{})
+	podList, err := client.Pods(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	limitRanges, err := client.LimitRanges(ns).List(t.Context(), metav1.ListOptions{})
+	limitRangeList, err := client.LimitRanges(ns).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pods.Items)+len(limitRanges.Items) > 0 {
-		t.Errorf("%d Pods and %d LimitRanges are left in Namespace %s", len(pods.Items), len(limitRanges.Items), ns)
-	}
+	return len(podList.Items), len(limitRangeList.Items)
 }
 
 // hasConditions returns a condition for Eventually: the Namespace has the given

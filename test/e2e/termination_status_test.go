@@ -112,10 +112,6 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 	}
 	defer watcher.Stop()
 	deleteNamespace(t, borough, ns)
-	removeFinalizers := func(pod string) error {
-		_, err := client.Pods(ns).Patch(t.Context(), pod, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		return err
-	}
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() {
@@ -124,7 +120,7 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 			var err error
 			switch i % 3 {
 			case 0:
-				err = removeFinalizers(name)
+				_, err = client.Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 			case 1:
 				err = client.Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 			}
@@ -144,18 +140,11 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 			continue
 		}
 		if statuses++; statuses == 1 {
-			must(t, removeFinalizers("last"))
+			removeFinalizers(t, borough, ns, "last")
 		}
 		// Content that is left now was also left when the status was written.
-		pods, err := client.Pods(ns).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		limitRanges, err := client.LimitRanges(ns).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for resource, left := range map[string]int{"pods": len(pods.Items), "limitranges": len(limitRanges.Items)} {
+		pods, limitRanges := countContent(t, borough, ns)
+		for resource, left := range map[string]int{"pods": pods, "limitranges": limitRanges} {
 			count := int64(0)
 			for _, r := range termination.Remaining {
 				if r.Resource == resource {
@@ -167,8 +156,8 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 			}
 		}
 		for _, c := range got.Status.Conditions {
-			if c.Type == v1.NamespaceContentRemaining && c.Status == corev1.ConditionFalse && len(pods.Items)+len(limitRanges.Items) > 0 {
-				t.Errorf("%s, but %d Pods are left", c.Message, len(pods.Items))
+			if c.Type == v1.NamespaceContentRemaining && c.Status == corev1.ConditionFalse && pods+limitRanges > 0 {
+				t.Errorf("%s, but %d Pods are left", c.Message, pods)
 			}
 		}
 		wantEqual(t, "finalizers in the status", termination.SpecFinalizers, got.Spec.Finalizers)

@@ -58,6 +58,10 @@ const MethodTxn = "/etcdserverpb.KV/Txn"
 // New starts a proxy without a delay and returns it. A nil TLS configuration is
 // for a member without TLS.
 func New(member string, tlsConfig *tls.Config) (*Proxy, error) {
+	port, err := harness.FreePort()
+	if err != nil {
+		return nil, err
+	}
 	transport := insecure.NewCredentials()
 	if tlsConfig != nil {
 		transport = credentials.NewTLS(tlsConfig)
@@ -68,10 +72,6 @@ func New(member string, tlsConfig *tls.Config) (*Proxy, error) {
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{}), grpc.MaxCallRecvMsgSize(maxMessage)))
 	if err != nil {
 		return nil, fmt.Errorf("create a client of %s: %w", member, err)
-	}
-	port, err := harness.FreePort()
-	if err != nil {
-		return nil, err
 	}
 	p := &Proxy{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), member: conn}
 	return p, p.Serve()

@@ -105,6 +105,9 @@ func TestIndex(t *testing.T) {
 	deleted := p.DeepCopy()
 	deleted.DeletionTimestamp = &metav1.Time{}
 	want := map[string][2][]string{"f:spec.nodeName": {{"node"}, {"node"}}, "f:beingDeletedIn": {nil, {"a"}}}
+	if got := len(*pod.Indexers()); got != len(want) {
+		t.Errorf("%d indexes, want %d", got, len(want))
+	}
 	for name, index := range *pod.Indexers() {
 		for i, p := range []*tenancy.Pod{p, deleted} {
 			got, err := index(p)
