@@ -172,7 +172,7 @@ func (c *ExtraConfig) install(server *genericapiserver.GenericAPIServer, group a
 		return err
 	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(group.name, c.Scheme, metav1.ParameterCodec, c.Codecs)
-	info.NegotiatedSerializer = limitedSerializer{info.NegotiatedSerializer, c.limits}
+	info.NegotiatedSerializer = listSerializer{limitedSerializer{info.NegotiatedSerializer, c.limits}}
 	info.VersionedResourcesStorageMap[version] = group.resources
 	if group.name != tenancy.GroupName {
 		info.NegotiatedSerializer = coreSerializer{info.NegotiatedSerializer}

@@ -22,28 +22,9 @@ type coreSerializer struct{ runtime.NegotiatedSerializer }
 
 // EncoderForVersion implements runtime.NegotiatedSerializer.
 func (s coreSerializer) EncoderForVersion(serializer runtime.Encoder, gv runtime.GroupVersioner) runtime.Encoder {
-	encoder := s.NegotiatedSerializer.EncoderForVersion(serializer, gv)
-	if allocating, ok := encoder.(runtime.EncoderWithAllocator); ok {
-		return coreAllocatingEncoder{coreEncoder{encoder}, allocating}
-	}
-	return coreEncoder{encoder}
-}
-
-type coreEncoder struct{ runtime.Encoder }
-
-// Encode implements runtime.Encoder.
-func (e coreEncoder) Encode(obj runtime.Object, w io.Writer) error {
-	return e.Encoder.Encode(withCoreNames(obj), w)
-}
-
-type coreAllocatingEncoder struct {
-	coreEncoder
-	allocating runtime.EncoderWithAllocator
-}
-
-// EncodeWithAllocator implements runtime.EncoderWithAllocator.
-func (e coreAllocatingEncoder) EncodeWithAllocator(obj runtime.Object, w io.Writer, memory runtime.MemoryAllocator) error {
-	return e.allocating.EncodeWithAllocator(withCoreNames(obj), w, memory)
+	return wrapEncoder(s.NegotiatedSerializer.EncoderForVersion(serializer, gv), func(obj runtime.Object, w io.Writer, encode encodeFunc) error {
+		return encode(withCoreNames(obj), w)
+	})
 }
 
 // ownName matches the name of a shared kind or resource, with our group, before the name

@@ -64,7 +64,7 @@ func List(ctx context.Context, kind Kind, listObjects func() (runtime.Object, er
 	to.SetResourceVersion(from.GetResourceVersion())
 	to.SetContinue(from.GetContinue())
 	to.SetRemainingItemCount(from.GetRemainingItemCount())
-	return &stream{format: format, head: head, list: list, convert: func(obj runtime.Object) (*metav1.Table, error) {
+	return &stream{format: format, head: head, metadata: to, list: list, convert: func(obj runtime.Object) (*metav1.Table, error) {
 		return kind.ConvertToTable(ctx, obj, &metav1.TableOptions{})
 	}}, nil
 }
@@ -74,13 +74,20 @@ func List(ctx context.Context, kind Kind, listObjects func() (runtime.Object, er
 type stream struct {
 	format     Format
 	head, list runtime.Object // head has the metadata of the list, and no items
+	metadata   metav1.ListInterface
 	convert    func(obj runtime.Object) (*metav1.Table, error)
 }
 
-var _ runtime.CacheableObject = &stream{}
+var (
+	_ runtime.CacheableObject = &stream{}
+	_ metav1.ListMetaAccessor = &stream{}
+)
 
 // GetObjectKind implements runtime.Object.
 func (s *stream) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// GetListMeta implements metav1.ListMetaAccessor.
+func (s *stream) GetListMeta() metav1.ListInterface { return s.metadata }
 
 // DeepCopyObject implements runtime.Object. The stream is never changed.
 func (s *stream) DeepCopyObject() runtime.Object { return s }
