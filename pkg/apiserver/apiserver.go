@@ -172,11 +172,8 @@ func (c *ExtraConfig) install(server *genericapiserver.GenericAPIServer, group a
 		return err
 	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(group.name, c.Scheme, metav1.ParameterCodec, c.Codecs)
-	info.NegotiatedSerializer = listSerializer{limitedSerializer{info.NegotiatedSerializer, c.limits}}
+	info.NegotiatedSerializer = c.serializer(group.name, info.NegotiatedSerializer)
 	info.VersionedResourcesStorageMap[version] = group.resources
-	if group.name != tenancy.GroupName {
-		info.NegotiatedSerializer = coreSerializer{info.NegotiatedSerializer}
-	}
 	installGroup := server.InstallAPIGroup
 	if group.name == coregroup.GroupName {
 		installGroup = func(info *genericapiserver.APIGroupInfo) error {
@@ -187,6 +184,15 @@ func (c *ExtraConfig) install(server *genericapiserver.GenericAPIServer, group a
 		return fmt.Errorf("install the group %s: %w", group.name, err)
 	}
 	return nil
+}
+
+// serializer returns the serializer of a group, given that of the library.
+func (c *ExtraConfig) serializer(group string, library runtime.NegotiatedSerializer) runtime.NegotiatedSerializer {
+	ours := listSerializer{limitedSerializer{library, c.limits}}
+	if group == tenancy.GroupName {
+		return ours
+	}
+	return coreSerializer{ours}
 }
 
 // version is that of all groups.

@@ -28,7 +28,8 @@ func (s listSerializer) EncoderForVersion(serializer runtime.Encoder, gv runtime
 	return wrapEncoder(s.NegotiatedSerializer.EncoderForVersion(serializer, gv), encodeBuffered)
 }
 
-// encodeBuffered calls encode with a buffer before w if the object is a list.
+// encodeBuffered calls encode with a buffer before w if the object is a list, or a Status,
+// which has the metadata of a list and is small.
 func encodeBuffered(obj runtime.Object, w io.Writer, encode encodeFunc) error {
 	if _, list := obj.(metav1.ListMetaAccessor); !list {
 		return encode(obj, w)

@@ -18,9 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
+	"github.com/borough-io/borough/pkg/apis/coregroup"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 // writes is a response that counts its writes.
@@ -46,18 +48,39 @@ func namespaces(count int) *tenancy.NamespaceList {
 	return list
 }
 
-// TestListSerializer compares responses with those of the library.
-func TestListSerializer(t *testing.T) {
+// respond returns the response with an object that the library writes.
+func respond(codecs runtime.NegotiatedSerializer, info runtime.SerializerInfo, obj runtime.Object, encoding string) *writes {
+	w := &writes{ResponseRecorder: httptest.NewRecorder()}
+	req := httptest.NewRequest(http.MethodGet, "/", nil)
+	req.Header.Set("Accept-Encoding", encoding)
+	responsewriters.SerializeObject(info.MediaType, codecs.EncoderForVersion(info.Serializer, v1.SchemeGroupVersion), w, req, http.StatusOK, obj)
+	return w
+}
+
+// newCodecs returns codecs that encode a list object by object, as those of a server.
+func newCodecs() (*runtime.Scheme, serializer.CodecFactory) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
-	codecs := serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
-	respond := func(serializer runtime.NegotiatedSerializer, info runtime.SerializerInfo, obj runtime.Object, encoding string) *writes {
-		w := &writes{ResponseRecorder: httptest.NewRecorder()}
-		req := httptest.NewRequest(http.MethodGet, "/", nil)
-		req.Header.Set("Accept-Encoding", encoding)
-		responsewriters.SerializeObject(info.MediaType, serializer.EncoderForVersion(info.Serializer, v1.SchemeGroupVersion), w, req, http.StatusOK, obj)
-		return w
+	return scheme, serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON(), serializer.WithStreamingCollectionEncodingToProtobuf())
+}
+
+// TestSerializers checks that the serializers of all groups buffer lists.
+func TestSerializers(t *testing.T) {
+	scheme, codecs := newCodecs()
+	config := &ExtraConfig{limits: requestlimits.NewChecker(scheme)}
+	list := namespaces(10)
+	for _, info := range codecs.SupportedMediaTypes() {
+		for _, group := range []string{tenancy.GroupName, coregroup.GroupName} {
+			if got := respond(config.serializer(group, codecs), info, list, ""); got.count != 1 {
+				t.Errorf("group %q: a list as %s was written in %d pieces", group, info.MediaType, got.count)
+			}
+		}
 	}
+}
+
+// TestListSerializer compares responses with those of the library.
+func TestListSerializer(t *testing.T) {
+	_, codecs := newCodecs()
 	for _, info := range codecs.SupportedMediaTypes() {
 		for _, encoding := range []string{"", "gzip"} {
 			for name, obj := range map[string]runtime.Object{
