@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -218,6 +219,9 @@ func (w *View) seen(from string, position int64, size int) []named {
 			return seen
 		}
 		from = names[size-1] + "\x00"
+	}
+	if size > 0 {
+		seen = slices.Grow(seen, int(min(int64(size), w.views.namespaces.existing)))
 	}
 	for name, last := range w.views.namespaces.from(from) {
 		if !add(name, w.views.namespaces.past.At(name, last, position)) {

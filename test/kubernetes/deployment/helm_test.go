@@ -54,6 +54,10 @@ func TestHelm(t *testing.T) {
 	if out, err := c.helm(t, "uninstall"); err != nil {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
 	}
+	t.Run("another etcd", c.testAnotherEtcd)
+	if out, err := c.helm(t, "uninstall"); err != nil {
+		t.Fatalf("helm uninstall: %v\n%s", err, out)
+	}
 	t.Run("Secret", c.testSecret)
 	if out, err := c.helm(t, "uninstall"); err != nil {
 		t.Fatalf("helm uninstall: %v\n%s", err, out)
@@ -101,8 +105,49 @@ func (c *chart) testNumberOfMembers(t *testing.T) {
 	}
 
 	// With a value, Helm takes all others from the chart.
-	if out, err := c.helm(t, "upgrade", "--set=image.tag=v2"); err == nil || !bytes.Contains(out, []byte("etcd.members cannot be changed from 1 to 3")) {
-		t.Errorf("helm upgrade to three members: %v\n%s", err, out)
+	c.refuses(t, "etcd.members cannot be changed from 1 to 3", "--set=image.tag=v2")
+	const refused = "spec.volumeClaimTemplates"
+	deploy := filepath.Join(harness.Root, "artifacts", "deploy")
+	apply := []string{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "--kustomize"}
+	kubectl := c.cluster.Kubectl(t)
+	if out := kubectl.Fails(t, append(apply, deploy)...); !strings.Contains(out, refused) {
+		t.Errorf("kubectl apply with three members: %s", out)
+	}
+	kubectl.Run(t, append(apply, filepath.Join(deploy, "overlays", "single-node"))...)
+	if out, err := c.helm(t, "upgrade", "--set=etcd.members=1"); err != nil {
+		t.Errorf("helm upgrade with one member: %v\n%s", err, out)
+	}
+}
+
+// testAnotherEtcd installs servers with an etcd of the user. The chart refuses to give them
+// another one while they run.
+func (c *chart) testAnotherEtcd(t *testing.T) {
+	const etcd = "etcd.mode and etcd.servers cannot be changed while servers run"
+	if out, err := c.helm(t, "install", external...); err != nil {
+		t.Fatalf("helm install: %v\n%s", err, out)
+	}
+	c.refuses(t, etcd, "--set=image.tag=v2")
+	other := []string{external[0], "--set=etcd.servers={https://other.example.com:2379}"}
+	c.refuses(t, etcd, other...)
+
+	// Addresses of the same etcd change in two steps.
+	both := []string{external[0], "--set=etcd.servers={https://other.example.com:2379,https://etcd.example.com:2379}"}
+	for _, values := range [][]string{both, other, both, external} {
+		if out, err := c.helm(t, "upgrade", values...); err != nil {
+			t.Errorf("helm upgrade %v: %v\n%s", values, err, out)
+		}
+	}
+	c.cluster.Kubectl(t).Run(t, "scale", "deployment", "borough-apiserver", "--namespace="+testcluster.SystemNamespace, "--replicas=0")
+	if out, err := c.helm(t, "upgrade", other...); err != nil {
+		t.Errorf("helm upgrade without servers: %v\n%s", err, out)
+	}
+}
+
+// refuses upgrades with values that the chart must refuse, before it changes a Deployment.
+func (c *chart) refuses(t *testing.T, reason string, values ...string) {
+	t.Helper()
+	if out, err := c.helm(t, "upgrade", values...); err == nil || !bytes.Contains(out, []byte(reason)) {
+		t.Errorf("helm upgrade %v: %v, want %q\n%s", values, err, reason, out)
 	}
 	deployments, err := c.cluster.Client(t).AppsV1().Deployments(testcluster.SystemNamespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -115,17 +160,6 @@ func (c *chart) testNumberOfMembers(t *testing.T) {
 		if d.Generation != 1 {
 			t.Errorf("helm has changed the Deployment %s", d.Name)
 		}
-	}
-	const refused = "spec.volumeClaimTemplates"
-	deploy := filepath.Join(harness.Root, "artifacts", "deploy")
-	apply := []string{"apply", "--server-side", "--force-conflicts", "--dry-run=server", "--kustomize"}
-	kubectl := c.cluster.Kubectl(t)
-	if out := kubectl.Fails(t, append(apply, deploy)...); !strings.Contains(out, refused) {
-		t.Errorf("kubectl apply with three members: %s", out)
-	}
-	kubectl.Run(t, append(apply, filepath.Join(deploy, "overlays", "single-node"))...)
-	if out, err := c.helm(t, "upgrade", "--set=etcd.members=1"); err != nil {
-		t.Errorf("helm upgrade with one member: %v\n%s", err, out)
 	}
 }
 

@@ -140,3 +140,32 @@ spec:
 {{- end -}}
 {{- join "," $members -}}
 {{- end }}
+
+{{- /* The addresses of etcd, joined by commas. */}}
+{{- define "borough.etcdServers" -}}
+{{- if eq .Values.etcd.mode "deploy" -}}
+{{- include "borough.etcdMembers" (list . "https://HOST:2379") -}}
+{{- else -}}
+{{- join "," .Values.etcd.servers -}}
+{{- end -}}
+{{- end }}
+
+{{- /* Fails if servers run that have none of the addresses: during the rollout, clients would write to two databases. */}}
+{{- define "borough.checkEtcd" -}}
+{{- $servers := include "borough.etcdServers" . | splitList "," -}}
+{{- with lookup "apps/v1" "Deployment" .Release.Namespace "borough-apiserver" -}}
+{{- if .spec.replicas -}}
+{{- range (index .spec.template.spec.containers 0).args -}}
+{{- if hasPrefix "--etcd-servers=" . -}}
+{{- $same := false -}}
+{{- range trimPrefix "--etcd-servers=" . | splitList "," -}}
+{{- $same = or $same (has . $servers) -}}
+{{- end -}}
+{{- if not $same -}}
+{{- fail (printf "etcd.mode and etcd.servers cannot be changed while servers run: they have %s, and would get --etcd-servers=%s; see docs/deploy.md, Etcd" . (join "," $servers)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
