@@ -32,6 +32,9 @@ import (
 // changed it since: then ResolveUpdate determines it. A create compares no revision, so it
 // is retried only after ResolveCreate has determined that no earlier try was, or will be,
 // carried out.
+//
+// etcd also answers that it has no space for writes that it has carried out: those that it
+// had accepted before the database was full. Only reads show which.
 type ambiguousWriteRetrier struct {
 	kubernetes.Interface
 	outcomes outcomeResolver
@@ -45,6 +48,8 @@ type outcomeResolver interface {
 	ResolveCreate(ctx context.Context, key string, value []byte, since int64) (written, until int64, err error)
 	// ResolveUpdate has the contract of fence.ResolveUpdate.
 	ResolveUpdate(ctx context.Context, key string, value []byte, since, until int64) (written int64, err error)
+	// ResolveFull has the contract of fence.ResolveFull.
+	ResolveFull(ctx context.Context, key string, value []byte, expectedRevision, since int64) (written int64, err error)
 }
 
 // fenceResolver implements outcomeResolver for one store.
@@ -77,6 +82,16 @@ func (c fenceResolver) ResolveUpdate(ctx context.Context, key string, value []by
 	return fence.ResolveUpdate(ctx, c.client, key, value, since, until)
 }
 
+// ResolveFull implements outcomeResolver.
+func (c fenceResolver) ResolveFull(ctx context.Context, key string, value []byte, expectedRevision, since int64) (written int64, err error) {
+	if err := checkProgressRequests(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, unanswered.Timeout)
+	defer cancel()
+	return fence.ResolveFull(ctx, c.client, key, value, expectedRevision, since)
+}
+
 // checkProgressRequests returns an error if the history of a key cannot be read.
 func checkProgressRequests() error {
 	if !feature.DefaultFeatureSupportChecker.Supports(storage.RequestWatchProgress) {
@@ -95,6 +110,9 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 	response, lost, err := unanswered.Retry(ctx, key, func(bool) (kubernetes.PutResponse, error) {
 		return r.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 	})
+	if isFull(lost, err) {
+		return r.putIfFull(ctx, key, value, expectedRevision, since, err)
+	}
 	if err != nil || lost == nil || response.Succeeded {
 		return response, refused(lost, err)
 	}
@@ -103,7 +121,9 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 		return kubernetes.PutResponse{Succeeded: true, Revision: kv.ModRevision}, nil
 	}
 	// Another client has changed the value, before this write or after it.
-	written, err := r.outcomes.ResolveUpdate(ctx, key, value, since, response.Revision)
+	written, _, err := unanswered.Retry(ctx, key, func(bool) (int64, error) {
+		return r.outcomes.ResolveUpdate(ctx, key, value, since, response.Revision)
+	})
 	switch {
 	case err != nil:
 		return kubernetes.PutResponse{}, undetermined("an update", err)
@@ -115,7 +135,7 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 
 func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	since := r.outcomes.Revision()
-	response, _, err := unanswered.Retry(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
+	response, lost, err := unanswered.Retry(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
 		if retry {
 			written, until, err := r.outcomes.ResolveCreate(ctx, key, value, since)
 			if err != nil {
@@ -128,7 +148,34 @@ func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []b
 		}
 		return r.Interface.OptimisticPut(ctx, key, value, 0, opts)
 	})
+	if isFull(lost, err) {
+		return r.putIfFull(ctx, key, value, 0, since, err)
+	}
 	return response, err
+}
+
+// isFull reports whether the answer to a write, sent once, was that etcd has no space.
+func isFull(lost, err error) bool { return lost == nil && errors.Is(err, rpctypes.ErrNoSpace) }
+
+// putIfFull returns the outcome of a put that etcd answered with the error that it is full.
+func (r ambiguousWriteRetrier) putIfFull(ctx context.Context, key string, value []byte, expectedRevision, since int64, full error) (kubernetes.PutResponse, error) {
+	written, err := r.resolveFull(ctx, key, value, expectedRevision, since, full)
+	return kubernetes.PutResponse{Succeeded: written != 0, Revision: written}, err
+}
+
+// resolveFull returns the revision of a write that etcd answered with the error that it is
+// full, or that error if the write was not carried out.
+func (r ambiguousWriteRetrier) resolveFull(ctx context.Context, key string, value []byte, expectedRevision, since int64, full error) (written int64, err error) {
+	written, _, err = unanswered.Retry(ctx, key, func(bool) (int64, error) {
+		return r.outcomes.ResolveFull(ctx, key, value, expectedRevision, since)
+	})
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("etcd has no space for a write, which may have been carried out, and its outcome cannot be determined: %w", err)
+	case written == 0:
+		return 0, full
+	}
+	return written, nil
 }
 
 // OptimisticDelete deletes a key, with retries. If a retry finds no key, or one that was
@@ -136,9 +183,14 @@ func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []b
 // alike. The returned revision may then be later than that of the deletion.
 func (r ambiguousWriteRetrier) OptimisticDelete(ctx context.Context, key string, expectedRevision int64, opts kubernetes.DeleteOptions) (kubernetes.DeleteResponse, error) {
 	opts.GetOnFailure = true
+	since := max(expectedRevision, r.outcomes.Revision())
 	response, lost, err := unanswered.Retry(ctx, key, func(bool) (kubernetes.DeleteResponse, error) {
 		return r.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	})
+	if isFull(lost, err) { // it also writes quotas
+		deleted, err := r.resolveFull(ctx, key, nil, expectedRevision, since, err)
+		return kubernetes.DeleteResponse{Succeeded: deleted != 0, Revision: deleted}, err
+	}
 	if err == nil && lost != nil && (response.KV == nil || response.KV.CreateRevision > expectedRevision) {
 		response.Succeeded = true
 	}

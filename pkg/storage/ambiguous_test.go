@@ -110,12 +110,20 @@ func (f *flaky) ResolveUpdate(_ context.Context, _ string, value []byte, since, 
 	return 0, nil
 }
 
+func (f *flaky) ResolveFull(ctx context.Context, key string, value []byte, expected, since int64) (int64, error) {
+	if value == nil && f.kv == nil {
+		return f.revision, nil
+	}
+	return f.ResolveUpdate(ctx, key, value, since, f.revision)
+}
+
 var errAborted = errors.New("aborted")
+
+var dropped = status.Error(codes.Unknown, "raft proposal dropped") // as etcd 3.7.3 sends it
 
 func TestAmbiguousWrites(t *testing.T) {
 	timedOut := rpctypes.Error(rpctypes.ErrGRPCTimeoutDueToLeaderFail)
 	cutOff := status.Error(codes.Unavailable, "keepalive ping failed to receive ACK within timeout")
-	dropped := status.Error(codes.Unknown, "raft proposal dropped") // as etcd 3.7.3 sends it
 	byAnother := func(f *flaky) { f.put("another") }
 	gone := func(f *flaky) { f.revision, f.kv = f.revision+1, nil }
 	createdAgain := func(f *flaky) {
@@ -146,6 +154,8 @@ func TestAmbiguousWrites(t *testing.T) {
 		"an error that is an answer":    {[]outage{{err: errAborted}}, result{false, 0, errAborted, 1}, result{false, 0, errAborted, 1}},
 		"no room, which is an answer": {[]outage{{err: rpctypes.Error(rpctypes.ErrGRPCNoSpace)}},
 			result{false, 0, rpctypes.ErrNoSpace, 1}, result{false, 0, rpctypes.ErrNoSpace, 1}},
+		"no room, but carried out": {[]outage{{err: rpctypes.Error(rpctypes.ErrGRPCNoSpace), carriedOut: true}},
+			result{true, 8, nil, 1}, result{true, 8, nil, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := func() *flaky {
@@ -157,7 +167,7 @@ func TestAmbiguousWrites(t *testing.T) {
 				t.Errorf("put: got %+v, want %+v", got, test.put)
 			}
 			inner = start()
-			deleted, err := ambiguousWriteRetrier{Interface: inner}.OptimisticDelete(t.Context(), "key", expected, kubernetes.DeleteOptions{})
+			deleted, err := ambiguousWriteRetrier{inner, inner}.OptimisticDelete(t.Context(), "key", expected, kubernetes.DeleteOptions{})
 			if got := (result{deleted.Succeeded, deleted.Revision, err, inner.writes}); got != test.delete {
 				t.Errorf("delete: got %+v, want %+v", got, test.delete)
 			}
@@ -227,6 +237,10 @@ func (r *resolver) ResolveUpdate(context.Context, string, []byte, int64, int64) 
 	return 0, errors.New("not an update")
 }
 
+func (r *resolver) ResolveFull(context.Context, string, []byte, int64, int64) (int64, error) {
+	return 0, errors.New("not full")
+}
+
 func (r *resolver) ResolveCreate(_ context.Context, _ string, _ []byte, since int64) (written, until int64, err error) {
 	r.since = append(r.since, since)
 	next := r.turns[0]
@@ -252,6 +266,8 @@ func TestAmbiguousCreates(t *testing.T) {
 		"carried out":            {[]outage{lost}, []resolution{{written: 6, until: 7}}, 6, 1, []int64{5}, nil},
 		"the second carried out": {[]outage{lost, lost}, []resolution{{until: 7}, {written: 8, until: 9}}, 8, 2, []int64{5, 7}, nil},
 		"no answer to that either": {[]outage{lost}, []resolution{{err: fmt.Errorf("ask: %w", rpctypes.ErrNoLeader)}, {written: 6, until: 9}},
+			6, 1, []int64{5, 5}, nil},
+		"dropped by the leader, as well": {[]outage{lost}, []resolution{{err: fmt.Errorf("ask: %w", dropped)}, {written: 6, until: 9}},
 			6, 1, []int64{5, 5}, nil},
 		"compacted": {[]outage{lost}, []resolution{{err: compacted}}, 0, 1, []int64{5}, compacted},
 	} {

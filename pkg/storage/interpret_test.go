@@ -5,8 +5,10 @@ package storage_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +81,39 @@ func TestFull(t *testing.T) {
 		if _, _, err := s.Pods.Delete(ctx, "old", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{}); err != nil {
 			t.Errorf("delete: %v", err)
 		}
+	})
+}
+
+// TestBecomesFull writes to an etcd while it reaches its quota. Of the writes that etcd has
+// accepted before, it answers some with the error that it is full, and carries them out.
+func TestBecomesFull(t *testing.T) {
+	onBothWithQuota(t, storagetest.SmallQuota, nil, func(t *testing.T, s server) {
+		s.createNamespace(t, "town")
+		ctx := in(t.Context(), "town")
+		const writers = 32
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for i := range 1000 {
+					name := fmt.Sprintf("p-%d-%d", w, i)
+					pod := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "town"}, Status: corev1.PodStatus{Message: strings.Repeat("x", 100_000)}}
+					_, created := s.Pods.Create(ctx, pod, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+					if created != nil && !tenancyerrors.IsStorageFull(created) {
+						t.Errorf("create: %v", created)
+						return
+					}
+					_, read := s.Pods.Get(ctx, name, &metav1.GetOptions{})
+					if created == nil && read != nil || created != nil && !apierrors.IsNotFound(read) {
+						t.Errorf("create: %v, and the Pod that is there: %v", created, read)
+					}
+					if created != nil {
+						return
+					}
+				}
+				t.Error("etcd accepts more than its quota")
+			})
+		}
+		wg.Wait()
 	})
 }
 

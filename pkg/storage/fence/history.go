@@ -38,6 +38,39 @@ func ResolveUpdate(ctx context.Context, client *clientv3.Client, key string, val
 	return written, err
 }
 
+// ResolveFull determines whether a write that etcd has answered with the error that it has no
+// space was carried out. It was sent after the revision since, and compares that the key is at
+// the expected revision, or does not exist if that is 0. A nil value is a delete. ResolveFull
+// returns a revision at which the write was carried out, or 0 if it was not.
+//
+// If etcd was written to after since, ResolveFull reads the history of the key, and returns an
+// error if it has been compacted. etcd must support progress requests for watches.
+func ResolveFull(ctx context.Context, client *clientv3.Client, key string, value []byte, expectedRevision, since int64) (written int64, err error) {
+	response, err := client.Get(ctx, key)
+	if err != nil {
+		return 0, fmt.Errorf("read the key: %w", err)
+	}
+	until := response.Header.Revision
+	switch {
+	case until <= since:
+		return 0, nil
+	case value == nil:
+		// Another client may have deleted it, which is treated alike.
+		if len(response.Kvs) == 0 || response.Kvs[0].CreateRevision > expectedRevision {
+			return until, nil
+		}
+		return 0, nil
+	}
+	err = readHistory(ctx, client, key, since, until, func(event *clientv3.Event) (stop bool) {
+		if bytes.Equal(event.Kv.Value, value) && event.IsCreate() == (expectedRevision == 0) {
+			written = event.Kv.ModRevision
+		}
+		// The first write is the update, or one that it conflicts with.
+		return written != 0 || expectedRevision != 0
+	})
+	return written, err
+}
+
 var errWatchClosed = errors.New("the watch was closed")
 
 // readHistory calls visit with each event of a key after the revision since and up to

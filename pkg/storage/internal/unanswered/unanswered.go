@@ -53,7 +53,12 @@ func Is(err error) bool {
 	if errors.As(err, &fromEtcd) {
 		return fromEtcd.Code() == codes.Unavailable
 	}
-	switch answer := status.Convert(err); answer.Code() {
+	answer := status.Convert(err)
+	var own interface{ GRPCStatus() *status.Status }
+	if errors.As(err, &own) { // Convert includes the text of errors that wrap it
+		answer = own.GRPCStatus()
+	}
+	switch answer.Code() {
 	case codes.Unavailable:
 		return true
 	case codes.Unknown:
