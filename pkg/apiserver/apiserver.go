@@ -305,6 +305,7 @@ func (c *ExtraConfig) newNamespacePurges(generic *genericapiserver.Config, names
 		Authorizer: generic.Authorization.Authorizer,
 		Admission:  generic.AdmissionControl,
 		Content:    purged,
+		Unreadable: c.Unreadable,
 	}), nil
 }
 

@@ -211,7 +211,7 @@ func (o *Options) ApplyTo(c *genericapiserver.Config, config Config) (*Backend, 
 	if err != nil {
 		return nil, err
 	}
-	fence, charger, err := newFence(resources, config.Namespaced, caches)
+	fence, charger, err := newFence(resources, config.Namespaced, caches, config.Unreadable)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
@@ -32,6 +31,7 @@ import (
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 // Registry is the registries of a server. Namespace is the name of a Namespace that
@@ -43,6 +43,7 @@ type Registry struct {
 	Pods        *standard.REST
 	LimitRanges *standard.REST
 	Quotas      *standard.REST
+	Unreadable  *unreadable.Objects
 	Context     context.Context
 	Namespace   string
 }
@@ -87,7 +88,7 @@ func New(t testing.TB, member *embedded.Server, change ...func(*storage.Options)
 
 	r := &Registry{
 		Scheme: config.Scheme, Namespaces: ns.Namespace, Finalizer: ns.Finalize,
-		Pods: pods.Pod, LimitRanges: limitRanges, Quotas: quotas,
+		Pods: pods.Pod, LimitRanges: limitRanges, Quotas: quotas, Unreadable: config.Unreadable,
 	}
 	r.Namespace = fmt.Sprintf("ns-%d", namespaces.Add(1))
 	r.Context = request.WithNamespace(t.Context(), r.Namespace)
@@ -156,7 +157,7 @@ func (r *Registry) CreatePod(t testing.TB, name string, modify ...func(*tenancy.
 			}},
 			RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSClusterFirst,
 			SecurityContext:               &corev1.PodSecurityContext{},
-			TerminationGracePeriodSeconds: ptr.To(int64(30)),
+			TerminationGracePeriodSeconds: new(int64(30)),
 		},
 	}
 	for _, m := range modify {

@@ -78,6 +78,9 @@ type Config struct {
 	// SeemsEmpty reports whether a Namespace probably contains no objects, without a
 	// request to etcd. It saves a read when the Namespace is removed. May be nil.
 	SeemsEmpty func(ctx context.Context, namespace string) bool
+	// Unreadable reports whether a Namespace contains objects that cannot be read, so that
+	// no list shows them. May be nil.
+	Unreadable func(namespace string) bool
 	// Charger charges quotas for the writes of namespaced objects. May be nil.
 	Charger *charge.Charger
 }

@@ -101,6 +101,9 @@ func (n *namespaces) OptimisticDelete(ctx context.Context, key string, expectedR
 
 // seemsEmpty reports whether a Namespace probably contains no objects.
 func (n *namespaces) seemsEmpty(ctx context.Context, name string) bool {
+	if n.fence.config.Unreadable != nil && n.fence.config.Unreadable(name) {
+		return false
+	}
 	if likely, _ := ctx.Value(likelyEmptyKey{}).(bool); likely {
 		return true
 	}

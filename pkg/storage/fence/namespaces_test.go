@@ -5,6 +5,7 @@ package fence_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -32,13 +33,14 @@ func TestRemove(t *testing.T) {
 		"changed":                    {stale: true},
 		"changed and there is a pod": {stale: true, content: []string{podsPrefix + "town/p"}},
 	} {
-		for _, emptiness := range []string{"unknown", "in the caches", "by the caller"} {
+		for _, emptiness := range []string{"unknown", "in the caches", "by the caller", "by the caller, but unreadable"} {
 			t.Run(name+", emptiness: "+emptiness, func(t *testing.T) {
 				f := newFixture(t, func(c *fence.Config) {
 					c.SeemsEmpty = func(context.Context, string) bool { return emptiness == "in the caches" }
+					c.Unreadable = func(string) bool { return strings.HasSuffix(emptiness, "unreadable") }
 				})
-				ctx, seemsEmpty := t.Context(), emptiness != "unknown"
-				if emptiness == "by the caller" {
+				ctx, seemsEmpty := t.Context(), emptiness == "in the caches" || emptiness == "by the caller"
+				if strings.HasPrefix(emptiness, "by the caller") {
 					ctx = fence.LikelyEmpty(ctx)
 				}
 				revision := f.write(key, terminating(t))

@@ -109,13 +109,16 @@ func (s *Store) read(ctx context.Context, kv *mvccpb.KeyValue) error {
 func (s *Store) expireWatches(ctx context.Context, keys ...string) {
 	logger := klog.FromContext(ctx)
 	logger.Info("Objects that could not be read from storage can be read again, ending watches so that clients list again", "resource", s.config.Resource)
-	// Without a write, lists before and after could have the same revision.
+	// Without a write, lists before and after could have the same revision. No watch reaches
+	// that of the write: what it continues has a list without the objects.
+	s.holdWatches()
 	revision, err := s.config.NextRevision(ctx)
 	if err != nil {
 		logger.Error(err, "Watches that begin now may not have objects that can be read again", "resource", s.config.Resource)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.expiring = false
 	s.recovered = max(s.recovered, revision)
 	for _, key := range keys {
 		if s.config.Cached {
@@ -126,6 +129,16 @@ func (s *Store) expireWatches(ctx context.Context, keys ...string) {
 	}
 	for w := range s.watches {
 		w.expire(recoveredReason)
+	}
+}
+
+// holdWatches lets watches pass nothing on until they expire.
+func (s *Store) holdWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expiring = true
+	for w := range s.watches {
+		w.hold()
 	}
 }
 

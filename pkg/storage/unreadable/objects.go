@@ -19,13 +19,14 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 const (
@@ -91,6 +92,14 @@ func (o *Objects) In(gr schema.GroupResource, namespace string) []string {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(r.byNamespace[namespace]))
+}
+
+// AnyIn reports whether an object of a resource in a namespace cannot be read.
+func (o *Objects) AnyIn(gr schema.GroupResource, namespace string) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	r := o.resources[gr]
+	return r != nil && len(r.byNamespace[namespace]) > 0
 }
 
 // Count is the number of objects of a resource that cannot be read.
@@ -162,7 +171,7 @@ func (o *Objects) get(gr schema.GroupResource, namespace, name string) (Object, 
 
 // put records an object, and logs it unless it was recorded before.
 func (o *Objects) put(logger klog.Logger, object Object) {
-	object.Reason = shorten(object.Reason)
+	object.Reason = truncate.Line(object.Reason, maxReason)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.resources[object.Resource]
@@ -211,12 +220,4 @@ func (o *Objects) remove(logger klog.Logger, gr schema.GroupResource, namespace,
 	}
 	gauge.WithLabelValues(gr.Group, gr.Resource).Set(float64(r.count))
 	logger.V(1).Info("An object that could not be read from storage can be read, or no longer exists", "resource", gr, "key", object.Key)
-}
-
-// shorten limits a reason to maxReason and to one line.
-func shorten(reason string) string {
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "") + "..."
-	}
-	return strings.Join(strings.Fields(reason), " ")
 }

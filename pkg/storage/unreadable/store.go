@@ -15,6 +15,8 @@ import (
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
+	"github.com/borough-io/borough/pkg/truncate"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,6 +77,8 @@ type Store struct {
 
 	mu      sync.Mutex
 	watches map[*watcher]struct{}
+	// expiring is whether expireWatches writes. Watches that begin meanwhile are held.
+	expiring bool
 	// recovered is the revision from which on lists have the objects that could be read
 	// again last.
 	recovered int64
@@ -219,7 +223,7 @@ func (s *Store) explain(ctx context.Context, key string, err error) error {
 	key = s.fullKey(key)
 	s.note(ctx, key, 0, unread)
 	_, name := s.split(key)
-	reason := shorten(unread.Error())
+	reason := truncate.Line(unread.Error(), maxReason)
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure,
 		Code:   http.StatusInternalServerError,

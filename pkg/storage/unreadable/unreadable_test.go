@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -219,5 +220,43 @@ func TestBookmarks(t *testing.T) {
 				t.Errorf("the first event is %s, want %s", event.Type, test.want)
 			}
 		})
+	}
+}
+
+// watchingLibrary is a library with one watch.
+type watchingLibrary struct {
+	Library
+	watch *watch.FakeWatcher
+}
+
+func (l watchingLibrary) Watch(context.Context, string, storage.ListOptions) (watch.Interface, error) {
+	return l.watch, nil
+}
+
+// TestExpiredBeforeProgress checks that a watch ends before it reaches the revision from which on
+// lists have what can be read again: a client could continue there.
+func TestExpiredBeforeProgress(t *testing.T) {
+	for range 100 {
+		s, _ := newPodStore(t)
+		library := watchingLibrary{watch: watch.NewFake()}
+		s.Interface = library
+		w, err := s.Watch(t.Context(), "/", storage.ListOptions{ProgressNotify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make(chan watch.Event, 1)
+		go func() { first <- <-w.ResultChan() }()
+		s.config.NextRevision = func(context.Context) (int64, error) {
+			library.watch.Action(watch.Bookmark, &tenancy.Pod{}) // of this revision
+			for range 100 {
+				goruntime.Gosched()
+			}
+			return 7, nil
+		}
+		s.expireWatches(t.Context(), "/a/b")
+		if event := <-first; event.Type != watch.Error {
+			t.Fatalf("the first event is %s", event.Type)
+		}
+		w.Stop()
 	}
 }

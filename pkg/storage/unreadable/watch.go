@@ -36,6 +36,7 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 		bookmarks: opts.ProgressNotify || opts.Predicate.AllowWatchBookmarks,
 		result:    make(chan watch.Event, 1), // for the error of expire
 		expired:   make(chan struct{}),
+		held:      make(chan struct{}),
 	}
 	if !s.config.Cached || isWithoutCache(ctx) {
 		opts.Predicate = s.readable(opts.Predicate)
@@ -49,6 +50,9 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	}
 	s.mu.Lock()
 	s.watches[w] = struct{}{}
+	if s.expiring {
+		w.hold()
+	}
 	if from > 0 && from < s.recovered {
 		w.expire(recoveredReason)
 	} else if w.flow == nil { // of the watch cache
@@ -123,6 +127,9 @@ type watcher struct {
 	expired    chan struct{}
 	expireOnce sync.Once
 	reason     string // why it has expired
+
+	held     chan struct{} // closed by hold
+	holdOnce sync.Once
 }
 
 // ResultChan returns the events.
@@ -138,6 +145,9 @@ func (w *watcher) expire(reason string) {
 		close(w.expired)
 	})
 }
+
+// hold makes the watch pass no event on that it has not received yet, until it expires.
+func (w *watcher) hold() { w.holdOnce.Do(func() { close(w.held) }) }
 
 // run passes events on until the watch ends. It does not wait for a client that does not
 // read the last event.
@@ -166,6 +176,15 @@ func (w *watcher) pass(ctx context.Context, events <-chan watch.Event) {
 		case event, ok := <-events:
 			if !ok {
 				return
+			}
+			select {
+			case <-w.held: // it can be later than what holds the watch
+				select {
+				case <-w.expired:
+				case <-ctx.Done():
+				}
+				return
+			default:
 			}
 			if event, ok = w.translate(event); !ok {
 				continue

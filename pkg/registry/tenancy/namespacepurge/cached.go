@@ -26,13 +26,13 @@ import (
 // The caches may be older than the content, because storage verifies that the Namespace
 // is empty before it removes it. That saves the reads with which purge makes sure that
 // it has found everything. Nothing is deleted if an object is held, or the objects of a
-// resource are more than a page.
+// resource are more than a page, or cannot be read.
 func (r *REST) purgeCached(ctx context.Context, report *report, options *metav1.CreateOptions) (finalized bool, err error) {
 	contents := make([]*cachedContent, len(r.Content))
 	found := 0
 	for i := range r.Content {
 		contents[i] = &cachedContent{deleter: r.newDeleter(ctx, i, report, options)}
-		if !contents[i].list(ctx, true) {
+		if !contents[i].list(ctx, true) || r.hasUnreadable(ctx, contents[i].Content) {
 			return false, nil
 		}
 		found += len(contents[i].objects)

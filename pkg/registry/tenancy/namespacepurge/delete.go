@@ -110,7 +110,7 @@ func (d *deleter) delete(ctx context.Context, obj runtime.Object) error {
 	}
 	// All content is deleted, so the garbage collector need not keep or follow
 	// dependents.
-	options := &metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), DryRun: d.dryRun}
+	options := &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground), DryRun: d.dryRun}
 	waiting, removed, err := d.Delete(ctx, obj, d.validate, options)
 	switch {
 	case err != nil:
@@ -155,8 +155,8 @@ func (d *deleter) removeUnread(ctx context.Context, obj runtime.Object) (bool, e
 }
 
 // forceDelete removes an object regardless of finalizers and grace periods, unless it
-// no longer exists or another object has its name. It is one write that depends on the UID alone: a
-// finalizer that is added at the same moment does not keep the object.
+// no longer exists or another object has its name. It is one write that depends on the UID
+// alone: a finalizer that is added at the same moment does not keep the object.
 func (d *deleter) forceDelete(ctx context.Context, obj runtime.Object) error {
 	listed, err := meta.Accessor(obj)
 	if err != nil {
@@ -215,9 +215,9 @@ func (r *REST) validateFinalize(ctx context.Context, name string, options *metav
 func (r *REST) validateDelete(ctx context.Context, content *Content, options *metav1.CreateOptions, force bool) rest.ValidateObjectFunc {
 	deleteOptions := &metav1.DeleteOptions{DryRun: options.DryRun}
 	if force {
-		deleteOptions.GracePeriodSeconds = ptr.To[int64](0)
+		deleteOptions.GracePeriodSeconds = new(int64(0))
 	} else {
-		deleteOptions.PropagationPolicy = ptr.To(metav1.DeletePropagationBackground)
+		deleteOptions.PropagationPolicy = new(metav1.DeletePropagationBackground)
 	}
 	deleteOptions.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
 	user, _ := request.UserFrom(ctx)

@@ -70,7 +70,7 @@ func newPurger(t *testing.T, member *embedded.Server, change ...func(*storage.Op
 	t.Helper()
 	p := &purger{Registry: registrytest.New(t, member, change...)}
 	p.purges = namespacepurge.NewREST(namespacepurge.Config{
-		Scheme: p.Scheme, Namespaces: p.Namespaces, Finalizer: p.Finalizer, Authorizer: authorizer.AuthorizerFunc(p.authorize), Admission: p,
+		Scheme: p.Scheme, Namespaces: p.Namespaces, Finalizer: p.Finalizer, Authorizer: authorizer.AuthorizerFunc(p.authorize), Admission: p, Unreadable: p.Unreadable,
 		Content: []namespacepurge.Content{
 			{
 				Deleter:  deletecollection.Deleter{Store: p.Pods.Store, PageSize: 2},

@@ -356,3 +356,29 @@ func TestUnreadableQuota(t *testing.T) {
 		t.Errorf("got %v, %v; left %v", got, err, p.PodNames(t))
 	}
 }
+
+// TestUnreadablePod purges a Namespace with a Pod that cannot be read. It may run, so only force
+// deletes what other stages have.
+func TestUnreadablePod(t *testing.T) {
+	for name, finalize := range map[string]bool{"purge": false, "finalize": true} {
+		t.Run(name, func(t *testing.T) {
+			member := storagetest.StartEmbedded(t)
+			p := newPurger(t, member)
+			p.CreateLimitRange(t, "l")
+			if _, err := member.Client().Put(t.Context(), "/registry/tenancy.borough.io/pods/"+p.Namespace+"/p", "unreadable"); err != nil {
+				t.Fatal(err)
+			}
+			p.awaitCaches(t)
+			uid := p.Terminate(t)
+			purge := ordinary(uid)
+			purge.Finalize = finalize
+			got, err := p.purge(purge)
+			if err != nil || len(got) != 1 || got[0].Resource != "pods" {
+				t.Errorf("got %v, %v, want only Pods", got, err)
+			}
+			if got, err := p.purge(forced(uid)); err != nil || len(got) != 2 || got[1].Removed != 1 {
+				t.Errorf("with force: got %v, %v", got, err)
+			}
+		})
+	}
+}

@@ -41,6 +41,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
@@ -71,12 +72,14 @@ type Config struct {
 	// Finalizer removes the Namespace if spec.finalize is set.
 	Finalizer Finalizer
 	// Authorizer decides who may force and finalize.
-	Authorizer authorizer.Authorizer
+	Authorizer authorizer.UnconditionalAuthorizer
 	// Admission is asked about the DELETE of each object, and about the UPDATE of
 	// namespaces/finalize. Only validating admission is.
 	Admission admission.Interface
 	// Content is purged in this order.
 	Content []Content
+	// Unreadable are the objects that lists do not have.
+	Unreadable *unreadable.Objects
 }
 
 // REST serves namespacepurges.
@@ -202,7 +205,7 @@ func (r *REST) finalize(ctx context.Context, report *report, options *metav1.Cre
 	name := request.NamespaceValue(ctx)
 	finalized, err := r.Finalizer.FinalizeEmpty(ctx, name, report.namespaceUID, r.validateFinalize(ctx, name, options), report.dryRun)
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The purge cannot finalize the namespace", "namespace", name, "reason", err)
+		klog.FromContext(ctx).V(2).Info("The purge cannot finalize the namespace", "namespace", name, "err", err)
 	}
 	report.finalized = finalized
 	return finalized
@@ -225,7 +228,7 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		if err != nil && !deletecollection.IsRefused(err) {
 			return err
 		}
-		if err != nil || deleter.result.purged.Held > 0 && !report.force {
+		if err != nil || !report.force && (deleter.result.purged.Held > 0 || r.hasUnreadable(ctx, content)) {
 			incomplete = min(incomplete, content.Stage)
 		}
 		if refused == nil {
@@ -233,6 +236,12 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		}
 	}
 	return refused
+}
+
+// hasUnreadable reports whether the Namespace has objects of the resource that cannot be read.
+// Nothing is known of them: a Pod may run.
+func (r *REST) hasUnreadable(ctx context.Context, content *Content) bool {
+	return r.Unreadable.AnyIn(content.Resource.GroupResource(), request.NamespaceValue(ctx))
 }
 
 // newDeleter returns what deletes the objects of the i-th resource.
