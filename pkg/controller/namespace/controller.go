@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -31,8 +32,8 @@ import (
 )
 
 const (
-	// retryBaseDelay and retryMaxDelay bound the backoff of a Namespace that
-	// did not get through. It doubles from one to the other.
+	// retryBaseDelay and retryMaxDelay bound the backoff of a Namespace whose
+	// pass failed or left content. The delay doubles from the first to the second.
 	retryBaseDelay = 100 * time.Millisecond
 	retryMaxDelay  = 30 * time.Second
 	// firstPassTimeout is how long a first pass may keep a worker from other first
@@ -151,7 +152,7 @@ func (c *Controller) RunWorkers(ctx context.Context, workers int) {
 	logger.Info("Starting the namespace controller", "workers", workers)
 	defer logger.Info("The namespace controller has ended")
 
-	c.slots = &slots{free: workers}
+	c.slots = &slots{free: workers, in: sets.New[string]()}
 	// A Namespace is in the cache before it is observed, so none is missed.
 	c.working.Store(true)
 	for _, key := range c.informer.GetIndexer().ListKeys() {
@@ -230,7 +231,7 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, retry boo
 		since = c.terminations.seen(key, ns.UID)
 	}
 	err = c.purge(klog.NewContext(passCtx, logger), ns, since)
-	logger.V(4).Info("Made a pass over the namespace", "duration", time.Since(start), "outcome", err)
+	logger.V(4).Info("Made a pass over the namespace", "duration", time.Since(start), "err", err)
 	if err == nil {
 		reason := ""
 		if !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
@@ -256,7 +257,7 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, retry boo
 		c.terminations.stuck(key, ns.UID, stuckOnContent)
 		logger.V(2).Info("The namespace waits for its content", "content", remaining.Error())
 	case errors.Is(err, errMadeWay): // not a failure
-		logger.V(2).Info("The pass over the namespace continues later", "reason", err)
+		logger.V(2).Info("The pass over the namespace continues later", "err", err)
 	default:
 		c.terminations.stuck(key, ns.UID, stuckOnFailure)
 		logger.Error(err, "Could not purge the namespace, will try again")

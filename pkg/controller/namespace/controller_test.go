@@ -18,7 +18,6 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2/ktesting"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
@@ -99,7 +98,7 @@ func newBench(t *testing.T, workers int, purge func(ctx context.Context, b *benc
 
 func terminating(name string, uid types.UID) *v1.Namespace {
 	return &v1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, DeletionTimestamp: ptr.To(metav1.Now())},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, DeletionTimestamp: new(metav1.Now())},
 		Spec:       v1.NamespaceSpec{Finalizers: []v1.FinalizerName{v1.FinalizerKubernetes}},
 		Status:     v1.NamespaceStatus{Phase: v1.NamespaceTerminating},
 	}

@@ -74,7 +74,7 @@ func untilAvailable[T any](ctx context.Context, api *availability, send func() (
 			return response, err
 		}
 		if time.Since(logged) >= retryLogInterval {
-			klog.FromContext(ctx).Info("The API is not available, will retry", "reason", err)
+			klog.FromContext(ctx).Info("The API is not available, will retry", "err", err)
 			logged = time.Now()
 		}
 		select {

@@ -4,8 +4,9 @@
 package namespace
 
 import (
-	"slices"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // slots bounds how many workers are busy with passes that may take long. The keys
@@ -13,7 +14,8 @@ import (
 type slots struct {
 	mu      sync.Mutex
 	free    int
-	waiting []string // first in, first out
+	waiting []string         // first in, first out
+	in      sets.Set[string] // waiting
 }
 
 // acquire takes a slot for a key. If none is free, it returns false, and the key
@@ -24,7 +26,8 @@ func (s *slots) acquire(key string) bool {
 	if s.take() {
 		return true
 	}
-	if !slices.Contains(s.waiting, key) {
+	if !s.in.Has(key) {
+		s.in.Insert(key)
 		s.waiting = append(s.waiting, key)
 	}
 	return false
@@ -63,5 +66,6 @@ func (s *slots) next() (key string, ok bool) {
 		return "", false
 	}
 	key, s.waiting = s.waiting[0], s.waiting[1:]
+	s.in.Delete(key)
 	return key, true
 }

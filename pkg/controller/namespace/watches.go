@@ -125,7 +125,7 @@ func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r
 	})
 }
 
-// end closes a watch and takes it off the books, once. The lock is held.
+// end closes a watch and removes it from open and byKey, once. The lock is held.
 func (w *contentWatches) end(cw *contentWatch) {
 	cw.cancel()
 	watches := w.byKey[cw.key]

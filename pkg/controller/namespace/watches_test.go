@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
@@ -108,7 +107,7 @@ func remaining(resourceVersion string, objects ...types.UID) deletion.Remaining 
 func event(t watch.EventType, uid types.UID, deleting bool, finalizers ...string) watch.Event {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid, Finalizers: finalizers}}
 	if deleting {
-		o.DeletionTimestamp = ptr.To(metav1.Now())
+		o.DeletionTimestamp = new(metav1.Now())
 	}
 	return watch.Event{Type: t, Object: o}
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -82,6 +81,7 @@ type Remaining struct {
 	Objects map[types.UID][]string
 }
 
+// Error implements error.
 func (e *ContentRemainingError) Error() string {
 	var what []string
 	for _, r := range e.Content {
@@ -95,6 +95,7 @@ func (e *ContentRemainingError) Error() string {
 	return message
 }
 
+// Unwrap returns the Failure.
 func (e *ContentRemainingError) Unwrap() error { return e.Failure }
 
 // Delete makes one pass over a Namespace: it deletes the content and, when
@@ -195,7 +196,7 @@ func (d *Deleter) finalize(ctx context.Context, in incarnation, ns *v1.Namespace
 	case !held:
 		logger.V(4).Info("Removing the namespace")
 		err := d.client.Namespaces().Delete(ctx, in.name, metav1.DeleteOptions{
-			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+			PropagationPolicy: new(metav1.DeletePropagationBackground),
 			// The policy would remove a finalizer that another has set since.
 			Preconditions: &metav1.Preconditions{UID: &in.uid, ResourceVersion: &ns.ResourceVersion},
 		})

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -61,7 +60,7 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, po
 		// The server, or its admission, refuses the purge or the deletion of an
 		// object. One by one, the other objects are still deleted, and the error
 		// names those that are not.
-		klog.FromContext(ctx).V(2).Info("The namespace cannot be purged at once, deleting its objects one by one", "reason", err)
+		klog.FromContext(ctx).V(2).Info("The namespace cannot be purged at once, deleting its objects one by one", "err", err)
 		if err := d.deleteResources(ctx, in, pods); err != nil || !allGone(pods) {
 			return false, err
 		}
@@ -187,7 +186,7 @@ func (d *Deleter) deleteAll(ctx context.Context, in incarnation, r Resource) (fo
 		}
 		// All content is deleted, so the garbage collector need not keep or follow
 		// dependents.
-		opts := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+		opts := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 		err := d.content.Resource(r.GroupVersionResource).Namespace(in.name).DeleteCollection(ctx, opts, metav1.ListOptions{})
 		if err == nil {
 			return 0, nil
@@ -241,7 +240,7 @@ func (d *Deleter) deleteEach(ctx context.Context, in incarnation, r Resource) (f
 		}
 		workers.Go(func() error {
 			err := d.content.Resource(r.GroupVersionResource).Namespace(in.name).Delete(ctx, it.name, metav1.DeleteOptions{
-				PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+				PropagationPolicy: new(metav1.DeletePropagationBackground),
 				Preconditions:     &metav1.Preconditions{UID: &uid},
 			})
 			// A conflict means that another object has the name.

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
@@ -100,7 +99,7 @@ func (s *server) deleter() *Deleter {
 // terminating adds a Namespace "ns" that is being deleted, and returns it.
 func (s *server) terminating(modify ...func(*v1.Namespace)) *v1.Namespace {
 	ns := &v1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "uid-1", Labels: map[string]string{"l": "v"}, DeletionTimestamp: ptr.To(metav1.NewTime(testTime))},
+		ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "uid-1", Labels: map[string]string{"l": "v"}, DeletionTimestamp: new(metav1.NewTime(testTime))},
 		Spec:       v1.NamespaceSpec{Finalizers: []v1.FinalizerName{v1.FinalizerKubernetes}},
 		Status:     v1.NamespaceStatus{Phase: v1.NamespaceTerminating},
 	}
@@ -143,11 +142,11 @@ func finalizers(names ...string) func(*partial) {
 }
 
 func waits(o *partial) {
-	o.Annotations, o.DeletionGracePeriodSeconds = map[string]string{graceful: ""}, ptr.To[int64](30)
+	o.Annotations, o.DeletionGracePeriodSeconds = map[string]string{graceful: ""}, new(int64(30))
 }
 
 func deleted(o *partial) {
-	o.DeletionTimestamp = ptr.To(metav1.NewTime(testTime))
+	o.DeletionTimestamp = new(metav1.NewTime(testTime))
 }
 
 // names returns what is left of a kind.

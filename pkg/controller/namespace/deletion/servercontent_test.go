@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -55,7 +54,7 @@ func (c *contentOf) List(_ context.Context, opts metav1.ListOptions) (*metav1.Pa
 	if opts.Limit > 0 && start+int(opts.Limit) < end {
 		end = start + int(opts.Limit)
 		list.Continue = strconv.Itoa(end)
-		list.RemainingItemCount = ptr.To(int64(len(all) - end))
+		list.RemainingItemCount = new(int64(len(all) - end))
 	}
 	for _, o := range all[min(start, end):end] {
 		list.Items = append(list.Items, *o.DeepCopy())

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -67,7 +66,7 @@ func rank(r *resourceState) int {
 func (r *resourceState) remaining() v1.RemainingResource {
 	out := v1.RemainingResource{Group: r.Group, Resource: r.GroupVersionResource.Resource, LastError: errorText(r.err)}
 	if r.read {
-		out.Count = ptr.To(int64(len(r.items)))
+		out.Count = new(int64(len(r.items)))
 	}
 	items := slices.SortedFunc(maps.Values(r.items), func(a, b item) int {
 		return cmp.Or(compareDeletions(a.deletion, b.deletion), strings.Compare(a.name, b.name))

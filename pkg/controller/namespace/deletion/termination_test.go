@@ -16,14 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 func TestTermination(t *testing.T) {
 	at := func(second int) *metav1.Time {
-		return ptr.To(metav1.NewTime(testTime.Add(time.Duration(second) * time.Second)))
+		return new(metav1.NewTime(testTime.Add(time.Duration(second) * time.Second)))
 	}
 	deletedAt := func(second int) func(*partial) { return func(o *partial) { o.DeletionTimestamp = at(second) } }
 	own := func(resource string, count int64, objects ...v1.RemainingObject) v1.RemainingResource {
@@ -33,7 +32,7 @@ func TestTermination(t *testing.T) {
 		r.LastError = text
 		return r
 	}
-	grace := ptr.To[int64](30)
+	grace := new(int64(30))
 	const down = "the server is currently unable to handle the request"
 
 	for _, tc := range []struct {
@@ -139,7 +138,7 @@ func TestTerminationIsBounded(t *testing.T) {
 		k := &resourceState{Resource: Resource{GroupVersionResource: schema.GroupVersionResource{Group: name, Resource: name}}, err: long, read: true}
 		k.items = map[types.UID]item{}
 		for j := range 100 {
-			it := item{name: name, deletion: ptr.To(metav1.NewTime(testTime)), grace: ptr.To[int64](30)}
+			it := item{name: name, deletion: new(metav1.NewTime(testTime)), grace: new(int64(30))}
 			for range 50 {
 				it.finalizers = append(it.finalizers, fmt.Sprintf("%d-%s", j, strings.Repeat("f", 310)))
 			}
