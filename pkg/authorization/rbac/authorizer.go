@@ -121,20 +121,21 @@ func (z *Authorizer) Changed(namespaces ...string) <-chan struct{} {
 	return z.index.Changed(namespaces...)
 }
 
-// maxReviewed is how many strings, as sizeOf counts them, the rules have that RulesFor
-// returns. Each of them is encoded for the response, and a user may have thousands of roles.
-const maxReviewed = 100_000
+// maxHeld is how many strings, as sizeOf counts them, the rules of a user have that are read
+// for one request. A review encodes each of them, a comparison hashes them, and a user may
+// have thousands of roles.
+const maxHeld = 100_000
 
 // RulesFor implements authorizer.RuleResolver. If bindings refer to roles that do not
 // exist, it returns the rules with an error that names these roles. Rules that are too
 // many are incomplete, and the error says so.
 func (z *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
-	rules, complete, missing, err := z.rulesFor(ctx, u, namespace, maxReviewed)
+	rules, complete, missing, err := z.rulesFor(ctx, u, namespace)
 	if err != nil {
 		return nil, nil, true, err
 	}
 	if !complete {
-		err = fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, the others are missing", maxReviewed)
+		err = fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, the others are missing", maxHeld)
 	}
 	var resources []authorizer.ResourceRuleInfo
 	var nonResources []authorizer.NonResourceRuleInfo
@@ -153,14 +154,15 @@ func (z *Authorizer) RulesFor(ctx context.Context, u user.Info, namespace string
 
 // rulesFor returns the rules of a user in a namespace, or without a namespace the
 // rules that apply everywhere, and the roles that bindings refer to and do not exist.
-// complete is whether these are all: rules have at most max strings, as sizeOf counts them.
-func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string, max int) (rules []rbacv1.PolicyRule, complete bool, missing missingRoles, err error) {
+// complete is whether these are all: rules have at most maxHeld strings, as sizeOf counts them.
+func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string) (rules []rbacv1.PolicyRule, complete bool, missing missingRoles, err error) {
 	if err := z.index.RequireSync(ctx); err != nil {
 		return nil, false, missing, err
 	}
 	z.index.mu.RLock()
 	defer z.index.mu.RUnlock()
 	read := make(roleSet, 8) // on the stack
+	left := maxHeld
 	for b, r := range z.index.policy.applying(u, namespace, latest) {
 		switch {
 		case ctx.Err() != nil:
@@ -172,7 +174,7 @@ func (z *Authorizer) rulesFor(ctx context.Context, u user.Info, namespace string
 			continue
 		}
 		for i := range r.effective {
-			if max -= sizeOf(&r.effective[i]); max < 0 {
+			if left -= sizeOf(&r.effective[i]); left < 0 {
 				return rules, false, missing, nil
 			}
 			rules = append(rules, r.effective[i])

@@ -30,13 +30,16 @@ func TestComparisons(t *testing.T) {
 	paths.Rules = []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: slices.Repeat([]string{"/x*"}, 2001)}}
 	heavy := newClusterRole("heavy")
 	heavy.Rules = slices.Repeat([]rbacv1.PolicyRule{{Verbs: []string{"get"}, ResourceNames: slices.Repeat([]string{strings.Repeat("x", 250)}, 5_600)}}, 50)
-	x := newIndex(t, different, same, long, paths, heavy,
+	many := newClusterRole("many")
+	many.Rules = []rbacv1.PolicyRule{{Verbs: []string{"list"}, ResourceNames: slices.Repeat([]string{"x"}, maxHeld)}}
+	x := newIndex(t, different, same, long, paths, heavy, many,
+		bind("", "frank", "ClusterRole", "many", "User:frank"),
 		bind("", "eve", "ClusterRole", "heavy", "User:eve"),
 		bind("", "alice", "ClusterRole", "different", "User:alice"), bind("", "bob", "ClusterRole", "same", "User:bob"),
 		bind("", "carol", "ClusterRole", "long", "User:carol"), bind("", "dave", "ClusterRole", "paths", "User:dave"))
 	wanted := []rbacv1.PolicyRule{rule("get core pods")}
 	wanted[0].ResourceNames = slices.Repeat([]string{"x"}, 1000)
-	for name, refused := range map[string]bool{"alice": true, "bob": false, "carol": true, "dave": true, "eve": true} {
+	for name, refused := range map[string]bool{"alice": true, "bob": false, "carol": true, "dave": true, "eve": true, "frank": true} {
 		err := NewAuthorizer(x).ConfirmHeld(request.WithUser(t.Context(), &user.DefaultInfo{Name: name}), wanted)
 		if got := err != nil && strings.Contains(err.Error(), "too many to compare"); got != refused {
 			t.Errorf("%s: got %v, want it to be refused: %v", name, err, refused)
@@ -66,7 +69,7 @@ func TestLongDenial(t *testing.T) {
 
 // TestManyRules checks that the rules of a user who has many roles are listed up to a bound.
 func TestManyRules(t *testing.T) {
-	const each = maxReviewed / 10 // strings of a role: rules have three
+	const each = maxHeld / 10 // strings of a role: rules have three
 	var objects []any
 	for i := range 11 {
 		large := newClusterRole(fmt.Sprint("large-", i))
@@ -82,7 +85,7 @@ func TestManyRules(t *testing.T) {
 	for name, want := range map[string]struct {
 		rules      int
 		incomplete bool
-	}{"alice": {maxReviewed / 3, true}, "bob": {10 * (each/3 - 1), false}} {
+	}{"alice": {maxHeld / 3, true}, "bob": {10 * (each/3 - 1), false}} {
 		rules, _, incomplete, err := z.RulesFor(t.Context(), &user.DefaultInfo{Name: name}, "n")
 		if len(rules) != want.rules || incomplete != want.incomplete || (err != nil) != want.incomplete {
 			t.Errorf("%s: got %d rules, incomplete %v, error %v, want %v", name, len(rules), incomplete, err, want)

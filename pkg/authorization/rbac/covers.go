@@ -15,21 +15,21 @@ import (
 
 // uncovered returns the combinations of verbs, groups, resources and names in the rules
 // that none of the rules that are held covers. It returns what validation.Covers does,
-// but reads the lists of a rule that is held once, not for each combination.
+// but reads the lists of a rule that is held once, not for each combination, and has the
+// sets of one such rule at a time: a user may hold thousands.
 func uncovered(ctx context.Context, held, rules []rbacv1.PolicyRule) (missing []rbacv1.PolicyRule, err error) {
-	covering := make([]ruleSets, 0, len(held))
-	for i := range held {
-		covering = append(covering, newRuleSets(&held[i]))
-	}
 	for i := range rules {
-		for _, right := range validation.BreakdownRule(rules[i]) {
-			if err := context.Cause(ctx); err != nil {
-				return nil, err
-			}
-			if !slices.ContainsFunc(covering, func(r ruleSets) bool { return r.cover(&right) }) {
-				missing = append(missing, right)
-			}
+		missing = append(missing, validation.BreakdownRule(rules[i])...)
+	}
+	for i := range held {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
 		}
+		if len(missing) == 0 {
+			break
+		}
+		sets := newRuleSets(&held[i])
+		missing = slices.DeleteFunc(missing, func(right rbacv1.PolicyRule) bool { return sets.cover(&right) })
 	}
 	return missing, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,5 +97,23 @@ func TestComparisonEnds(t *testing.T) {
 	rules := []rbacv1.PolicyRule{rule("get core pods")}
 	if _, err := uncovered(ctx, rules, rules); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestComparisonMemory checks that a comparison needs no memory for the rules that a user
+// holds after those that have all rights.
+func TestComparisonMemory(t *testing.T) {
+	names := make([]string, 2000)
+	for i := range names {
+		names[i] = fmt.Sprint("x", i)
+	}
+	held := append([]rbacv1.PolicyRule{rule("get core pods")}, slices.Repeat([]rbacv1.PolicyRule{{Verbs: []string{"list"}, ResourceNames: names}}, 40)...)
+	allocations := testing.AllocsPerRun(1, func() {
+		if missing, err := uncovered(t.Context(), held, held[:1]); err != nil || len(missing) > 0 {
+			t.Errorf("missing %v, error %v", missing, err)
+		}
+	})
+	if allocations > 100 {
+		t.Errorf("%.0f allocations", allocations)
 	}
 }

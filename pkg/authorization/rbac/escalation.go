@@ -74,7 +74,7 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	if !ok {
 		return errors.New("no user on context")
 	}
-	held, complete, missingRoles, err := z.rulesFor(ctx, u, request.NamespaceValue(ctx), maxComparisons)
+	held, complete, missingRoles, err := z.rulesFor(ctx, u, request.NamespaceValue(ctx))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 		return fmt.Errorf("the rules have %d combinations of verbs, groups, resources and names, more than the %d that can be compared with the rights of the user", n, maxCombinations)
 	}
 	if !complete {
-		return fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, too many to compare", maxComparisons)
+		return fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, too many to compare", maxHeld)
 	}
 	comparisons := 0
 	held = unique(held)
