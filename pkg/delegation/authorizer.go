@@ -98,7 +98,7 @@ func denyAnonymous(_ context.Context, a authorizer.Attributes) (authorizer.Decis
 
 // broadFirst asks for the broadest right first. Only a right that is not allowed
 // is asked for more narrowly: a SubjectAccessReview without a namespace is about
-// all namespaces, and one without a name is about all objects.
+// all namespaces, and one with anyName is about all objects.
 //
 // The two authorizers have a cache each. A user gets a right after its broad review was
 // denied, and then requests just that: kube-apiserver, which has allowed the request, would
@@ -147,6 +147,11 @@ type unselected struct{ authorizer.Attributes }
 func (unselected) GetFieldSelector() (fields.Requirements, error) { return nil, nil }
 func (unselected) GetLabelSelector() (labels.Requirements, error) { return nil, nil }
 
+// anyName is a name that no object has. Who has a right to the object with this name has it to
+// all objects. A review without a name would not do: RBAC compares names as they are, and rules
+// that allow a list, which has no name, besides single objects have the name "".
+const anyName = "any/name"
+
 // broaden returns attributes that include those of the request, the broadest
 // first.
 func broaden(a authorizer.Attributes) []authorizer.Attributes {
@@ -157,6 +162,9 @@ func broaden(a authorizer.Attributes) []authorizer.Attributes {
 		User: a.GetUser(), Verb: a.GetVerb(),
 		APIGroup: a.GetAPIGroup(), APIVersion: a.GetAPIVersion(), Resource: a.GetResource(), Subresource: a.GetSubresource(),
 		ResourceRequest: true,
+	}
+	if a.GetName() != "" {
+		all.Name = anyName
 	}
 	inNamespace := all
 	inNamespace.Namespace = a.GetNamespace()

@@ -20,6 +20,7 @@ func TestReviews(t *testing.T) {
 	everywhere := func(r authorizationv1.ResourceAttributes) bool { return true }
 	inNamespace := func(r authorizationv1.ResourceAttributes) bool { return r.Namespace == "a" }
 	oneObject := func(r authorizationv1.ResourceAttributes) bool { return r.Namespace == "a" && r.Name == "x" }
+	oneOrNone := func(r authorizationv1.ResourceAttributes) bool { return r.Namespace == "a" && (r.Name == "x" || r.Name == "") }
 	for _, tc := range []struct {
 		name    string
 		allow   func(authorizationv1.ResourceAttributes) bool
@@ -31,17 +32,22 @@ func TestReviews(t *testing.T) {
 		{
 			"the right in all namespaces covers each object", everywhere, true,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("b", "x")},
-			[]bool{true, true, true}, []string{"get /"},
+			[]bool{true, true, true}, []string{"get /any/name"},
 		},
 		{
 			"the right in a namespace covers its objects", inNamespace, true,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("b", "x")},
-			[]bool{true, true, false}, []string{"get /", "get a/", "get b/", "get b/x"},
+			[]bool{true, true, false}, []string{"get /any/name", "get a/any/name", "get b/any/name", "get b/x"},
 		},
 		{
 			"the right to one object", oneObject, true,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("a", "x")},
-			[]bool{true, false, true}, []string{"get /", "get a/", "get a/x", "get a/y"},
+			[]bool{true, false, true}, []string{"get /any/name", "get a/any/name", "get a/x", "get a/y"},
+		},
+		{
+			"the right to one object, and to what has no name", oneOrNone, true,
+			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("a", "")},
+			[]bool{true, false, true}, []string{"get /any/name", "get a/any/name", "get a/x", "get a/y", "get /", "get a/"},
 		},
 		{
 			"only exact reviews", everywhere, false,
