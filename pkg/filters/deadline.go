@@ -11,21 +11,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
 // writeGrace is how much later than the timeout of a request its response must have been
-// written: the response can be that it has timed out.
+// written: the response can be that it has timed out. A refusal has as long from its start.
 const writeGrace = 5 * time.Second
 
 // WithWriteDeadline ends a request whose client does not read the response, some seconds after
 // the timeout of requests, to which that of a watch is added: it starts when the request has been
 // authenticated and has waited for its turn. The library's timeout waits until a write has ended,
 // which for such a client is never, and until then the request counts as one of those in flight:
-// a few connections, without any rights, could take all of them. Other requests that run for long
-// have no deadline.
+// a few connections, without any rights, could take all of them. A refusal has only the seconds:
+// any client can have as many as it likes. A profile, which runs for long, has no deadline.
 //
 // It has to be before authentication, whose errors are also written, and after
 // WithLimitedSelectors.
@@ -37,7 +38,7 @@ func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.
 		case err != nil || !config.LongRunningFunc(req, info):
 		case info.Verb == "watch":
 			deadline = deadline.Add(watchTimeout(req, time.Duration(config.MinRequestTimeout)*time.Second))
-		default:
+		case !info.IsResourceRequest:
 			deadline = time.Time{}
 		}
 		// With HTTP/1, it is that of the connection, and remains until the next request. A writer
@@ -46,8 +47,26 @@ func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.
 		if req.Header.Get("Upgrade") != "" {
 			w = withUpgradeDeadline(w, deadline)
 		}
-		next.ServeHTTP(w, req)
+		next.ServeHTTP(responsewriter.WrapForHTTP1Or2(refusalWriter{w}), req)
 	})
+}
+
+// refusalWriter shortens the deadline when the response is a refusal.
+type refusalWriter struct{ http.ResponseWriter }
+
+// Unwrap returns the writer for http.ResponseController.
+func (w refusalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w refusalWriter) WriteHeader(code int) {
+	if code >= http.StatusBadRequest {
+		setRefusalDeadline(w.ResponseWriter)
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func setRefusalDeadline(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeGrace)) // as in WithWriteDeadline
 }
 
 // watchTimeout returns after which time a watch ends at the latest. The library ends one that
@@ -63,6 +82,6 @@ func watchTimeout(req *http.Request, minimum time.Duration) time.Duration {
 // not read it would wait as long as the connection is open, and with HTTP/1, the deadline of the
 // request before can have passed.
 func refuse(w http.ResponseWriter, req *http.Request, err error, serializer runtime.NegotiatedSerializer) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeGrace)) // as in WithWriteDeadline
+	setRefusalDeadline(w)
 	responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
 }

@@ -48,7 +48,8 @@ func TestWriteDeadline(t *testing.T) {
 		pods + "?watch=true&timeoutSeconds=-9":               time.Minute + time.Hour,
 		pods + "?watch=true&timeoutSeconds=nine":             time.Minute + time.Hour,
 		pods + "?watch=true&timeoutSeconds=4611686018427387": time.Minute + (1<<31-1)*time.Second,
-		pods + "/p/log":                                      0,
+		pods + "/p/log":                                      time.Minute, // is not served
+		"/debug/pprof/profile?seconds=9":                     0,
 	} {
 		w, before := &deadlineWriter{}, time.Now()
 		handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -63,15 +64,38 @@ func TestWriteDeadline(t *testing.T) {
 	}
 }
 
+// TestDeadlineOfErrors checks that a client has to read an error at once.
+func TestDeadlineOfErrors(t *testing.T) {
+	config := &genericapiserver.Config{
+		RequestTimeout:      time.Minute,
+		LongRunningFunc:     genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString()),
+		RequestInfoResolver: genericapiserver.NewRequestInfoResolver(&genericapiserver.Config{}),
+	}
+	for code, want := range map[int]time.Duration{
+		http.StatusOK:        config.RequestTimeout + writeGrace,
+		http.StatusFound:     config.RequestTimeout + writeGrace,
+		http.StatusForbidden: writeGrace, http.StatusInternalServerError: writeGrace,
+	} {
+		w, before := &deadlineWriter{ResponseWriter: httptest.NewRecorder()}, time.Now()
+		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+		WithWriteDeadline(handler, config).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		if w.deadline.Before(before.Add(want)) || w.deadline.After(time.Now().Add(want)) {
+			t.Errorf("%d: got the deadline %v, want %v after the start", code, w.deadline.Sub(before), want)
+		}
+	}
+}
+
 // TestDeadlineOfRefusals refuses requests before WithWriteDeadline, on a connection on which the
 // deadline of the request before has passed.
 func TestDeadlineOfRefusals(t *testing.T) {
 	serializer := serializer.NewCodecFactory(runtime.NewScheme())
 	next := http.NotFoundHandler()
 	for path, handler := range map[string]http.Handler{
-		"/" + strings.Repeat("x", maxPath):                           WithLimitedPath(next, serializer),
-		"/?fieldSelector=" + strings.Repeat(",", 1000):               WithLimitedSelectors(next, serializer),
-		"/?labelSelector=a+in+(" + strings.Repeat("%25,", 20) + "b)": WithLimitedSelectors(next, serializer),
+		"/" + strings.Repeat("x", maxPath):                            WithLimitedPath(next, serializer),
+		"/" + strings.Repeat("%3C", maxPath/9+1):                      WithLimitedPath(next, serializer),
+		"/readyz/etcd?exclude=" + strings.Repeat("x", maxHealthQuery): WithLimitedPath(next, serializer),
+		"/?fieldSelector=" + strings.Repeat(",", 1000):                WithLimitedSelectors(next, serializer),
+		"/?labelSelector=a+in+(" + strings.Repeat("%25,", 20) + "b)":  WithLimitedSelectors(next, serializer),
 	} {
 		recorder := httptest.NewRecorder()
 		w, before := &deadlineWriter{ResponseWriter: recorder}, time.Now()

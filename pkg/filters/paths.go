@@ -22,29 +22,74 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// maxPath is the maximum length of a path in bytes. Those of objects have less than 1 KiB.
-const maxPath = 4 << 10
+const (
+	// maxPath is the maximum length of a path in bytes, as escapedSize counts it. Those of objects
+	// have less. An error has each part of it up to three times, and is so smaller than the 4 KiB
+	// of a response that the library buffers for a client that does not read it.
+	maxPath = 1 << 10
+	// maxHealthQuery is that of the query of a health check, which the response repeats.
+	maxHealthQuery = 1 << 10
+	// maxLoggedURI is how many bytes of a path and its query are logged.
+	maxLoggedURI = 4 << 10
+)
 
 // WithLimitedPath answers 414 to a path that is too long. It has to be the first handler: the
 // library logs paths, and keeps those of requests that it refuses in its metrics. It also logs
 // RequestURI, with the query, and uses it for nothing else, so handlers get only its beginning.
+//
+// It also answers 414 to a health check whose query is too long: they need no rights.
 func WithLimitedPath(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if n := len(req.URL.Path); n > maxPath {
-			err := &apierrors.StatusError{ErrStatus: metav1.Status{
-				Status: metav1.StatusFailure, Code: http.StatusRequestURITooLong, Reason: metav1.StatusReasonBadRequest,
-				Message: fmt.Sprintf("the path has %d bytes, more than the maximum of %d", n, maxPath),
-			}}
-			refuse(w, req, err, serializer)
+		if n := escapedSize(req.URL.Path); n > maxPath {
+			refuse(w, req, newTooLong("path", n, maxPath), serializer)
 			return
 		}
-		if len(req.RequestURI) > maxPath {
+		if n := len(req.URL.RawQuery); n > maxHealthQuery && isHealthCheck(req.URL.Path) {
+			refuse(w, req, newTooLong("query", n, maxHealthQuery), serializer)
+			return
+		}
+		if len(req.RequestURI) > maxLoggedURI {
 			logged := *req
-			logged.RequestURI = req.RequestURI[:maxPath] + "..."
+			logged.RequestURI = req.RequestURI[:maxLoggedURI] + "..."
 			req = &logged
 		}
 		next.ServeHTTP(w, req)
 	})
+}
+
+func newTooLong(what string, n, most int) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusRequestURITooLong, Reason: metav1.StatusReasonBadRequest,
+		Message: fmt.Sprintf("the %s has %d bytes, more than the maximum of %d", what, n, most),
+	}}
+}
+
+// escapedSize returns how many bytes a path has in an error in JSON, or more: the library quotes
+// it, and replaces some characters by entities.
+func escapedSize(path string) int {
+	size := 0
+	for i := range len(path) {
+		switch b := path[i]; {
+		case b == '<', b == '>', b == '&': // such as \u0026lt;
+			size += 9
+		case b == '"', b == '\\':
+			size += 4
+		case b < ' ', b > '~': // such as \\x01
+			size += 5
+		default:
+			size++
+		}
+	}
+	return size
+}
+
+func isHealthCheck(path string) bool {
+	for _, check := range []string{"/healthz", "/livez", "/readyz"} {
+		if rest, ok := strings.CutPrefix(path, check); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
 }
 
 // WithValidNamespace answers 400 to a path with a namespace that cannot be part

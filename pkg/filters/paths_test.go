@@ -52,7 +52,7 @@ func TestNamespaceObjectsAreClusterScoped(t *testing.T) {
 // TestLongQuery checks that the log gets the beginning of a long query, and everything else all
 // of it.
 func TestLongQuery(t *testing.T) {
-	for _, n := range []int{0, 100, maxPath, 100 * maxPath} {
+	for _, n := range []int{0, 100, maxLoggedURI, 100 * maxLoggedURI} {
 		query := "labelSelector=" + strings.Repeat("x", n)
 		req := httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+query, nil)
 		uri := req.RequestURI
@@ -62,7 +62,7 @@ func TestLongQuery(t *testing.T) {
 			if req.URL.RawQuery != query {
 				t.Errorf("%d bytes: got a query of %d bytes, want %d", n, len(req.URL.RawQuery), len(query))
 			}
-			if logged := strings.TrimSuffix(req.RequestURI, "..."); !strings.HasPrefix(uri, logged) || len(logged) != min(len(uri), maxPath) {
+			if logged := strings.TrimSuffix(req.RequestURI, "..."); !strings.HasPrefix(uri, logged) || len(logged) != min(len(uri), maxLoggedURI) {
 				t.Errorf("%d bytes: the log gets %d bytes: %.50s", n, len(req.RequestURI), req.RequestURI)
 			}
 		}), nil).ServeHTTP(httptest.NewRecorder(), req)

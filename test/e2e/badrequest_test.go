@@ -213,7 +213,7 @@ func TestInvalidNamesInPaths(t *testing.T) {
 func TestLongPaths(t *testing.T) {
 	t.Parallel()
 	for _, client := range []harness.HTTP{borough.HTTP(t), anonymous(t, borough)} {
-		wantStatus(t, client.Do(t, "GET", "/"+strings.Repeat("a", 5000), nil), 414, "the path has 5001 bytes, more than the maximum of 4096")
+		wantStatus(t, client.Do(t, "GET", "/"+strings.Repeat("a", 5000), nil), 414, "the path has 5001 bytes, more than the maximum of 1024")
 		wantStatus(t, client.Do(t, "PATCH", api+"/namespaces/"+strings.Repeat("a", 100_000)+"/pods/x", []byte("{}")), 414, "the path has ")
 	}
 	events := "/api/v1/namespaces/" + strings.Repeat("a", 254) + "/events"
