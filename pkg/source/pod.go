@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -55,12 +56,12 @@ func (i Identity) Pod(file string, pod *unstructured.Unstructured) (*unstructure
 		return nil, fmt.Errorf("encode the Pod: %w", err)
 	}
 	hash := sha256.Sum256(content)
-	labels := maps.Clone(pod.GetLabels())
+	labels := pod.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[Label] = i.ID()
-	annotations := maps.Clone(pod.GetAnnotations())
+	annotations := pod.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
@@ -75,6 +76,13 @@ func (i Identity) Pod(file string, pod *unstructured.Unstructured) (*unstructure
 	pod.SetLabels(labels)
 	pod.SetAnnotations(annotations)
 	return pod, nil
+}
+
+// Owns reports whether a Pod in the API is one of the source. The label is not enough: who may
+// only update the status of a Pod can set it, but cannot change the node or the name.
+func (i Identity) Owns(pod *unstructured.Unstructured) bool {
+	node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
+	return pod.GetLabels()[Label] == i.ID() && node == i.Node && strings.HasSuffix(pod.GetName(), "-"+i.Node)
 }
 
 // Status is the state of a source, in JSON in an annotation of its Namespace.

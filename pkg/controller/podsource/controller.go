@@ -126,7 +126,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, errNamespaceGone), errors.Is(err, leader.ErrLost):
-			klog.FromContext(ctx).Info("Starting again", "reason", err)
+			klog.FromContext(ctx).Info("Starting again", "err", err)
 		default:
 			return err
 		}

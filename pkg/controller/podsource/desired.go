@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/borough-io/borough/pkg/source"
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 // desiredPods are the Pods that the source had when each of its files was last read. Its
@@ -72,7 +73,7 @@ func (d *desiredPods) set(content source.Content) (names []string, problems []so
 	for _, file := range slices.Sorted(maps.Keys(d.files)) {
 		for _, pod := range d.files[file] {
 			if err := d.add(file, pod); err != nil {
-				problems = append(problems, source.Problem{File: file, Pod: cut(pod.GetName(), maxName), Message: message(err)})
+				problems = append(problems, source.Problem{File: file, Pod: truncate.Text(pod.GetName(), maxName), Message: message(err)})
 			}
 		}
 	}

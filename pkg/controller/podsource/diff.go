@@ -86,7 +86,9 @@ func (c *Controller) listPods(ctx context.Context) (map[string]*unstructured.Uns
 	}
 	pods := map[string]*unstructured.Unstructured{}
 	for i := range list.Items {
-		pods[list.Items[i].GetName()] = &list.Items[i]
+		if pod := &list.Items[i]; c.source.Owns(pod) {
+			pods[pod.GetName()] = pod
+		}
 	}
 	return pods, nil
 }
@@ -125,7 +127,7 @@ func lines(pod *unstructured.Unstructured) ([]string, error) {
 	if pod == nil {
 		return nil, nil
 	}
-	annotations := maps.Clone(pod.GetAnnotations())
+	annotations := pod.GetAnnotations()
 	delete(annotations, source.SeenAnnotation)
 	metadata := map[string]any{"labels": pod.GetLabels(), "annotations": annotations}
 	if finalizers := pod.GetFinalizers(); len(finalizers) > 0 {

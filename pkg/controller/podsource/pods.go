@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/source"
@@ -126,7 +125,10 @@ func (s *session) live(name string) (*unstructured.Unstructured, error) {
 	if err != nil || !exists {
 		return nil, err
 	}
-	return object.(*unstructured.Unstructured), nil
+	if pod := object.(*unstructured.Unstructured); s.source.Owns(pod) {
+		return pod, nil
+	}
+	return nil, nil
 }
 
 // apply creates or updates the Pod by server-side apply.
@@ -156,7 +158,7 @@ func (c *Controller) patch(ctx context.Context, pod *desiredPod, live *unstructu
 	options.FieldManager = c.fieldManager
 	// If there is a Pod by now that another has created, the apply conflicts: at least its
 	// label of the source differs, or is missing.
-	options.Force = ptr.To(live != nil)
+	options.Force = new(live != nil)
 	return c.podClient.Patch(ctx, pod.object.GetName(), types.ApplyPatchType, data, options)
 }
 
@@ -198,7 +200,7 @@ func (c *Controller) getOwn(ctx context.Context, name string) (*unstructured.Uns
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case live.GetLabels()[source.Label] != c.source.ID():
+	case !c.source.Owns(live):
 		return nil, errNotOwned{name}
 	}
 	return live, nil

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/source"
 )
@@ -54,7 +53,7 @@ func TestStaleCache(t *testing.T) {
 	mine := f.cache(s, "a-node-1")
 
 	client := f.admin.TenancyV1().Pods(f.namespace)
-	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+	f.must(client.Delete(t.Context(), "a-node-1", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 	f.write("a.yaml", newPod("a", image("image:2")))
 	f.read(s)
 	if err := s.sync(t.Context(), "a-node-1"); !apierrors.IsConflict(err) {
@@ -87,6 +86,32 @@ func TestLabelIsRemoved(t *testing.T) {
 	f.must(s.sync(t.Context(), "a-node-1"))
 	if pod, exists := f.pods()["a-node-1"]; !exists || pod.DeletionTimestamp != nil {
 		t.Errorf("the Pod was deleted: %v", pod.ObjectMeta)
+	}
+}
+
+// TestLabelIsAdded sets the label of the source on Pods of others, as who may only update their
+// status can. They stay.
+func TestLabelIsAdded(t *testing.T) {
+	t.Parallel()
+	f, s := newSession(t)
+	f.read(s)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, source.Label, s.source.ID())
+	for name, node := range map[string]string{"other": "", "other-node-1": "", "other-node-2": "node-2", "b": "node-1"} {
+		pod := newPod(name)
+		pod.Spec.NodeName = node
+		_, err := f.admin.TenancyV1().Pods(f.namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+		f.must(err)
+		_, err = f.admin.TenancyV1().Pods(f.namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+		f.must(err)
+		f.cache(s, name)
+		f.must(s.sync(t.Context(), name))
+		if pod, exists := f.pods()[name]; !exists || pod.DeletionTimestamp != nil {
+			t.Errorf("the Pod %s was deleted", name)
+		}
+	}
+	own, err := s.listPods(t.Context())
+	if err != nil || len(own) != 1 || own["a-node-1"] == nil {
+		t.Errorf("the Pods of the source are %v, error %v", own, err)
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/borough-io/borough/pkg/source"
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 // The number of bytes of a message, and of a name of a Pod, that are shown. Longer ones are
@@ -29,14 +29,7 @@ func message(err error) string {
 	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Message != "" {
 		text = status.Status().Message
 	}
-	return cut(text, maxMessage)
-}
-
-func cut(text string, max int) string {
-	if len(text) > max {
-		text = strings.ToValidUTF8(text[:max], "") + "..."
-	}
-	return text
+	return truncate.Text(text, maxMessage)
 }
 
 // problems are why the Pods in the API are not those of the source. Its methods can be

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -74,7 +73,7 @@ func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.T
 // Pod has got a grace period or has changed, at the end of that period, or the zero time.
 func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructured) (again time.Time, err error) {
 	// A user can have removed the label of the source from it.
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(pod.GetUID()), ResourceVersion: ptr.To(pod.GetResourceVersion())}}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(pod.GetUID()), ResourceVersion: new(pod.GetResourceVersion())}}
 	now := time.Now()
 	switch deadline := pod.GetDeletionTimestamp(); {
 	case deadline == nil:
@@ -82,7 +81,7 @@ func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructur
 	case deadline.After(now):
 		return deadline.Time, nil
 	default:
-		options.GracePeriodSeconds = ptr.To[int64](0)
+		options.GracePeriodSeconds = new(int64(0))
 	}
 	err = c.podClient.Delete(ctx, pod.GetName(), options)
 	switch {

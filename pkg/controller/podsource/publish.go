@@ -20,6 +20,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/source"
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 // published are the problems that are shown.
@@ -143,7 +144,7 @@ func (s *session) createEvent(ctx context.Context, problem source.Problem) error
 		ObjectMeta:          metav1.ObjectMeta{GenerateName: "borough-source-"},
 		EventTime:           metav1.NewMicroTime(time.Now()),
 		ReportingController: "borough.io/borough-source",
-		ReportingInstance:   cut(s.source.Node, maxInstance),
+		ReportingInstance:   truncate.Text(s.source.Node, maxInstance),
 		Action:              "Synchronize",
 		Reason:              reason,
 		Type:                corev1.EventTypeWarning,

@@ -367,5 +367,5 @@ func TestLongProblems(t *testing.T) {
 	f.write("b.yaml", newPod(strings.Repeat("n", 1000)))
 	f.write("c.yaml", newPod("UPPER"))
 	f.start(f.config())
-	f.expectProblems(`a.yaml/: key "a" already set in map`, "b.yaml/"+strings.Repeat("n", 253)+"...: must be no more than", "c.yaml/UPPER: invalid")
+	f.expectProblems(`a.yaml/: key "a" already set in map`, "b.yaml/"+strings.Repeat("n", 250)+"...: must be no more than", "c.yaml/UPPER: invalid")
 }
