@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// listener can be cut off: then the port is closed and all connections are, without a
-// word to the other end, as when a process is killed.
+// listener can be cut off: then the port and all connections are closed without
+// notice to the clients, as when a process is killed.
 type listener struct {
 	net.Listener
 	closed chan struct{}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -82,7 +83,7 @@ func newGraph(dir string) *graph {
 func (g *graph) reach(from []name) (declarations map[string]entry, gates map[string]bool, err error) {
 	declarations, gates = map[string]entry{}, map[string]bool{}
 	seen := map[name]bool{}
-	queue := append([]name(nil), from...)
+	queue := slices.Clone(from)
 	for len(queue) > 0 {
 		n := queue[0]
 		queue = queue[1:]

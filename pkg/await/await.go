@@ -82,7 +82,7 @@ func (c *Condition) Await(ctx context.Context, try func(context.Context) error) 
 			return true
 		}
 		if time.Since(logged) >= logInterval {
-			logger.Info("Waiting for "+c.what, "reason", err)
+			logger.Info("Waiting for "+c.what, "err", err)
 			logged = time.Now()
 		}
 		select {

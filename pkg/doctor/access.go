@@ -34,7 +34,7 @@ var (
 	}
 	readerRights = []right{{
 		verbs: []string{"get", "list", "watch"}, resources: []string{"configmaps"},
-		namespace: metav1.NamespaceSystem, name: delegation.ConfigMapName,
+		namespace: delegation.ConfigMapNamespace, name: delegation.ConfigMapName,
 	}}
 
 	webhookRights = []right{{

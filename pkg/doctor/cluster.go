@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/client-go/rest"
+
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 // rawClient sends requests to kube-apiserver and returns what typed clients do not:
@@ -114,15 +116,8 @@ func (a *answer) isStatus() bool {
 	return json.Unmarshal(a.body, &status) == nil && status.Kind == "Status"
 }
 
-// oneLine joins the lines of a text and truncates it, so that it fits a message.
-func oneLine(text string) string {
-	const most = 400
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "..." // the cut can be in a rune
-	}
-	return text
-}
+// oneLine bounds the length of a text, so that it fits a message.
+func oneLine(text string) string { return truncate.Line(text, 400) }
 
 func (x *examination) checkCluster(ctx context.Context) Finding {
 	const fix = "check the kubeconfig and its context, and that this machine can reach kube-apiserver"

@@ -22,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/delegation"
 )
@@ -98,7 +97,7 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 	}
 
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: defaultLeaseName, Namespace: "borough-system"}}
-	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = ptr.To("controller-0"), ptr.To[int32](15)
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("controller-0"), new(int32(15))
 	self := &authenticationv1.SelfSubjectReview{}
 	self.Status.UserInfo.Username = "alice"
 	return &fakeCluster{
@@ -201,7 +200,7 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case req.URL.Path == leasePath && found && c.leads:
 		lease := c.lease().DeepCopy()
-		lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		lease.Spec.RenewTime = new(metav1.NowMicro())
 		a.body = lease
 	case found:
 	case req.URL.Path == subjectReviewPath:

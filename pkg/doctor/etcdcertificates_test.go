@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 const secretsPath = "/api/v1/namespaces/borough-system/secrets/"
@@ -28,7 +27,7 @@ func (c *fakeCluster) etcdCertificates(t *testing.T, issued time.Time, memberCA 
 	member := corev1.PodSpec{Containers: []corev1.Container{{Args: []string{"--cert-file=/etcd/tls.crt", "--trusted-ca-file=/etcd/ca.crt"}}}}
 	mount(&member, "etcd-member")
 	set := appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: etcdName}}
-	set.Spec.Replicas, set.Spec.Selector = ptr.To[int32](1), &metav1.LabelSelector{}
+	set.Spec.Replicas, set.Spec.Selector = new(int32(1)), &metav1.LabelSelector{}
 	set.Spec.Template.Spec = member
 	c.answers[etcdPath] = fakeAnswer{body: set}
 

@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TestFindingsOfEtcd has the findings of etcd.
@@ -36,7 +35,7 @@ func TestFindingsOfEtcd(t *testing.T) {
 			c.answers[listPath] = failure(403, `namespaces.tenancy.borough.io is forbidden: User "alice" cannot list resource`)
 		}, map[string]want{"etcd": {Skipped, "alice cannot list", ""}}},
 		{"member of etcd missing", func(_ *testing.T, c *fakeCluster) {
-			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{}}}}
+			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3)), Selector: &metav1.LabelSelector{}}}}
 		}, map[string]want{"etcd members": {Fault, "1 of 3 members exist; without 2 members etcd accepts no writes", "kubectl describe statefulset"}}},
 		{"etcd scaled to zero", func(_ *testing.T, c *fakeCluster) { c.etcdMembers(0, "--initial-cluster=m0=https://m0:2380") },
 			map[string]want{"etcd members": {Fault, "has 0 replicas instead of 1", "kubectl scale statefulset borough-etcd --replicas=1"}}},
@@ -52,7 +51,7 @@ func TestFindingsOfEtcd(t *testing.T) {
 			c.answers[healthPath] = fakeAnswer{body: `{"health":"true","reason":""}`}
 		}, nil},
 		{"member of etcd pending", func(_ *testing.T, c *fakeCluster) {
-			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{}}}}
+			c.answers[etcdPath] = fakeAnswer{body: appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{}}}}
 			c.pod().Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}
 		}, map[string]want{"etcd members": {Fault, "server-0: not scheduled: no node", "kubectl describe pod"}, "pods": {Fault, "not scheduled", ""}, "server versions": {Skipped, "no server responded", ""}}},
 		{"member of etcd on a node that is down", func(_ *testing.T, c *fakeCluster) {

@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TestFindingsOfWorkloads has the findings of the servers, the controllers and their rights.
@@ -32,13 +31,13 @@ func TestFindingsOfWorkloads(t *testing.T) {
 		{"no pods", func(_ *testing.T, c *fakeCluster) { c.answers[podsPath] = fakeAnswer{body: corev1.PodList{}} },
 			map[string]want{"pods": {Fault, "0 of 1 Pods of the Deployment server exist", "kubectl describe replicasets --namespace=borough-system"}, "server nodes": {Skipped, "no Pods of the server", ""}, "server versions": {Skipped, "no server responded", ""}}},
 		{"scaled to 0", func(_ *testing.T, c *fakeCluster) {
-			c.deployment.Spec.Replicas = ptr.To[int32](0)
+			c.deployment.Spec.Replicas = new(int32(0))
 			c.answers[podsPath] = fakeAnswer{body: corev1.PodList{}}
 		}, map[string]want{"pods": {Skipped, "is scaled to 0", ""}, "server nodes": {Skipped, "no Pods of the server", ""}, "server versions": {Skipped, "no server responded", ""}}},
 		{"pod missing", func(_ *testing.T, c *fakeCluster) {
-			c.deployment.Spec.Replicas = ptr.To[int32](2)
+			c.deployment.Spec.Replicas = new(int32(2))
 			c.controller()
-			c.answers[deploymentsPath].body.(appsv1.DeploymentList).Items[1].Spec.Replicas = ptr.To[int32](3)
+			c.answers[deploymentsPath].body.(appsv1.DeploymentList).Items[1].Spec.Replicas = new(int32(3))
 		}, map[string]want{
 			"pods":       {Fault, "1 of 2 Pods of the Deployment server exist", "kubectl describe replicasets"},
 			"controller": {Fault, "controller-0 holds the Lease; not all Pods of the controller are ready: 1 of 3 Pods of the Deployment controller exist", "kubectl describe replicasets"}}},
@@ -85,7 +84,7 @@ func TestFindingsOfWorkloads(t *testing.T) {
 		}, nil},
 		{"Lease expired", func(_ *testing.T, c *fakeCluster) {
 			c.leads = false
-			c.lease().Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(-time.Minute)))
+			c.lease().Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(-time.Minute)))
 		}, map[string]want{"controller": {Fault, "controller-0 holds the Lease borough-system/borough-controller-manager, but does not renew it", "apply the manifests"}}},
 		{"Lease released", func(_ *testing.T, c *fakeCluster) { c.lease().Spec.HolderIdentity = nil },
 			map[string]want{"controller": {Fault, "no controller holds the Lease", "apply the manifests"}}},

@@ -24,8 +24,8 @@ func (x *examination) checkFrontProxyConfiguration(ctx context.Context) Finding 
 	if x.deployment.lastFlag(delegation.FrontProxyCAKey) != "" {
 		return ok("not checked, because the server has its own --%s", delegation.FrontProxyCAKey)
 	}
-	where := metav1.NamespaceSystem + "/" + delegation.ConfigMapName
-	config, err := x.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, delegation.ConfigMapName, metav1.GetOptions{})
+	where := delegation.ConfigMapNamespace + "/" + delegation.ConfigMapName
+	config, err := x.client.CoreV1().ConfigMaps(delegation.ConfigMapNamespace).Get(ctx, delegation.ConfigMapName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fault(fmt.Sprintf("the ConfigMap %s does not exist", where),
@@ -120,5 +120,5 @@ func (x *examination) unauthenticated(problem string) Finding {
 	}
 	return fault(problem, fmt.Sprintf("the certificate in --proxy-client-cert-file of kube-apiserver must be signed by the CA, and have one of the names, "+
 		"in the ConfigMap %s/%s; the server reads the ConfigMap if it has the reader binding and no flags --requestheader-*",
-		metav1.NamespaceSystem, delegation.ConfigMapName))
+		delegation.ConfigMapNamespace, delegation.ConfigMapName))
 }

@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,5 +137,5 @@ func (x *examination) namespaced(ctx context.Context, kind *admissionv1.ParamKin
 			return r.Namespaced, nil
 		}
 	}
-	return false, fmt.Errorf("the API does not have it")
+	return false, errors.New("the API does not have it")
 }

@@ -18,12 +18,14 @@ import (
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/corepod"
 )
 
 // checkServerNodes warns if one node has all ready servers and another could have some.
 // The scheduler spreads Pods only when it creates them.
 func (x *examination) checkServerNodes(ctx context.Context) Finding {
-	ready := slices.DeleteFunc(slices.Clone(x.servers), func(pod corev1.Pod) bool { return !podReady(&pod) })
+	ready := slices.DeleteFunc(slices.Clone(x.servers), func(pod corev1.Pod) bool { return !corepod.IsConditionTrue(&pod.Status, corev1.PodReady) })
 	nodes := sets.New[string]()
 	for i := range ready {
 		nodes.Insert(ready[i].Spec.NodeName)
@@ -51,7 +53,7 @@ func (x *examination) checkServerNodes(ctx context.Context) Finding {
 		return ok("all %d ready servers run on the node %s, and no other node accepts them", len(ready), node)
 	}
 	return warning(fmt.Sprintf("all %d ready servers run on the node %s, and the API is unavailable when it fails; nodes that also accept them: %d", len(ready), node, others),
-		fmt.Sprintf("kubectl rollout restart deployment/%s --namespace=%s; if they get on one node again, the others have no room for them, or the Deployment lacks the anti-affinity of the manifests", x.deployment.name, x.Namespace))
+		fmt.Sprintf("kubectl rollout restart deployment/%s --namespace=%s; if they run on one node again, the others have no room for them, or the Deployment lacks the anti-affinity of the manifests", x.deployment.name, x.Namespace))
 }
 
 // accepts reports whether the scheduler may put a Pod on a node, if the node has room.
@@ -68,12 +70,6 @@ func accepts(node *corev1.Node, pod *corev1.Pod) bool {
 }
 
 func repels(taint *corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
 
 // checkServerVersions compares the versions that the servers report. Their images can
 // have the same name and differ, if the tag was moved.

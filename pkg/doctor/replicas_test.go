@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -74,7 +73,7 @@ func TestFindingsOfReplicas(t *testing.T) {
 			c.servers("node0", "node0")
 			list := c.answers[podsPath].body.(corev1.PodList)
 			list.Items = append(list.Items, *list.Items[0].DeepCopy())
-			list.Items[2].Spec.NodeName, list.Items[2].DeletionTimestamp = "node1", ptr.To(metav1.Now())
+			list.Items[2].Spec.NodeName, list.Items[2].DeletionTimestamp = "node1", new(metav1.Now())
 			c.answers[podsPath] = fakeAnswer{body: list}
 		}, oneNode},
 		{"cordoned nodes", func(_ *testing.T, c *fakeCluster) {

@@ -49,9 +49,8 @@ func Counted(quota *tenancy.ResourceQuota) bool {
 }
 
 // Used returns the usage of a counted quota after the write: nil if it does not change,
-// and empty if the quota has to be counted again.
-// It returns a Denial if the quota does not allow the write: usage may grow only up to
-// spec.hard, and containers must name the CPU and memory that a quota limits.
+// and empty if the quota has to be counted again. It returns a Denial if the quota does not
+// allow the write: usage may grow only up to spec.hard, and containers must name the CPU and memory that a quota limits.
 func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denial) {
 	if c.Unknown {
 		return corev1.ResourceList{}, nil

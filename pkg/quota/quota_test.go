@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
@@ -122,7 +121,7 @@ func TestOf(t *testing.T) {
 		"a Pod that is running":    {pods, ended(corev1.PodRunning), "count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=1,requests.cpu=1"},
 		"a Pod past its grace period": {
 			pods, with(small, func(p *tenancy.Pod) {
-				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.Unix(1, 0)), ptr.To[int64](1)
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.Unix(1, 0)), new(int64(1))
 			}),
 			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=1,requests.cpu=1",
 		},
@@ -155,7 +154,7 @@ func TestScopes(t *testing.T) {
 	class := func(operator corev1.ScopeSelectorOperator, values ...string) corev1.ScopedResourceSelectorRequirement {
 		return corev1.ScopedResourceSelectorRequirement{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: operator, Values: values}
 	}
-	deadline := with(plain, func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](0) })
+	deadline := with(plain, func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(0)) })
 	burstable := podOf(container("a", "cpu=1", ""))
 	crosses := exists(corev1.ResourceQuotaScopeCrossNamespacePodAffinity)
 	for name, test := range map[string]struct {
@@ -255,17 +254,17 @@ func TestUsed(t *testing.T) {
 		},
 		"into a scope": {
 			quota: counted("pods=0", "pods=0", corev1.ResourceQuotaScopeTerminating), old: cpu("1"),
-			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),
+			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) }),
 			denial: "exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0",
 		},
 		"into a scope, where a resource must be named": {
 			quota: counted("limits.cpu=1", "limits.cpu=0", corev1.ResourceQuotaScopeTerminating), old: cpu("1"),
-			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),
+			new:    with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) }),
 			denial: "failed quota: q: must specify limits.cpu for: a",
 		},
 		"out of a scope": {
 			quota: counted("pods=0", "pods=1", corev1.ResourceQuotaScopeNotTerminating), old: cpu("1"),
-			new:  with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }),
+			new:  with(cpu("1"), func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) }),
 			used: "pods=0",
 		},
 	} {
@@ -303,7 +302,7 @@ func TestIsNeutral(t *testing.T) {
 		"a label":                           {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Labels = map[string]string{"a": "b"} })}, true},
 		"the phase":                         {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Status.Phase = corev1.PodRunning })}, true},
 		"the end":                           {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Status.Phase = corev1.PodFailed })}, false},
-		"another scope":                     {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) })}, false},
+		"another scope":                     {Change{Old: Of(pods, pod), New: changed(func(p *tenancy.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(1)) })}, false},
 		"another amount":                    {Change{Old: Of(pods, pod), New: Of(pods, podOf(container("a", "cpu=2", "")))}, false},
 		"the same amount in another format": {Change{Old: Of(pods, pod), New: Of(pods, podOf(container("a", "cpu=1000m", "")))}, true},
 		"a LimitRange":                      {Change{Old: Of(limitRanges, &tenancy.LimitRange{}), New: Of(limitRanges, &tenancy.LimitRange{})}, true},

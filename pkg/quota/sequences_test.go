@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	quotav1 "k8s.io/apiserver/pkg/quota/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
@@ -139,7 +138,7 @@ func randomPod(r *rand.Rand, unit string) *tenancy.Pod {
 		pod.Spec.Overhead = list("memory=1")
 	}
 	if r.IntN(3) == 0 {
-		pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
+		pod.Spec.ActiveDeadlineSeconds = new(int64(1))
 	}
 	if r.IntN(3) == 0 {
 		pod.Spec.PriorityClassName = "high"

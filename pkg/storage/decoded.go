@@ -5,7 +5,6 @@ package storage
 
 import (
 	"context"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,34 +34,34 @@ func (s decodedStore) GetList(ctx context.Context, key string, opts storage.List
 
 // Watch watches objects.
 func (s decodedStore) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	inner, err := s.Interface.Watch(ctx, key, opts)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	w := &decodedWatch{Interface: inner, events: make(chan watch.Event), stopped: make(chan struct{})}
-	go w.run(s.backend)
+	w := &decodedWatch{inner: inner, events: make(chan watch.Event), cancel: cancel}
+	go w.run(ctx, s.backend)
 	return w, nil
 }
 
 type decodedWatch struct {
-	watch.Interface
-	events  chan watch.Event
-	stopped chan struct{}
-	once    sync.Once
+	inner  watch.Interface
+	events chan watch.Event
+	cancel context.CancelFunc
 }
 
 // ResultChan returns the events.
 func (w *decodedWatch) ResultChan() <-chan watch.Event { return w.events }
 
 // Stop ends the watch.
-func (w *decodedWatch) Stop() {
-	w.once.Do(func() { close(w.stopped) })
-	w.Interface.Stop()
-}
+func (w *decodedWatch) Stop() { w.cancel() }
 
-func (w *decodedWatch) run(b *Backend) {
+func (w *decodedWatch) run(ctx context.Context, b *Backend) {
 	defer close(w.events)
-	for event := range w.Interface.ResultChan() {
+	defer w.cancel()
+	defer w.inner.Stop()
+	for event := range w.inner.ResultChan() {
 		obj := event.Object
 		if timed, ok := obj.(storage.WatchEventWithRecordTime); ok {
 			obj = timed.Unwrap()
@@ -75,7 +74,7 @@ func (w *decodedWatch) run(b *Backend) {
 		}
 		select {
 		case w.events <- event:
-		case <-w.stopped:
+		case <-ctx.Done():
 			return
 		}
 	}

@@ -69,7 +69,7 @@ func (b *Backend) newClient(config *storagebackend.ConfigForResource) (*kubernet
 // decodeShared returns the DecodeShared of unreadable.Config for a resource, or nil.
 func (b *Backend) decodeShared(config *storagebackend.ConfigForResource) func(encoded []byte) runtime.Object {
 	switch {
-	case b.charger.Quotas(config.GroupResource):
+	case b.charger.IsQuotas(config.GroupResource):
 		return b.charger.Decoded
 	case config.GroupResource == tenancy.Resource("pods"):
 		return podspec.NewDecoder(config.Codec).Decode

@@ -66,7 +66,6 @@ func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptio
 		bookmarks: options.AllowWatchBookmarks,
 		queue:     &queue{subjects: w.subjects, wake: make(chan struct{}, 1)},
 		events:    make(chan watch.Event, 10),
-		stopped:   make(chan struct{}),
 	}
 	v := w.views
 	v.mu.RLock()
@@ -98,6 +97,7 @@ func (w *View) watch(ctx context.Context, options *metainternalversion.ListOptio
 	v.watchers.add(r.queue)
 	// Closing bookmarks are only for clients that have asked for initial events.
 	closing := initial && options.SendInitialEvents != nil
+	ctx, r.cancel = context.WithCancel(ctx)
 	go r.run(ctx, initial, closing)
 	return r, nil
 }
@@ -118,7 +118,7 @@ type watcher struct {
 	bookmarks bool
 	queue     *queue
 	events    chan watch.Event
-	stopped   chan struct{} // closed by Stop
+	cancel    context.CancelFunc
 
 	// position is that up to which all events were sent, and rights are those by
 	// ClusterRoleBindings at this position.
@@ -131,19 +131,14 @@ type watcher struct {
 // ResultChan implements watch.Interface.
 func (r *watcher) ResultChan() <-chan watch.Event { return r.events }
 
-// Stop implements watch.Interface. It may be called more than once, from one goroutine.
-func (r *watcher) Stop() {
-	select {
-	case <-r.stopped:
-	default:
-		close(r.stopped)
-	}
-}
+// Stop implements watch.Interface.
+func (r *watcher) Stop() { r.cancel() }
 
 // run sends events until the watch ends, at first the initial ones, and a closing
 // bookmark.
 func (r *watcher) run(ctx context.Context, initial, closing bool) {
 	defer close(r.events)
+	defer r.cancel()
 	defer func() {
 		r.views.mu.Lock()
 		defer r.views.mu.Unlock()
@@ -173,8 +168,6 @@ func (r *watcher) run(ctx context.Context, initial, closing bool) {
 				return
 			}
 			timer.Reset(untilBookmark(ctx))
-		case <-r.stopped:
-			return
 		case <-ctx.Done():
 			return
 		}
@@ -223,7 +216,7 @@ func (r *watcher) sendInitial(ctx context.Context, closing bool) bool {
 // sendItems sends the events of the items, which are sorted by position.
 func (r *watcher) sendItems(ctx context.Context, items []item) bool {
 	for len(items) > 0 {
-		if r.ended(ctx) {
+		if ctx.Err() != nil {
 			return false // also if none of them results in an event
 		}
 		position := items[0].position
@@ -260,24 +253,11 @@ func (r *watcher) sendBookmark(ctx context.Context, position int64, annotations 
 	return r.send(ctx, watch.Event{Type: watch.Bookmark, Object: bookmark})
 }
 
-// ended reports whether the client does not read the events any more.
-func (r *watcher) ended(ctx context.Context) bool {
-	select {
-	case <-r.stopped:
-		return true
-	case <-ctx.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 // send sends an event, and reports whether the watch continues.
 func (r *watcher) send(ctx context.Context, event watch.Event) bool {
 	select {
 	case r.events <- event:
 		return true
-	case <-r.stopped:
 	case <-ctx.Done():
 	}
 	return false

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/harness"
@@ -196,7 +195,7 @@ func TestPodsWithGracePeriod(t *testing.T) {
 		t.Errorf("the LimitRange was deleted before the Pods: %v", err)
 	}
 	// The agent that runs the Pod confirms that it has ended.
-	if err := client.Pods(ns).Delete(t.Context(), "running", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+	if err := client.Pods(ns).Delete(t.Context(), "running", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
 	poll.Eventually(t, gone(t, borough, ns))

@@ -9,7 +9,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/utils/ptr"
 )
 
 // TestRightToListOneNamespace grants the right to list and watch a Namespace by its name,
@@ -25,7 +24,7 @@ func TestRightToListOneNamespace(t *testing.T) {
 		t.Fatalf("before the grant: %v, %v", list, err)
 	}
 	following := options
-	following.ResourceVersion, following.AllowWatchBookmarks, following.TimeoutSeconds = list.ResourceVersion, true, ptr.To[int64](60)
+	following.ResourceVersion, following.AllowWatchBookmarks, following.TimeoutSeconds = list.ResourceVersion, true, new(int64(60))
 	w, err := namespaces.Watch(t.Context(), following)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	applyv1 "github.com/borough-io/borough/pkg/generated/applyconfiguration/tenancy/v1"
@@ -169,8 +168,8 @@ func TestNamespaceDelete(t *testing.T) {
 	wantStatus(t, http.Do(t, "DELETE", api+"/namespaces/not-there", nil), 404, "namespaces.tenancy.borough.io \"not-there\" not found")
 
 	for _, preconditions := range []metav1.Preconditions{
-		{UID: ptr.To(types.UID("11111111-2222-3333-4444-555555555555"))},
-		{ResourceVersion: ptr.To("1")},
+		{UID: new(types.UID("11111111-2222-3333-4444-555555555555"))},
+		{ResourceVersion: new("1")},
 	} {
 		err := namespaces.Delete(t.Context(), name, metav1.DeleteOptions{Preconditions: &preconditions})
 		message := wantCode(t, err, 409).Message

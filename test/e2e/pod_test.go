@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
@@ -33,9 +32,9 @@ func TestPodDefaults(t *testing.T) {
 		RestartPolicy:                 corev1.RestartPolicyAlways,
 		DNSPolicy:                     corev1.DNSClusterFirst,
 		SchedulerName:                 "default-scheduler",
-		TerminationGracePeriodSeconds: ptr.To[int64](30),
+		TerminationGracePeriodSeconds: new(int64(30)),
 		SecurityContext:               &corev1.PodSecurityContext{},
-		EnableServiceLinks:            ptr.To(true),
+		EnableServiceLinks:            new(true),
 	}
 	wantEqual(t, "spec", got.Spec, want)
 	wantEqual(t, "phase", got.Status.Phase, corev1.PodPending)
@@ -265,8 +264,8 @@ func TestPodGracefulDeletion(t *testing.T) {
 		want  int64
 	}{
 		{nil, 30},
-		{ptr.To[int64](10), 10},
-		{ptr.To[int64](20), 10}, // can only become shorter
+		{new(int64(10)), 10},
+		{new(int64(20)), 10}, // can only become shorter
 	} {
 		if err := pods.Delete(t.Context(), "assigned", metav1.DeleteOptions{GracePeriodSeconds: step.grace}); err != nil {
 			t.Fatal(err)
@@ -282,7 +281,7 @@ func TestPodGracefulDeletion(t *testing.T) {
 			t.Errorf("the grace period differs (-want +got):\n%s", diff)
 		}
 	}
-	if err := pods.Delete(t.Context(), "assigned", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+	if err := pods.Delete(t.Context(), "assigned", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pods.Get(t.Context(), "assigned", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

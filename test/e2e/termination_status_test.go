@@ -122,7 +122,7 @@ func TestTerminationNeverUndercounts(t *testing.T) {
 			case 0:
 				_, err = client.Pods(ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 			case 1:
-				err = client.Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
+				err = client.Pods(ns).Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 			}
 			if err != nil {
 				t.Errorf("release Pod %s: %v", name, err)

@@ -15,7 +15,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/harness"
@@ -82,7 +81,7 @@ func TestWaitsForGracePeriod(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t, borough)
 	createPod(t, borough, ns, newPod("web", func(p *v1.Pod) {
-		p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "n", ptr.To[int64](3600)
+		p.Spec.NodeName, p.Spec.TerminationGracePeriodSeconds = "n", new(int64(3600))
 	}))
 	deleteNamespace(t, borough, ns)
 	wantReason(t, borough, ns, waitReason{

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	toolswatch "k8s.io/client-go/tools/watch"
-	"k8s.io/utils/ptr"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/informers/externalversions"
@@ -92,7 +91,7 @@ func TestWatchResumes(t *testing.T) {
 	ns := newNamespace(t, b)
 	first := createPod(t, b, ns, newPod("first"))
 	createPod(t, b, ns, newPod("second"))
-	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Server.Stop(); err != nil {

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -53,7 +54,7 @@ nothing. It skips checks that the user of the kubeconfig lacks the rights for.`,
 			case 0:
 				return nil
 			case 1:
-				return fmt.Errorf("found 1 fault")
+				return errors.New("found 1 fault")
 			default:
 				return fmt.Errorf("found %d faults", faults)
 			}

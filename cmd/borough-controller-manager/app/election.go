@@ -74,7 +74,7 @@ func (e *election) run(ctx context.Context, work func(context.Context)) error {
 func (e *election) checkRight(ctx context.Context, leases coordinationv1client.LeasesGetter) {
 	_, err := leases.Leases(e.config.ResourceNamespace).Get(ctx, e.config.ResourceName, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
-		klog.FromContext(ctx).Info("This process has no right to use its Lease, so it cannot become the leader and purges no Namespaces; if the server is standalone, pass --leader-elect=false", "reason", err)
+		klog.FromContext(ctx).Info("This process has no right to use its Lease, so it cannot become the leader and purges no Namespaces; if the server is standalone, pass --leader-elect=false", "err", err)
 	}
 }
 

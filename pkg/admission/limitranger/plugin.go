@@ -172,7 +172,7 @@ func (p *Plugin) warn(ctx context.Context, a admission.Attributes) {
 	if len(others.limitRanges) < maxCompared { // otherwise the cached ones are enough
 		var err error
 		if others, err = p.source.current(ctx, a.GetNamespace()); err != nil {
-			klog.FromContext(ctx).Info("Could not compare a limit range with the others in its namespace", "limitRange", klog.KObj(limitRange), "reason", err)
+			klog.FromContext(ctx).Info("Could not compare a limit range with the others in its namespace", "limitRange", klog.KObj(limitRange), "err", err)
 			return
 		}
 	}

@@ -36,7 +36,7 @@ func WriteAggregated(ctx context.Context, index *rbac.Index, client rbacclient.R
 		var retry <-chan time.Time
 		for _, role := range index.Outdated() {
 			if err := apply(ctx, client, role); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Info("Failed to write the aggregated rules of a cluster role, will retry", "name", role.Name, "reason", err)
+				klog.FromContext(ctx).Info("Failed to write the aggregated rules of a cluster role, will retry", "name", role.Name, "err", err)
 				retry = time.After(aggregationRetry)
 			}
 		}

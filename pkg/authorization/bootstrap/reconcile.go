@@ -28,7 +28,7 @@ func Reconcile(ctx context.Context, client rbacclient.RbacV1Interface, attempted
 	_ = delay.Until(ctx, true, false, func(ctx context.Context) (bool, error) {
 		err := reconcile(ctx, client)
 		if err != nil {
-			klog.FromContext(ctx).Info("Failed to reconcile the default RBAC objects, will retry", "reason", err)
+			klog.FromContext(ctx).Info("Failed to reconcile the default RBAC objects, will retry", "err", err)
 		}
 		attempted()
 		return err == nil, nil

@@ -96,12 +96,13 @@ func newRevocable(ctx context.Context, w watch.Interface, policy Policy, attribu
 	if len(attributes) == 0 {
 		return w
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	r := &revocable{
 		inner:      w,
 		policy:     policy,
 		attributes: attributes,
 		events:     make(chan watch.Event),
-		stopped:    make(chan struct{}),
+		cancel:     cancel,
 	}
 	for _, a := range attributes {
 		r.namespaces = append(r.namespaces, a.GetNamespace())
@@ -117,20 +118,14 @@ type revocable struct {
 	attributes []authorizer.Attributes // all have to be allowed
 	namespaces []string                // of the attributes
 	events     chan watch.Event
-	stopped    chan struct{} // closed by Stop
+	cancel     context.CancelFunc
 }
 
 // ResultChan implements watch.Interface.
 func (r *revocable) ResultChan() <-chan watch.Event { return r.events }
 
-// Stop implements watch.Interface. It may be called more than once, from one goroutine.
-func (r *revocable) Stop() {
-	select {
-	case <-r.stopped:
-	default:
-		close(r.stopped)
-	}
-}
+// Stop implements watch.Interface.
+func (r *revocable) Stop() { r.cancel() }
 
 // run sends events until one of both sides ends the watch. If the policy has changed, an
 // event is sent only after a decision. It is made at once, after those about other watches in
@@ -141,6 +136,7 @@ func (r *revocable) Stop() {
 // written between the two may be sent: the policy and the objects are not read in one order.
 func (r *revocable) run(ctx context.Context) {
 	defer close(r.events)
+	defer r.cancel()
 	defer r.inner.Stop()
 	namespace := r.namespaces[len(r.namespaces)-1] // that of the request
 	turn := decisions.enter(namespace)
@@ -162,8 +158,6 @@ func (r *revocable) run(ctx context.Context) {
 		case undecided || !time.Now().Before(next):
 			select {
 			case turn.taken <- struct{}{}:
-			case <-r.stopped:
-				return
 			case <-ctx.Done():
 				return
 			}
@@ -173,7 +167,6 @@ func (r *revocable) run(ctx context.Context) {
 			if status != nil {
 				select {
 				case r.events <- watch.Event{Type: watch.Error, Object: status}:
-				case <-r.stopped:
 				case <-ctx.Done():
 				}
 				return
@@ -193,8 +186,6 @@ func (r *revocable) run(ctx context.Context) {
 			out, undecided = r.events, true
 		case out <- event:
 			out, undecided = nil, false
-		case <-r.stopped:
-			return
 		case <-ctx.Done():
 			return
 		}

@@ -7,7 +7,6 @@ package defaults
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/corepod"
 )
@@ -23,10 +22,10 @@ func SetDefaults_Pod(obj *corev1.Pod) {
 		setHostPorts(spec)
 	}
 	if spec.EnableServiceLinks == nil {
-		spec.EnableServiceLinks = ptr.To(corev1.DefaultEnableServiceLinks)
+		spec.EnableServiceLinks = new(corev1.DefaultEnableServiceLinks)
 	}
 	if period := spec.TerminationGracePeriodSeconds; period != nil && *period < 0 {
-		spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+		spec.TerminationGracePeriodSeconds = new(int64(1))
 	}
 }
 
@@ -46,7 +45,7 @@ func SetDefaults_PodSpec(obj *corev1.PodSpec) {
 		obj.SecurityContext = &corev1.PodSecurityContext{}
 	}
 	if obj.TerminationGracePeriodSeconds == nil {
-		obj.TerminationGracePeriodSeconds = ptr.To[int64](corev1.DefaultTerminationGracePeriodSeconds)
+		obj.TerminationGracePeriodSeconds = new(int64(corev1.DefaultTerminationGracePeriodSeconds))
 	}
 	if obj.ServiceAccountName == "" {
 		obj.ServiceAccountName = obj.DeprecatedServiceAccount

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/corepod/prepare"
 	"github.com/borough-io/borough/pkg/corepod/validation"
@@ -66,7 +65,7 @@ func TestCostOfTwoParts(t *testing.T) {
 			}
 			pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}
 			pod.Spec.InitContainers = []corev1.Container{{
-				Name: "sidecar", Image: "i", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+				Name: "sidecar", Image: "i", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
 				Resources: corev1.ResourceRequirements{Limits: list, Requests: list},
 			}}
 			for i := range 900 {
@@ -216,7 +215,7 @@ func TestInitSumsOfStored(t *testing.T) {
 func podOfSidecars(sidecars, others int, change func(sidecar int, c *corev1.Container)) *corev1.Pod {
 	pod := &corev1.Pod{}
 	for i := range sidecars {
-		c := corev1.Container{Name: fmt.Sprint("s", i), RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}
+		c := corev1.Container{Name: fmt.Sprint("s", i), RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}
 		change(i, &c)
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
@@ -86,7 +85,7 @@ func FuzzQuantities(f *testing.F) {
 		}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{
 			Overhead: corev1.ResourceList{name: a.DeepCopy()},
-			Volumes:  []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(a.DeepCopy())}}}},
+			Volumes:  []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(a.DeepCopy())}}}},
 		}}
 		for _, container := range []string{"a", "b"} {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: container, Image: "i", Resources: *requirements.DeepCopy(),

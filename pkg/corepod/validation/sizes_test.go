@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/corepod/validation"
 )
@@ -23,7 +22,7 @@ func validPod() *corev1.Pod {
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyAlways,
 			DNSPolicy:                     corev1.DNSClusterFirst,
-			TerminationGracePeriodSeconds: ptr.To[int64](30),
+			TerminationGracePeriodSeconds: new(int64(30)),
 			Containers: []corev1.Container{{
 				Name:                     "c",
 				Image:                    "i",
@@ -46,7 +45,7 @@ func TestValidatePodSizes(t *testing.T) {
 			},
 		}
 	}
-	never := ptr.To(corev1.ContainerRestartPolicyNever)
+	never := new(corev1.ContainerRestartPolicyNever)
 	windows := func(pod *corev1.Pod, options corev1.WindowsSecurityContextOptions) {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &options}
 	}
@@ -71,7 +70,7 @@ func TestValidatePodSizes(t *testing.T) {
 			pod.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: slices.Repeat([]string{"a"}, n)}
 		}, `spec.dnsConfig.searches: Invalid value: [` + strings.Repeat(`"a",`, 32) + `"a"]: must not have more than 32 search paths`},
 		{"host name", 64, func(pod *corev1.Pod, n int) {
-			pod.Spec.HostnameOverride = ptr.To("a." + strings.Repeat("b", n-2))
+			pod.Spec.HostnameOverride = new("a." + strings.Repeat("b", n-2))
 		}, "spec.hostnameOverride: Too long: may not be more than 64 bytes"},
 		{"csi driver", 63, func(pod *corev1.Pod, n int) {
 			pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
@@ -79,18 +78,18 @@ func TestValidatePodSizes(t *testing.T) {
 		}, "spec.volumes[0].csi.driver: Too long: may not be more than 63 bytes"},
 		{"apparmor profile", 4095, func(pod *corev1.Pod, n int) {
 			pod.Spec.SecurityContext = &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{
-				Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: ptr.To(strings.Repeat("a", n))}}
+				Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: new(strings.Repeat("a", n))}}
 		}, "spec.securityContext.appArmorProfile.localhostProfile: Too long: may not be more than 4095 bytes"},
 		{"sysctl", 253, func(pod *corev1.Pod, n int) {
 			pod.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: strings.Repeat("a", n)}}}
 		}, `spec.securityContext.sysctls[0].name: Invalid value: "` + strings.Repeat("a", 254) +
 			`": must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`},
 		{"credential spec", 64 * 1024, func(pod *corev1.Pod, n int) {
-			windows(pod, corev1.WindowsSecurityContextOptions{GMSACredentialSpec: ptr.To(strings.Repeat("a", n))})
+			windows(pod, corev1.WindowsSecurityContextOptions{GMSACredentialSpec: new(strings.Repeat("a", n))})
 		}, `spec.securityContext.windowsOptions.gmsaCredentialSpec: Invalid value: "` + strings.Repeat("a", 64*1024+1) +
 			`": gmsaCredentialSpec size must be under 64 KiB`},
 		{"windows user", 104, func(pod *corev1.Pod, n int) {
-			windows(pod, corev1.WindowsSecurityContextOptions{RunAsUserName: ptr.To(strings.Repeat("a", n))})
+			windows(pod, corev1.WindowsSecurityContextOptions{RunAsUserName: new(strings.Repeat("a", n))})
 		}, `spec.securityContext.windowsOptions.runAsUserName: Invalid value: "` + strings.Repeat("a", 105) +
 			`": runAsUserName's User length must not be longer than 104 characters`},
 	} {

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
@@ -88,9 +87,9 @@ func TestOptions(t *testing.T) {
 			wantErr: none, reply: all, left: all},
 		{name: "UID precondition", options: metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")},
 			wantErr: conflict, left: all},
-		{name: "resourceVersion precondition", options: metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: ptr.To("1")}},
+		{name: "resourceVersion precondition", options: metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}},
 			wantErr: conflict, left: all},
-		{name: "foreground", options: metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)},
+		{name: "foreground", options: metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)},
 			wantErr: none, reply: all, left: all}, // held by a finalizer
 		{name: "a resourceVersion that is no number", list: metainternalversion.ListOptions{ResourceVersion: "x"},
 			wantErr: func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }, left: all},
@@ -123,7 +122,7 @@ func TestOptions(t *testing.T) {
 
 // background returns the options that most clients send.
 func background() *metav1.DeleteOptions {
-	return &metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
+	return &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 }
 
 // TestPages deletes a collection of several pages. A resourceVersion of the request is for

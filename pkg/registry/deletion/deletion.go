@@ -60,7 +60,7 @@ type gracePeriodKey struct{}
 func withGracePeriod(ctx context.Context, options *metav1.DeleteOptions) context.Context {
 	requested := options.GracePeriodSeconds
 	if requested != nil && *requested < 0 {
-		requested = ptr.To[int64](1) // as the library does
+		requested = new(int64(1)) // as the library does
 	}
 	return context.WithValue(ctx, gracePeriodKey{}, requested)
 }

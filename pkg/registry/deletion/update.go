@@ -12,7 +12,6 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/utils/ptr"
 )
 
 // Update updates an object as the store's Update does. An update that leaves nothing to
@@ -54,7 +53,7 @@ func (r *removal) Delete(ctx context.Context, key string, out runtime.Object, pr
 		return err
 	}
 	bound := *preconditions
-	bound.UID, bound.ResourceVersion = ptr.To(updated.GetUID()), ptr.To(updated.GetResourceVersion())
+	bound.UID, bound.ResourceVersion = new(updated.GetUID()), new(updated.GetResourceVersion())
 	err = r.Interface.Delete(ctx, key, out, &bound, validate, cached, opts)
 	r.outdated = storage.IsInvalidObj(err)
 	return err

@@ -52,10 +52,10 @@ func (Strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object
 	return nil
 }
 
-// ValidateDeclaratively returns the first requestlimits.MaxErrors of the errors, each once. The library
-// lets declarative validation have the last word on the errors, its own about the metadata
-// included, before it compares them with each other and joins their texts. Both take time
-// that grows with the square of their number.
+// ValidateDeclaratively returns the first requestlimits.MaxErrors of the errors, each once.
+// The library calls declarative validation with all errors, also its own about the metadata,
+// before it compares them with each other and joins their texts. Both take time that grows
+// with the square of their number.
 func (Strategy) ValidateDeclaratively(_ context.Context, obj, old runtime.Object, errs field.ErrorList, _ operation.Type, _ rest.DeclarativeValidationConfig) field.ErrorList {
 	return requestlimits.LimitErrors(append(errs, validateMetadata(obj, old)...))
 }

@@ -15,6 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
+// None is the cell of what is not set, as kubectl prints it.
+const None = "<none>"
+
 // Row gives the cells of one object, in the order of the columns, and the
 // conditions of its row, if there are any.
 type Row[T runtime.Object] func(obj T) ([]any, []metav1.TableRowCondition)

@@ -152,7 +152,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		began := f.reached.Get()
 		err := f.follow(ctx, client)
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Info("The watch of etcd was interrupted, will retry", "revision", f.reached.Get(), "progress", f.reached.Get() > began, "reason", err)
+			klog.FromContext(ctx).Info("The watch of etcd was interrupted, will retry", "revision", f.reached.Get(), "progress", f.reached.Get() > began, "err", err)
 		}
 		return false, nil
 	})
@@ -336,7 +336,7 @@ func (f *Feed) change(ctx context.Context, kv *mvccpb.KeyValue, deleted bool) (C
 			f.unread[string(kv.Key)] = kv.ModRevision
 			return change, true, nil
 		}
-		klog.FromContext(ctx).Info("A stored object cannot be decrypted now, will retry", "resource", resource.GroupResource, "namespace", namespace, "name", name, "reason", err)
+		klog.FromContext(ctx).Info("A stored object cannot be decrypted now, will retry", "resource", resource.GroupResource, "namespace", namespace, "name", name, "err", err)
 		select {
 		case <-time.After(decryptInterval):
 		case <-ctx.Done():

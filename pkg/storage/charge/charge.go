@@ -91,7 +91,7 @@ func (c *Charger) Begin(ctx context.Context, kv clientv3.KV, namespace, key stri
 	return &Charge{charger: c, change: change, namespace: ns, key: key, valueSize: valueSize, kv: kv, turn: borrowed, alone: borrowed, borrowed: borrowed,
 		// The comparisons of the next transactions do not depend on whether a quota was
 		// created or deleted.
-		single: c.Quotas(change.Resource)}
+		single: c.IsQuotas(change.Resource)}
 }
 
 // End lets the next write charge the quotas of the Namespace.
@@ -246,7 +246,7 @@ func (c *Charge) compute(ctx context.Context) (denial *quota.Denial, err error) 
 // usage returns the new usage of each quota of base, or nil for one that the write does not
 // change, or why the quotas do not allow the write.
 func (c *Charge) usage() (used []corev1.ResourceList, denial *quota.Denial, err error) {
-	ofQuotas := c.charger.Quotas(c.change.Resource)
+	ofQuotas := c.charger.IsQuotas(c.change.Resource)
 	if ofQuotas && c.change.Old == nil && !c.change.Unknown { // a create
 		if denial := c.base.checkNumbers(c.valueSize); denial != nil {
 			return nil, denial, nil
@@ -338,7 +338,7 @@ func (c *Charge) Commit(ctx context.Context, txn clientv3.Txn, writes bool, i in
 // carriedOut records that the transaction was carried out at a revision.
 func (c *Charge) carriedOut(revision int64) {
 	switch {
-	case c.charger.Quotas(c.change.Resource):
+	case c.charger.IsQuotas(c.change.Resource):
 		c.namespace.forget() // next does not have a quota that this write has created
 		return
 	case len(c.base.quotas) == 0:

@@ -66,8 +66,8 @@ func New(content []stored.Resource, terminating PodsFunc) (*Charger, error) {
 	return &Charger{quotas: content[i], content: content, terminating: terminating, namespaces: lru.New(maxNamespaces), encoded: newEncodedQuotas()}, nil
 }
 
-// Quotas reports whether a resource is that of the quotas.
-func (c *Charger) Quotas(resource schema.GroupResource) bool {
+// IsQuotas reports whether a resource is that of the quotas.
+func (c *Charger) IsQuotas(resource schema.GroupResource) bool {
 	return c != nil && resource == c.quotas.GroupResource
 }
 
@@ -203,7 +203,7 @@ func (k *known) size() (size int) {
 // CheckUpdate returns why an object must not be updated to a value of a size, if it is a
 // quota. It considers what other servers write only if that was carried out before.
 func (c *Charger) CheckUpdate(ctx context.Context, kv clientv3.KV, resource schema.GroupResource, namespace, key string, size int) (*quota.Denial, error) {
-	if !c.Quotas(resource) {
+	if !c.IsQuotas(resource) {
 		return nil, nil
 	}
 	quotas, err := c.read(ctx, kv, c.namespace(namespace))

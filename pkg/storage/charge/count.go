@@ -34,7 +34,7 @@ func (c *Charger) Count(ctx context.Context, kv clientv3.KV, namespace string) {
 		return err
 	})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("A resource quota is not counted yet", "namespace", namespace, "reason", err)
+		klog.FromContext(ctx).V(2).Info("A resource quota is not counted yet", "namespace", namespace, "err", err)
 	}
 }
 

@@ -81,8 +81,8 @@ func (d *Decoder) shared(key string, spec corev1.PodSpec) corev1.PodSpec {
 	return spec
 }
 
-// magic is the prefix of objects in protobuf, before a runtime.Unknown.
-var magic = []byte("k8s\x00")
+// protobufPrefix is the prefix of objects in protobuf, before a runtime.Unknown.
+var protobufPrefix = []byte("k8s\x00")
 
 const (
 	rawField  protowire.Number = 2 // of a runtime.Unknown: the object
@@ -92,7 +92,7 @@ const (
 // cutSpec returns the encoded spec of an encoded Pod, and a function that returns the
 // encoded Pod without its spec. It returns false if it does not find one spec.
 func cutSpec(encoded []byte) (spec []byte, rest func() []byte, ok bool) {
-	unknown, ok := bytes.CutPrefix(encoded, magic)
+	unknown, ok := bytes.CutPrefix(encoded, protobufPrefix)
 	if !ok {
 		return nil, nil, false
 	}
@@ -106,7 +106,7 @@ func cutSpec(encoded []byte) (spec []byte, rest func() []byte, ok bool) {
 	}
 	return found.value, func() []byte {
 		rest := make([]byte, 0, len(encoded))
-		rest = append(rest, magic...)
+		rest = append(rest, protobufPrefix...)
 		rest = append(rest, raw.before...)
 		rest = protowire.AppendTag(rest, rawField, protowire.BytesType)
 		rest = protowire.AppendVarint(rest, uint64(len(found.before)+len(found.after)))

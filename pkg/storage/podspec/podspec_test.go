@@ -156,7 +156,7 @@ func TestLeftToTheCodec(t *testing.T) {
 	large.Spec.Containers[0].Command = []string{strings.Repeat("x", maxSpecSize)}
 
 	unknown := runtime.Unknown{}
-	if err := unknown.Unmarshal(encoded[len(magic):]); err != nil {
+	if err := unknown.Unmarshal(encoded[len(protobufPrefix):]); err != nil {
 		t.Fatal(err)
 	}
 	with := func(raw []byte) []byte {
@@ -166,7 +166,7 @@ func TestLeftToTheCodec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return append(bytes.Clone(magic), data...)
+		return append(bytes.Clone(protobufPrefix), data...)
 	}
 	spec, _, ok := cutSpec(encoded)
 	if !ok {
@@ -178,7 +178,7 @@ func TestLeftToTheCodec(t *testing.T) {
 
 	for name, value := range map[string][]byte{
 		"empty":            {},
-		"prefix":           magic,
+		"prefix":           protobufPrefix,
 		"JSON":             encode(t, inJSON, newPod("a", "1")),
 		"large spec":       encode(t, codec, large),
 		"cut off":          encoded[:len(encoded)-1],

@@ -32,7 +32,7 @@ func TestReferences(t *testing.T) {
 }
 
 // TestSpread checks that Pods that a rollout replaces do not count when the scheduler spreads
-// the new ones over nodes: otherwise these can get on one node.
+// the new ones over nodes: otherwise these can run on one node.
 func TestSpread(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) {
 		each(all, func(d *appsv1.Deployment) {

@@ -5,6 +5,7 @@ package testcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -71,5 +72,5 @@ func available(ctx context.Context, config *rest.Config, path string) error {
 		}
 		return fmt.Errorf("the APIService is not available: %s: %s", condition.Reason, condition.Message)
 	}
-	return fmt.Errorf("the aggregator has not looked at the APIService yet")
+	return errors.New("the aggregator has not looked at the APIService yet")
 }

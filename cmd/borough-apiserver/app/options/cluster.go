@@ -4,6 +4,7 @@
 package options
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -91,7 +92,7 @@ func (o *Options) validateInCluster() []error {
 	}
 	errs := slices.Clone(o.ignored)
 	if o.Cluster.Namespaces.Couple && len(o.Cluster.Namespaces.Controllers) == 0 {
-		errs = append(errs, fmt.Errorf("--couple-cluster-namespaces needs --cluster-namespace-controllers"))
+		errs = append(errs, errors.New("--couple-cluster-namespaces needs --cluster-namespace-controllers"))
 	}
 	if o.Cluster.CertSecret == "" {
 		return errs
@@ -106,7 +107,7 @@ func (o *Options) validateInCluster() []error {
 		errs = append(errs, err)
 	}
 	if pair := o.SecureServing.ServerCert.CertKey; pair.CertFile != "" || pair.KeyFile != "" {
-		errs = append(errs, fmt.Errorf("--serving-cert-secret and --tls-cert-file cannot be used together"))
+		errs = append(errs, errors.New("--serving-cert-secret and --tls-cert-file cannot be used together"))
 	}
 	return errs
 }

@@ -8,7 +8,6 @@ package options
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
@@ -238,19 +237,19 @@ func (o *Options) Validate() error {
 	}
 	errs := validateMode()
 	if o.DataDir == "" && (o.Standalone || o.Storage.Embedded()) {
-		errs = append(errs, fmt.Errorf("--data-dir must not be empty"))
+		errs = append(errs, errors.New("--data-dir must not be empty"))
 	}
 	if o.SecureServing.BindPort == 0 {
-		errs = append(errs, fmt.Errorf("--secure-port must not be 0: the server has no other port"))
+		errs = append(errs, errors.New("--secure-port must not be 0: the server has no other port"))
 	}
 	if o.Server.RequestTimeout == 0 {
-		errs = append(errs, fmt.Errorf("--request-timeout must not be 0: all requests would time out"))
+		errs = append(errs, errors.New("--request-timeout must not be 0: all requests would time out"))
 	}
 	if err := validateCipherSuites(o.SecureServing); err != nil {
 		errs = append(errs, err)
 	}
 	if pair := o.SecureServing.ServerCert.CertKey; (pair.CertFile == "") != (pair.KeyFile == "") {
-		errs = append(errs, fmt.Errorf("--tls-cert-file and --tls-private-key-file must be set together"))
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file must be set together"))
 	}
 	for _, part := range [][]error{
 		o.Server.Validate(),

@@ -5,6 +5,7 @@ package options
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -59,7 +60,7 @@ func (o *Options) validateStandalone() []error {
 		}
 	}
 	if o.Features.EnablePriorityAndFairness {
-		errs = append(errs, fmt.Errorf("--enable-priority-and-fairness is configured by objects of a cluster and cannot be used with --standalone"))
+		errs = append(errs, errors.New("--enable-priority-and-fairness is configured by objects of a cluster and cannot be used with --standalone"))
 	}
 	return errs
 }

@@ -15,12 +15,12 @@ import (
 // usages replace the usages of flags of the library that do not fit this server.
 var usages = map[string]string{
 	"admission-control-config-file": "File with admission control configuration. The server refuses sections of plugins other than the webhooks and policies of a cluster.",
-	"authentication-kubeconfig":     "kubeconfig of the cluster for TokenReviews, and for reading how to authenticate kube-apiserver. If empty, that of --kubeconfig.",
+	"authentication-kubeconfig":     "Kubeconfig of the cluster for TokenReviews, and for reading how to authenticate kube-apiserver. If empty, that of --kubeconfig.",
 	"authentication-tolerate-lookup-failure": "" +
 		"If true, the server is ready although missing authentication configuration has not been looked up in the cluster yet. " +
 		"Until it is, requests that kube-apiserver forwards are treated as anonymous.",
 	"authorization-always-allow-paths": "HTTP paths that all users may use, also those who are not authenticated.",
-	"authorization-kubeconfig":         "kubeconfig of the cluster for SubjectAccessReviews. If empty, that of --kubeconfig.",
+	"authorization-kubeconfig":         "Kubeconfig of the cluster for SubjectAccessReviews. If empty, that of --kubeconfig.",
 	"cert-dir":                         "Directory for the self-signed certificate of --tls-cert-file. If empty, the certificate is only in memory.",
 	"encryption-provider-config":       "File with the encryption configuration: which resources are encrypted in etcd, and with which keys.",
 	"etcd-db-metric-poll-interval":     "Has no effect: the size of the database is read when the metrics are.",
@@ -28,7 +28,7 @@ var usages = map[string]string{
 		"Other etcd servers for a resource, comma separated: group/resource#servers, where servers are URLs, semicolon separated. " +
 		"All resources that the server stores must be on the same etcd servers as the Namespaces, otherwise it does not start.",
 	"external-hostname": "Host name or IP address of the server in URLs that it returns. With --standalone, its certificate is also valid for it.",
-	"kubeconfig":        "kubeconfig of the cluster that the server runs behind. If empty, the server uses the service account of its Pod.",
+	"kubeconfig":        "Kubeconfig of the cluster that the server runs behind. If empty, the server uses the service account of its Pod.",
 	"secure-port":       "Port on which to serve HTTPS with authentication and authorization. It must not be 0.",
 	"tls-cert-file": "" +
 		"File with the certificate for HTTPS, followed by those of intermediate CAs. " +

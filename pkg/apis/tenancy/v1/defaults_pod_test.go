@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/randfill"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
@@ -29,8 +28,8 @@ func TestPodDefaults(t *testing.T) {
 			DNSPolicy:                     corev1.DNSClusterFirst,
 			SchedulerName:                 "default-scheduler",
 			SecurityContext:               &corev1.PodSecurityContext{},
-			TerminationGracePeriodSeconds: ptr.To[int64](30),
-			EnableServiceLinks:            ptr.To(true),
+			TerminationGracePeriodSeconds: new(int64(30)),
+			EnableServiceLinks:            new(true),
 		}}
 	}
 	container := func(modify func(*corev1.Container)) corev1.Container {
@@ -81,19 +80,19 @@ func TestPodDefaults(t *testing.T) {
 			"what is set stays",
 			func(s *corev1.PodSpec) {
 				s.RestartPolicy, s.DNSPolicy, s.SchedulerName = "Never", "None", "mine"
-				s.TerminationGracePeriodSeconds, s.EnableServiceLinks = ptr.To[int64](0), ptr.To(false)
-				s.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](7)}
+				s.TerminationGracePeriodSeconds, s.EnableServiceLinks = new(int64(0)), new(false)
+				s.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(7))}
 			},
 			func(s *corev1.PodSpec) {
 				s.RestartPolicy, s.DNSPolicy, s.SchedulerName = "Never", "None", "mine"
-				s.TerminationGracePeriodSeconds, s.EnableServiceLinks = ptr.To[int64](0), ptr.To(false)
-				s.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](7)}
+				s.TerminationGracePeriodSeconds, s.EnableServiceLinks = new(int64(0)), new(false)
+				s.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(7))}
 			},
 		},
 		{
 			"a negative grace period is the shortest",
-			func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = ptr.To[int64](-5) },
-			func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = ptr.To[int64](1) },
+			func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = new(int64(-5)) },
+			func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = new(int64(1)) },
 		},
 		{
 			"the deprecated service account stands in",
@@ -135,7 +134,7 @@ func TestPodDefaults(t *testing.T) {
 				}
 				c.ReadinessProbe = &corev1.Probe{
 					TimeoutSeconds: 1, PeriodSeconds: 7, SuccessThreshold: 1, FailureThreshold: 3,
-					ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Service: ptr.To("")}},
+					ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Service: new("")}},
 				}
 				c.StartupProbe = &corev1.Probe{TimeoutSeconds: 1, PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 3}
 				c.Lifecycle = &corev1.Lifecycle{
@@ -143,7 +142,7 @@ func TestPodDefaults(t *testing.T) {
 					PreStop:   &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Scheme: "HTTPS"}},
 				}
 				c.Env = []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{
-					FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1"}, FileKeyRef: &corev1.FileKeySelector{Optional: ptr.To(false)},
+					FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1"}, FileKeyRef: &corev1.FileKeySelector{Optional: new(false)},
 				}}}
 				c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2m")}
 				c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1m")}
@@ -200,7 +199,7 @@ func TestPodDefaults(t *testing.T) {
 					{Name: "none"},
 					{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/p"}}},
 					{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}},
-					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{DefaultMode: ptr.To[int32](0o400)}}},
+					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{DefaultMode: new(int32(0o400))}}},
 					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
 					{VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 						Items: []corev1.DownwardAPIVolumeFile{{FieldRef: &corev1.ObjectFieldSelector{}}},
@@ -217,21 +216,21 @@ func TestPodDefaults(t *testing.T) {
 			func(s *corev1.PodSpec) {
 				s.Volumes = []corev1.Volume{
 					{Name: "none", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-					{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/p", Type: ptr.To(corev1.HostPathUnset)}}},
-					{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{DefaultMode: ptr.To[int32](0o644)}}},
-					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{DefaultMode: ptr.To[int32](0o400)}}},
-					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{DefaultMode: ptr.To[int32](0o644)}}},
+					{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/p", Type: new(corev1.HostPathUnset)}}},
+					{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{DefaultMode: new(int32(0o644))}}},
+					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{DefaultMode: new(int32(0o400))}}},
+					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{DefaultMode: new(int32(0o644))}}},
 					{VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-						DefaultMode: ptr.To[int32](0o644),
+						DefaultMode: new(int32(0o644)),
 						Items:       []corev1.DownwardAPIVolumeFile{{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1"}}},
 					}}},
-					{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: ptr.To[int32](0o644), Sources: []corev1.VolumeProjection{
-						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: ptr.To[int64](3600)}},
+					{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(0o644)), Sources: []corev1.VolumeProjection{
+						{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: new(int64(3600))}},
 						{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1"}}}}},
 					}}}},
 					{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "data", PullPolicy: corev1.PullAlways}}},
 					{VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-						Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: ptr.To(corev1.PersistentVolumeFilesystem)},
+						Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: new(corev1.PersistentVolumeFilesystem)},
 					}}}},
 					{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{ISCSIInterface: "default"}}},
 				}

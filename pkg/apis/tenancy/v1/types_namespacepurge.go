@@ -65,9 +65,9 @@ type NamespacePurgeSpec struct {
 // what the result would be.
 type NamespacePurgeStatus struct {
 	// Purged has an entry for each resource that was purged, in this order:
-	// resourcequotas, pods, other resources, roles and rolebindings. Without
-	// force, other resources follow only if no pod is left, and roles and
-	// rolebindings only if nothing else is left. Resources that were not reached
+	// resourcequotas, pods, other resources, rolebindings and roles. Without
+	// force, other resources follow only if no pod is left, and rolebindings and
+	// roles only if nothing else is left. Resources that were not reached
 	// have no entry.
 	// +optional
 	// +listType=atomic

@@ -73,6 +73,6 @@ type ProjectList struct {
 	// +optional
 	metav1.ListMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 
-	// Items is the list of Projects.
+	// Items are the Projects.
 	Items []Project `json:"items" protobuf:"bytes,2,rep,name=items"`
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
@@ -20,12 +19,12 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(time.Now().Add(-d)
 
 // TestTable shows the rows that kubectl prints.
 func TestTable(t *testing.T) {
-	deleted, later := ptr.To(ago(time.Minute)), ptr.To(ago(-time.Minute))
+	deleted, later := new(ago(time.Minute)), new(ago(-time.Minute))
 	object := func(name string, at *metav1.Time, finalizers ...string) tenancy.RemainingObject {
 		return tenancy.RemainingObject{Name: name, DeletionTimestamp: at, Finalizers: finalizers}
 	}
 	graceful := func(name string, at *metav1.Time) tenancy.RemainingObject {
-		return tenancy.RemainingObject{Name: name, DeletionTimestamp: at, DeletionGracePeriodSeconds: ptr.To[int64](30)}
+		return tenancy.RemainingObject{Name: name, DeletionTimestamp: at, DeletionGracePeriodSeconds: new(int64(30))}
 	}
 	left := func(resource string, count int64, objects ...tenancy.RemainingObject) tenancy.RemainingResource {
 		name, group, found := strings.Cut(resource, ".")
@@ -85,7 +84,7 @@ func TestTable(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ns := &tenancy.Namespace{
-				ObjectMeta: metav1.ObjectMeta{Name: "ns", CreationTimestamp: ago(time.Hour), DeletionTimestamp: ptr.To(ago(7 * time.Minute)), Finalizers: tc.metadata},
+				ObjectMeta: metav1.ObjectMeta{Name: "ns", CreationTimestamp: ago(time.Hour), DeletionTimestamp: new(ago(7 * time.Minute)), Finalizers: tc.metadata},
 				Spec:       tenancy.NamespaceSpec{Finalizers: tc.spec},
 				Status:     tenancy.NamespaceStatus{Phase: tenancy.NamespaceTerminating, Termination: tc.termination},
 			}

@@ -14,13 +14,13 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/table"
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 const (
-	none = "<none>"
 	// maxParts is how many things a cell names before it counts the rest.
 	maxParts = 3
-	// maxErrorInCell is how many characters of an error a cell shows.
+	// maxErrorInCell is the maximum length in bytes of an error in a cell.
 	maxErrorInCell = 160
 )
 
@@ -28,7 +28,7 @@ const (
 // was last read from storage.
 func waitingFor(ns *tenancy.Namespace) string {
 	if ns.Status.Phase != tenancy.NamespaceTerminating {
-		return none
+		return table.None
 	}
 	parts := waitsForContent(ns.Status.Termination)
 	explained := len(parts) > 0
@@ -150,7 +150,7 @@ func deletionState(o *tenancy.RemainingObject) string {
 func lastProgress(ns *tenancy.Namespace) string {
 	switch {
 	case ns.Status.Phase != tenancy.NamespaceTerminating:
-		return none
+		return table.None
 	case ns.Status.Termination == nil:
 		// Nothing that the server writes is Terminating without the time.
 		return table.Age(ptr.Deref(ns.DeletionTimestamp, metav1.Time{}))
@@ -163,7 +163,7 @@ func lastProgress(ns *tenancy.Namespace) string {
 func details(ns *tenancy.Namespace) string {
 	t := ns.Status.Termination
 	if t == nil {
-		return none
+		return table.None
 	}
 	var parts []string
 	for i := range t.Remaining {
@@ -173,13 +173,13 @@ func details(ns *tenancy.Namespace) string {
 		parts = append(parts, fmt.Sprintf("%d more resources", t.OmittedResources))
 	}
 	for _, u := range t.Undiscovered {
-		parts = append(parts, strings.TrimPrefix(u.GroupVersion+": "+oneLine(u.LastError), ": "))
+		parts = append(parts, strings.TrimPrefix(u.GroupVersion+": "+truncate.Line(u.LastError, maxErrorInCell), ": "))
 	}
 	if t.LastError != "" {
-		parts = append(parts, oneLine(t.LastError))
+		parts = append(parts, truncate.Line(t.LastError, maxErrorInCell))
 	}
 	if len(parts) == 0 {
-		return none
+		return table.None
 	}
 	return strings.Join(parts, "; ")
 }
@@ -205,7 +205,7 @@ func resourceDetails(r *tenancy.RemainingResource) string {
 		text += ": " + strings.Join(objects, ", ")
 	}
 	if r.LastError != "" {
-		text += ": " + oneLine(r.LastError)
+		text += ": " + truncate.Line(r.LastError, maxErrorInCell)
 	}
 	return text
 }
@@ -216,13 +216,4 @@ func join(texts []string, limit int) string {
 		texts = append(slices.Clone(texts[:limit]), fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(texts, ", ")
-}
-
-// oneLine makes an error fit for a cell.
-func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > maxErrorInCell {
-		text = string(r[:maxErrorInCell]) + "..."
-	}
-	return text
 }

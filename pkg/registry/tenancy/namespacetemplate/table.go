@@ -11,8 +11,6 @@ import (
 	"github.com/borough-io/borough/pkg/registry/table"
 )
 
-const none = "<none>"
-
 // newTableConvertor prints NamespaceTemplates with the names of their content.
 func newTableConvertor() rest.TableConvertor {
 	return table.NewConvertor(
@@ -36,7 +34,7 @@ func row(template *tenancy.NamespaceTemplate) ([]any, []metav1.TableRowCondition
 	default:
 		selector = metav1.FormatLabelSelector(s)
 	}
-	limitRange, quota, binding := none, none, none
+	limitRange, quota, binding := table.None, table.None, table.None
 	if spec.LimitRange != nil {
 		limitRange = spec.LimitRange.Metadata.Name
 	}

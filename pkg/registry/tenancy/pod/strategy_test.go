@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/warning"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
@@ -135,7 +134,7 @@ func (r *recorder) AddWarning(_, text string) { *r = append(*r, text) }
 
 func TestPrepareForCreateSyncsAppArmor(t *testing.T) {
 	const key = "container.apparmor.security.beta.kubernetes.io/c"
-	local := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: ptr.To("p")}
+	local := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: new("p")}
 	unconfined := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
 	for _, tc := range []struct {
 		name            string
@@ -223,9 +222,9 @@ func TestPrepareForUpdate(t *testing.T) {
 		}
 		p.Spec.InitContainers[0].Image = "new"
 		p.Spec.InitContainers[0].Resources = requirements("2", "2")
-		p.Spec.Resources = ptr.To(requirements("4", "4"))
+		p.Spec.Resources = new(requirements("4", "4"))
 		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e"}}}
-		p.Spec.Priority = ptr.To[int32](9)
+		p.Spec.Priority = new(int32(9))
 		p.Status = corev1.PodStatus{Phase: corev1.PodFailed, QOSClass: corev1.PodQOSGuaranteed}
 	}
 	for _, tc := range []struct {
@@ -253,7 +252,7 @@ func TestPrepareForUpdate(t *testing.T) {
 		},
 		{
 			"status, deletion", pod.NewStatusStrategy(scheme),
-			func(p *tenancy.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) },
+			func(p *tenancy.Pod) { p.DeletionTimestamp = new(metav1.Now()) },
 			func(*tenancy.Pod, *tenancy.Pod) {},
 		},
 		{
@@ -336,15 +335,15 @@ func TestCheckGracefulDelete(t *testing.T) {
 		spec, asked *int64
 		want        int64
 	}{
-		{name: "the pod's", node: "n", spec: ptr.To[int64](30), want: 30},
-		{name: "the request's", node: "n", spec: ptr.To[int64](30), asked: ptr.To[int64](50), want: 50},
+		{name: "the pod's", node: "n", spec: new(int64(30)), want: 30},
+		{name: "the request's", node: "n", spec: new(int64(30)), asked: new(int64(50)), want: 50},
 		{name: "none", node: "n", want: 0},
-		{name: "at once", node: "n", spec: ptr.To[int64](30), asked: ptr.To[int64](0), want: 0},
-		{name: "negative", node: "n", spec: ptr.To[int64](30), asked: ptr.To[int64](-1), want: 1},
-		{name: "no node", spec: ptr.To[int64](30), asked: ptr.To[int64](50), want: 0},
-		{name: "succeeded", node: "n", phase: corev1.PodSucceeded, spec: ptr.To[int64](30), want: 0},
-		{name: "failed", node: "n", phase: corev1.PodFailed, spec: ptr.To[int64](30), want: 0},
-		{name: "running", node: "n", phase: corev1.PodRunning, spec: ptr.To[int64](30), want: 30},
+		{name: "at once", node: "n", spec: new(int64(30)), asked: new(int64(0)), want: 0},
+		{name: "negative", node: "n", spec: new(int64(30)), asked: new(int64(-1)), want: 1},
+		{name: "no node", spec: new(int64(30)), asked: new(int64(50)), want: 0},
+		{name: "succeeded", node: "n", phase: corev1.PodSucceeded, spec: new(int64(30)), want: 0},
+		{name: "failed", node: "n", phase: corev1.PodFailed, spec: new(int64(30)), want: 0},
+		{name: "running", node: "n", phase: corev1.PodRunning, spec: new(int64(30)), want: 30},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := &tenancy.Pod{

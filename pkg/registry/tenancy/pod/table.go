@@ -4,6 +4,7 @@
 package pod
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,19 +42,12 @@ func row(pod *tenancy.Pod) ([]any, []metav1.TableRowCondition) {
 		s.Status,
 		s.Restarts.String(),
 		table.Age(pod.CreationTimestamp),
-		orNone(primaryIP(pod)),
-		orNone(pod.Spec.NodeName),
-		orNone(pod.Status.NominatedNodeName),
+		cmp.Or(primaryIP(pod), table.None),
+		cmp.Or(pod.Spec.NodeName, table.None),
+		cmp.Or(pod.Status.NominatedNodeName, table.None),
 		readinessGates(pod),
 	}
 	return cells, completed(pod.Status.Phase)
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "<none>"
-	}
-	return s
 }
 
 // completed marks the rows of Pods that have ended; kubectl can hide them.
@@ -75,7 +69,7 @@ func completed(phase corev1.PodPhase) []metav1.TableRowCondition {
 // readinessGates counts the gates whose condition is true.
 func readinessGates(pod *tenancy.Pod) string {
 	if len(pod.Spec.ReadinessGates) == 0 {
-		return "<none>"
+		return table.None
 	}
 	open := 0
 	for _, gate := range pod.Spec.ReadinessGates {

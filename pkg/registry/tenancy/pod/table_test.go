@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
@@ -35,7 +34,7 @@ func containerStatus(name string, state corev1.ContainerState, ready bool, resta
 }
 
 func TestTableRow(t *testing.T) {
-	sidecar := corev1.Container{Name: "s", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}
+	sidecar := corev1.Container{Name: "s", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}
 	initialized := corev1.PodCondition{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	type want struct{ ready, status, restarts string }
@@ -111,7 +110,7 @@ func TestTableRow(t *testing.T) {
 			p.Status.Phase = corev1.PodRunning
 			p.Spec.InitContainers = []corev1.Container{{Name: "i"}, sidecar}
 			s := containerStatus("s", running, true, 5)
-			s.Started = ptr.To(true)
+			s.Started = new(true)
 			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: ago(2*time.Hour + time.Minute + 30*time.Second)}
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{containerStatus("i", ended(0, 0, "Completed"), true, 7), s}
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{containerStatus("a", running, true, 0)}
@@ -129,15 +128,15 @@ func TestTableRow(t *testing.T) {
 		}, want{"1/3", "Init:CrashLoopBackOff", "5"}},
 		{"deleted", func(p *tenancy.Pod) {
 			p.Status.Phase = corev1.PodRunning
-			p.DeletionTimestamp = ptr.To(metav1.Now())
+			p.DeletionTimestamp = new(metav1.Now())
 		}, want{"0/2", "Terminating", "0"}},
 		{"deleted after it ended", func(p *tenancy.Pod) {
 			p.Status.Phase = corev1.PodFailed
-			p.DeletionTimestamp = ptr.To(metav1.Now())
+			p.DeletionTimestamp = new(metav1.Now())
 		}, want{"0/2", "Failed", "0"}},
 		{"deleted, its node is lost", func(p *tenancy.Pod) {
 			p.Status.Reason = "NodeLost"
-			p.DeletionTimestamp = ptr.To(metav1.Now())
+			p.DeletionTimestamp = new(metav1.Now())
 		}, want{"0/2", "Unknown", "0"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -161,7 +160,7 @@ func TestTableRow(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	list := &tenancy.PodList{
-		ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "more", RemainingItemCount: ptr.To[int64](5)},
+		ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "more", RemainingItemCount: new(int64(5))},
 		Items: []tenancy.Pod{
 			{
 				ObjectMeta: metav1.ObjectMeta{Name: "wide"},

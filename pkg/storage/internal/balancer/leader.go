@@ -172,8 +172,8 @@ func (l *Leader) learn(member uint64, address string) {
 // ask asks the member at an address, which has just responded, who leads. It returns at
 // the latest when the connection is closed or found broken, as the one that the library
 // opens to ask for the version is. If the leader is not known then, the next response is
-// the reason to ask again. If the client may not ask, as a user of
-// an etcd 3.6 with authentication, the leader is not known in this term.
+// the reason to ask again. If the client may not ask, as a user of an etcd 3.6 with
+// authentication, the leader is not known in this term.
 func (l *Leader) ask(cc *grpc.ClientConn, address string, term uint64) {
 	defer l.asking.Store(false)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -25,9 +25,9 @@ func shouldDeleteDuringUpdate(ctx context.Context, key string, obj, existing run
 		genericregistry.ShouldDeleteDuringUpdate(ctx, key, obj, existing)
 }
 
-// updateOrRemove writes what objInfo makes of a Namespace. What leaves nothing
-// to hold a terminating Namespace removes it, or, while there is content in it,
-// is written like anything else: the Namespace then goes with its content.
+// updateOrRemove writes what objInfo makes of a Namespace. If nothing
+// holds a Terminating Namespace after the update, it is removed. While it has content,
+// the update is only written, and the Namespace is removed with the last content.
 func updateOrRemove(ctx context.Context, store *genericregistry.Store, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	objInfo = standard.UpdatedObjectInfo(objInfo)
 	obj, created, err := deletion.Update(ctx, store, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -34,7 +33,7 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 			held := newPod(t, "foo")
 			held.Finalizers = []string{"example.com/x"}
 			create(t, s, held)
-			if _, _, err := s.Pod.Delete(newContext(t), "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+			if _, _, err := s.Pod.Delete(newContext(t), "foo", rest.ValidateAllObjectFunc, &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 				t.Fatal(err)
 			}
 			release := func(s rest.Updater) {
