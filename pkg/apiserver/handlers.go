@@ -23,7 +23,7 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 	chain = filters.WithWriteDeadline(retriable.WithErrors(chain, generic.Serializer), generic)
 	// The deadline depends on what the request is for, for which its selectors are parsed.
 	chain = filters.WithLimitedSelectors(chain, generic.Serializer)
-	return filters.WithLimitedPath(chain, generic.Serializer)
+	return filters.WithLimitedRequestLine(chain, generic.Serializer)
 }
 
 // innerHandlers returns our part of the chain.

@@ -91,9 +91,9 @@ func TestDeadlineOfRefusals(t *testing.T) {
 	serializer := serializer.NewCodecFactory(runtime.NewScheme())
 	next := http.NotFoundHandler()
 	for path, handler := range map[string]http.Handler{
-		"/" + strings.Repeat("x", maxPath):                            WithLimitedPath(next, serializer),
-		"/" + strings.Repeat("%3C", maxPath/9+1):                      WithLimitedPath(next, serializer),
-		"/readyz/etcd?exclude=" + strings.Repeat("x", maxHealthQuery): WithLimitedPath(next, serializer),
+		"/" + strings.Repeat("x", maxPath):                            WithLimitedRequestLine(next, serializer),
+		"/" + strings.Repeat("%3C", maxPath/9+1):                      WithLimitedRequestLine(next, serializer),
+		"/readyz/etcd?exclude=" + strings.Repeat("x", maxHealthQuery): WithLimitedRequestLine(next, serializer),
 		"/?fieldSelector=" + strings.Repeat(",", 1000):                WithLimitedSelectors(next, serializer),
 		"/?labelSelector=a+in+(" + strings.Repeat("%25,", 20) + "b)":  WithLimitedSelectors(next, serializer),
 	} {

@@ -27,19 +27,25 @@ const (
 	// have less. An error has each part of it up to three times, and is so smaller than the 4 KiB
 	// of a response that the library buffers for a client that does not read it.
 	maxPath = 1 << 10
+	// maxMethod is the maximum length of a method in bytes. It is a verb in errors.
+	maxMethod = 32
 	// maxHealthQuery is that of the query of a health check, which the response repeats.
 	maxHealthQuery = 1 << 10
 	// maxLoggedURI is how many bytes of a path and its query are logged.
 	maxLoggedURI = 4 << 10
 )
 
-// WithLimitedPath answers 414 to a path that is too long. It has to be the first handler: the
+// WithLimitedRequestLine answers 414 to a path that is too long, and 400 to a method. It has to be the first handler: the
 // library logs paths, and keeps those of requests that it refuses in its metrics. It also logs
 // RequestURI, with the query, and uses it for nothing else, so handlers get only its beginning.
 //
 // It also answers 414 to a health check whose query is too long: they need no rights.
-func WithLimitedPath(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
+func WithLimitedRequestLine(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if n := len(req.Method); n > maxMethod {
+			refuse(w, req, apierrors.NewBadRequest(fmt.Sprintf("the method has %d bytes, more than the maximum of %d", n, maxMethod)), serializer)
+			return
+		}
 		if n := escapedSize(req.URL.Path); n > maxPath {
 			refuse(w, req, newTooLong("path", n, maxPath), serializer)
 			return

@@ -57,7 +57,7 @@ func TestLongQuery(t *testing.T) {
 		req := httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+query, nil)
 		uri := req.RequestURI
 		served := false
-		WithLimitedPath(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		WithLimitedRequestLine(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 			served = true
 			if req.URL.RawQuery != query {
 				t.Errorf("%d bytes: got a query of %d bytes, want %d", n, len(req.URL.RawQuery), len(query))

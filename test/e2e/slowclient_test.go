@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -78,9 +79,9 @@ func sendUnread(t *testing.T, config *rest.Config, path string) {
 	}()
 }
 
-// TestUnreadResponses takes all requests that may be in flight with those of clients without
-// credentials that do not read, and stay connected. They end, and what is refused until then has
-// no labels of its own in the metrics.
+// TestUnreadResponses takes all requests that may be in flight with those of clients that do not
+// read, and stay connected. They end, and what is refused until then has no labels of its own in
+// the metrics.
 func TestUnreadResponses(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
@@ -89,10 +90,12 @@ func TestUnreadResponses(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := harness.NewHTTP(t, b.Config(t, "controller"))
-	// The library buffers 4 KiB.
-	anonymous := rest.AnonymousClientConfig(b.Config(t, "admin"))
+	large := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "large", Annotations: map[string]string{"large": strings.Repeat("x", 10_000)}}}
+	if _, err := b.Client(t).TenancyV1().Namespaces().Create(t.Context(), large, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	for range limit {
-		sendUnread(t, anonymous, "/readyz?verbose&exclude="+strings.Repeat("x", 9000))
+		sendUnread(t, b.Config(t, "controller"), api+"/namespaces")
 	}
 	poll.Eventually(t, func() string {
 		if answer := user.Do(t, "GET", api+"/namespaces", nil); answer.Code != 429 {
@@ -116,6 +119,42 @@ func TestUnreadResponses(t *testing.T) {
 	for line := range strings.Lines(metrics) {
 		if strings.Contains(line, "evil") {
 			t.Errorf("a label of a request that was refused: %s", line)
+		}
+	}
+}
+
+// TestBufferedRefusals checks that what clients without rights can get is less than the 4 KiB that
+// the library buffers: so they hold no request in flight if they do not read it.
+func TestBufferedRefusals(t *testing.T) {
+	t.Parallel()
+	const buffered = 4 << 10
+	user := harness.NewHTTP(t, loadKubeconfig(t, issue(t, borough, "--user=without-rights")))
+	escaped := func(n int) string { return strings.Repeat("%3C", n) }
+	for _, request := range []struct{ method, path string }{
+		{strings.Repeat("A", 5000), "/"},
+		{strings.Repeat("A", 32), "/apis/" + strings.Repeat("x", 900) + "/v1/r"},
+		{"GET", "/" + strings.Repeat("x", 1023)},
+		{"GET", "/" + escaped(113)},
+		{"GET", "/" + strings.Repeat("%22", 255)},
+		{"GET", "/" + strings.Repeat("%01", 204)},
+		{"GET", "/" + strings.Repeat("%ff", 204)},
+		{"GET", "/apis/" + strings.Repeat("x", 1000) + "/v1/r"},
+		{"GET", "/apis/g/v1/" + strings.Repeat("x", 1000)},
+		{"GET", "/apis/g/v1/" + escaped(110)},
+		{"POST", "/apis/g/v1/" + escaped(50) + "/" + escaped(50)},
+		{"GET", "/api/v1/namespaces/" + strings.Repeat("x", 253) + "/pods/" + strings.Repeat("x", 700)},
+		{"GET", "/api/v1/namespaces/" + strings.Repeat("%3C", 40) + "/pods/" + escaped(60)},
+		{"GET", "/readyz?verbose&exclude=" + strings.Repeat("x", 1000)},
+		{"GET", "/readyz?verbose&exclude=" + strings.Repeat("x", 9000)},
+		{"GET", "/livez?verbose&exclude=" + strings.Repeat("%01", 330)},
+		{"GET", "/healthz/" + escaped(110)},
+		{"GET", "/version?pretty=true"},
+	} {
+		for name, client := range map[string]harness.HTTP{"anonymous": anonymous(t, borough), "user": user} {
+			answer := client.Do(t, request.method, request.path, nil)
+			if n := len(answer.Body); n >= buffered {
+				t.Errorf("%s: %.40s %.60s: %d with %d bytes", name, request.method, request.path, answer.Code, n)
+			}
 		}
 	}
 }
