@@ -829,7 +829,7 @@ func schema_pkg_apis_tenancy_v1_NamespacePurgeStatus(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Purged has an entry for each resource that was purged, in this order: resourcequotas, pods, other resources, roles and rolebindings. Without force, other resources follow only if no pod is left, and roles and rolebindings only if nothing else is left. Resources that were not reached have no entry.",
+							Description: "Purged has an entry for each resource that was purged, in this order: resourcequotas, pods, other resources, rolebindings and roles. Without force, other resources follow only if no pod is left, and rolebindings and roles only if nothing else is left. Resources that were not reached have no entry.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1438,7 +1438,7 @@ func schema_pkg_apis_tenancy_v1_ProjectList(ref common.ReferenceCallback) common
 					},
 					"items": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Items is the list of Projects.",
+							Description: "Items are the Projects.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -77,7 +77,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	watches map[*watcher]struct{}
-	// expiring is whether expireWatches writes. Watches that begin meanwhile are held.
+	// expiring is whether expireWatches writes. Watches that begin at that time are held.
 	expiring bool
 	// recovered is the revision from which on lists have the objects that could be read
 	// again last.

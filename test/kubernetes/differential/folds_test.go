@@ -106,6 +106,18 @@ func foldFinalizersFirst(x *exchange) {
 	}
 }
 
+// foldFinalizersWithContent accepts that Kubernetes has removed a Namespace that Borough keeps until
+// its content is deleted, because its finalizers were removed.
+func foldFinalizersWithContent(x *exchange) {
+	if x.step.method() != "GET" || x.step.resource() != "namespaces" || x.kube.Code != 404 || x.borough.Code != 200 {
+		return
+	}
+	spec, _ := x.borough.field("spec").(map[string]any)
+	if metadataOf(x.borough.Body)["deletionTimestamp"] != nil && spec["finalizers"] == nil {
+		*x.kube, x.end = *x.borough, true
+	}
+}
+
 // foldCollection accepts that Borough has deleted objects that Kubernetes kept
 // when deletecollection failed for another object.
 func foldCollection(x *exchange) {

@@ -76,6 +76,7 @@ var knownDifferences = []*difference{
 	{id: "quota-sums", fold: foldSums},
 	{id: "quota-notation", fold: foldNotation},
 	{id: "finalizers-first", fold: foldFinalizersFirst},
+	{id: "finalizers-with-content", fold: foldFinalizersWithContent},
 	{id: "collections-go-on", fold: foldCollection},
 	{id: "unchanged-by-resize", fold: foldUnchangedByResize},
 	{id: "large-quantities", fold: foldLargeQuantities},

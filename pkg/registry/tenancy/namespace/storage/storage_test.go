@@ -21,8 +21,10 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericregistrytest "k8s.io/apiserver/pkg/registry/generic/testing"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -353,6 +355,69 @@ func TestGeneratedNameHasItsLabel(t *testing.T) {
 	got := obj.(*tenancy.Namespace)
 	if len(got.Name) != 63 || got.Labels[tenancy.LabelMetadataName] != got.Name {
 		t.Errorf("name %q, labels %v", got.Name, got.Labels)
+	}
+}
+
+// generator returns names that end in 1, 2 and so on.
+type generator struct {
+	rest.RESTCreateStrategy
+	next *int
+}
+
+func (g generator) GenerateName(base string) string {
+	*g.next++
+	return fmt.Sprint(base, *g.next)
+}
+
+// TestGeneratedNameIsTaken generates names of Namespaces that exist: eight at most, as Kubernetes.
+func TestGeneratedNameIsTaken(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	next := 0
+	storage.Namespace.store.CreateStrategy = generator{storage.Namespace.store.CreateStrategy, &next}
+	generate := func() (runtime.Object, error) {
+		next = 0
+		ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "n-"}}
+		return storage.Namespace.Create(ctx, ns, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+	}
+	const attempts = 8
+	for i := range attempts {
+		obj, err := generate()
+		if err != nil || obj.(*tenancy.Namespace).Name != fmt.Sprint("n-", i+1) {
+			t.Fatalf("%d: got %v, error %v", i, obj, err)
+		}
+	}
+	if _, err := generate(); !apierrors.IsAlreadyExists(err) || next != attempts {
+		t.Errorf("after %d attempts: %v", next, err)
+	}
+}
+
+// TestResetFields checks which fields a write can own through each storage.
+func TestResetFields(t *testing.T) {
+	var (
+		label      = fieldpath.MakePathOrDie("metadata", "labels", "a")
+		finalizers = fieldpath.MakePathOrDie("spec", "finalizers")
+		protection = fieldpath.MakePathOrDie("spec", "deletionProtection")
+		phase      = fieldpath.MakePathOrDie("status", "phase")
+	)
+	sent := fieldpath.NewSet(label, finalizers, protection, phase)
+	storage := newStorage(t)
+	for name, tc := range map[string]struct {
+		storage rest.ResetFieldsStrategy
+		want    *fieldpath.Set
+	}{
+		"namespaces":          {storage.Namespace, fieldpath.NewSet(label, finalizers, protection)},
+		"namespaces/status":   {storage.Status, fieldpath.NewSet(label, phase)},
+		"namespaces/finalize": {storage.Finalize, fieldpath.NewSet(label, finalizers)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			version, found := fieldpath.NewExcludeFilterSetMap(tc.storage.GetResetFields())[fieldpath.APIVersion(v1.SchemeGroupVersion.String())]
+			if !found {
+				t.Fatal("no filter for the version")
+			}
+			if got := version.Filter(sent); !got.Equals(tc.want) {
+				t.Errorf("fields that can be owned (-want +got):\n%s", cmp.Diff(tc.want.String(), got.String()))
+			}
+		})
 	}
 }
 
