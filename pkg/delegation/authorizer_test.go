@@ -20,7 +20,9 @@ func TestReviews(t *testing.T) {
 	everywhere := func(r authorizationv1.ResourceAttributes) bool { return true }
 	inNamespace := func(r authorizationv1.ResourceAttributes) bool { return r.Namespace == "a" }
 	oneObject := func(r authorizationv1.ResourceAttributes) bool { return r.Namespace == "a" && r.Name == "x" }
-	oneOrNone := func(r authorizationv1.ResourceAttributes) bool { return r.Namespace == "a" && (r.Name == "x" || r.Name == "") }
+	oneOrNone := func(r authorizationv1.ResourceAttributes) bool {
+		return r.Namespace == "a" && (r.Name == "x" || r.Name == "")
+	}
 	for _, tc := range []struct {
 		name    string
 		allow   func(authorizationv1.ResourceAttributes) bool

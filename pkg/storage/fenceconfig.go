@@ -42,7 +42,7 @@ func newFence(resources *resources, namespaced []schema.GroupResource, caches *w
 		Unreadable: func(namespace string) bool {
 			return slices.ContainsFunc(namespaced, func(r schema.GroupResource) bool { return unread.AnyIn(r, namespace) })
 		},
-		Charger:       charger,
+		Charger: charger,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("create the fence: %w", err)

@@ -41,8 +41,8 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
-	"github.com/borough-io/borough/pkg/storage/unreadable"
 	"github.com/borough-io/borough/pkg/requestlimits"
+	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 // Content is a resource whose objects are part of the content of Namespaces.
