@@ -40,7 +40,7 @@ func TestAwait(t *testing.T) {
 		if !met || c.Check() != nil {
 			t.Errorf("met: %t, %v", met, c.Check())
 		}
-		want := []string{`"Waiting for tea" "reason"="no water"`, `"Waiting for tea" "reason"="no leaves"`, `"Waited for tea"`}
+		want := []string{`"Waiting for tea" "err"="no water"`, `"Waiting for tea" "err"="no leaves"`, `"Waited for tea"`}
 		if len(lines) != len(want) {
 			t.Fatalf("got the lines %q", lines)
 		}

@@ -147,9 +147,9 @@ type unselected struct{ authorizer.Attributes }
 func (unselected) GetFieldSelector() (fields.Requirements, error) { return nil, nil }
 func (unselected) GetLabelSelector() (labels.Requirements, error) { return nil, nil }
 
-// anyName is a name that no object has. Who has a right to the object with this name has it to
-// all objects. A review without a name would not do: RBAC compares names as they are, and rules
-// that allow a list, which has no name, besides single objects have the name "".
+// anyName is a name that no object has. A user who has a right to the object with this name
+// has it to all objects. A review without a name would not do: RBAC compares names as they
+// are, and rules that allow a list, which has no name, besides single objects have the name "".
 const anyName = "any/name"
 
 // broaden returns attributes that include those of the request, the broadest

@@ -251,18 +251,3 @@ func examine(t *testing.T, cluster http.Handler, recheck time.Duration) map[stri
 	}
 	return byCheck
 }
-
-func TestOneLine(t *testing.T) {
-	for name, tc := range map[string]struct{ text, want string }{
-		"several lines": {" a\n\tb \r\n", "a b"},
-		"not cut off":   {strings.Repeat("x", 400), strings.Repeat("x", 400)},
-		"cut off":       {strings.Repeat("x", 401), strings.Repeat("x", 400) + "..."},
-		"within a rune": {strings.Repeat("x", 398) + "€", strings.Repeat("x", 398) + "..."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := oneLine(tc.text); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
-	}
-}

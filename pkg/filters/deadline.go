@@ -18,15 +18,16 @@ import (
 )
 
 // writeGrace is how much later than the timeout of a request its response must have been
-// written: the response can be that it has timed out. A refusal has as long from its start.
+// written: the response can be that it has timed out. It is also the time for a refusal.
 const writeGrace = 5 * time.Second
 
 // WithWriteDeadline ends a request whose client does not read the response, some seconds after
 // the timeout of requests, to which that of a watch is added: it starts when the request has been
 // authenticated and has waited for its turn. The library's timeout waits until a write has ended,
 // which for such a client is never, and until then the request counts as one of those in flight:
-// a few connections, without any rights, could take all of them. A refusal has only the seconds:
-// any client can have as many as it likes. A profile, which runs for long, has no deadline.
+// a few connections, without any rights, could take all of them. A refusal has only
+// these seconds from its start: any client can have as many as it likes. A profile, which runs
+// for long, has no deadline.
 //
 // It has to be before authentication, whose errors are also written, and after
 // WithLimitedSelectors.

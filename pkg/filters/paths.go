@@ -20,13 +20,15 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
 const (
-	// maxPath is the maximum length of a path in bytes, as escapedSize counts it. Those of objects
-	// have less. An error has each part of it up to three times, and is so smaller than the 4 KiB
-	// of a response that the library buffers for a client that does not read it.
-	maxPath = 1 << 10
+	// maxPath is the maximum length of a path in bytes, as requestlimits.EscapedSize counts
+	// them. Those of objects have less: see requestlimits.MaxNameLength. An error has a name
+	// twice, and a resource or a group three times, and is so smaller than the 4 KiB of a
+	// response that the library buffers for a client that does not read it.
+	maxPath = 1200
 	// maxMethod is the maximum length of a method in bytes. It is a verb in errors.
 	maxMethod = 32
 	// maxHealthQuery is that of the query of a health check, which the response repeats.
@@ -35,9 +37,10 @@ const (
 	maxLoggedURI = 4 << 10
 )
 
-// WithLimitedRequestLine answers 414 to a path that is too long, and 400 to a method. It has to be the first handler: the
-// library logs paths, and keeps those of requests that it refuses in its metrics. It also logs
-// RequestURI, with the query, and uses it for nothing else, so handlers get only its beginning.
+// WithLimitedRequestLine answers 414 to a path that is too long, and 400 to a method that is. It
+// has to be the first handler: the library logs paths, and keeps those of requests that it
+// refuses in its metrics. It also logs RequestURI, with the query, and uses it for nothing else,
+// so handlers get only its beginning.
 //
 // It also answers 414 to a health check whose query is too long: they need no rights.
 func WithLimitedRequestLine(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
@@ -46,11 +49,11 @@ func WithLimitedRequestLine(next http.Handler, serializer runtime.NegotiatedSeri
 			refuse(w, req, apierrors.NewBadRequest(fmt.Sprintf("the method has %d bytes, more than the maximum of %d", n, maxMethod)), serializer)
 			return
 		}
-		if n := escapedSize(req.URL.Path); n > maxPath {
+		if n := requestlimits.EscapedSize(req.URL.Path); n > maxPath {
 			refuse(w, req, newTooLong("path", n, maxPath), serializer)
 			return
 		}
-		if n := len(req.URL.RawQuery); n > maxHealthQuery && isHealthCheck(req.URL.Path) {
+		if n := requestlimits.EscapedSize(req.URL.RawQuery); n > maxHealthQuery && isHealthCheck(req.URL.Path) {
 			refuse(w, req, newTooLong("query", n, maxHealthQuery), serializer)
 			return
 		}
@@ -68,25 +71,6 @@ func newTooLong(what string, n, most int) error {
 		Status: metav1.StatusFailure, Code: http.StatusRequestURITooLong, Reason: metav1.StatusReasonBadRequest,
 		Message: fmt.Sprintf("the %s has %d bytes, more than the maximum of %d", what, n, most),
 	}}
-}
-
-// escapedSize returns how many bytes a path has in an error in JSON, or more: the library quotes
-// it, and replaces some characters by entities.
-func escapedSize(path string) int {
-	size := 0
-	for i := range len(path) {
-		switch b := path[i]; {
-		case b == '<', b == '>', b == '&': // such as \u0026lt;
-			size += 9
-		case b == '"', b == '\\':
-			size += 4
-		case b < ' ', b > '~': // such as \\x01
-			size += 5
-		default:
-			size++
-		}
-	}
-	return size
 }
 
 func isHealthCheck(path string) bool {

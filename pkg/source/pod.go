@@ -78,8 +78,8 @@ func (i Identity) Pod(file string, pod *unstructured.Unstructured) (*unstructure
 	return pod, nil
 }
 
-// Owns reports whether a Pod in the API is one of the source. The label is not enough: who may
-// only update the status of a Pod can set it, but cannot change the node or the name.
+// Owns reports whether a Pod in the API is one of the source. The label is not enough: a
+// user who may only update the status of a Pod can set it, but not change the node or the name.
 func (i Identity) Owns(pod *unstructured.Unstructured) bool {
 	node, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
 	return pod.GetLabels()[Label] == i.ID() && node == i.Node && strings.HasSuffix(pod.GetName(), "-"+i.Node)

@@ -84,9 +84,6 @@ func (c fenceResolver) ResolveUpdate(ctx context.Context, key string, value []by
 
 // ResolveFull implements outcomeResolver.
 func (c fenceResolver) ResolveFull(ctx context.Context, key string, value []byte, expectedRevision, since int64) (written int64, err error) {
-	if err := checkProgressRequests(); err != nil {
-		return 0, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, unanswered.Timeout)
 	defer cancel()
 	return fence.ResolveFull(ctx, c.client, key, value, expectedRevision, since)
@@ -110,7 +107,7 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 	response, lost, err := unanswered.Retry(ctx, key, func(bool) (kubernetes.PutResponse, error) {
 		return r.Interface.OptimisticPut(ctx, key, value, expectedRevision, opts)
 	})
-	if isFull(lost, err) {
+	if lost == nil && isFull(err) {
 		return r.putIfFull(ctx, key, value, expectedRevision, since, err)
 	}
 	if err != nil || lost == nil || response.Succeeded {
@@ -126,7 +123,7 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 	})
 	switch {
 	case err != nil:
-		return kubernetes.PutResponse{}, undetermined("an update", err)
+		return kubernetes.PutResponse{}, undetermined("etcd did not answer an update", err)
 	case written != 0:
 		return kubernetes.PutResponse{Succeeded: true, Revision: written}, nil
 	}
@@ -135,11 +132,11 @@ func (r ambiguousWriteRetrier) OptimisticPut(ctx context.Context, key string, va
 
 func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []byte, opts kubernetes.PutOptions) (kubernetes.PutResponse, error) {
 	since := r.outcomes.Revision()
-	response, lost, err := unanswered.Retry(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
+	response, _, err := unanswered.Retry(ctx, key, func(retry bool) (kubernetes.PutResponse, error) {
 		if retry {
 			written, until, err := r.outcomes.ResolveCreate(ctx, key, value, since)
 			if err != nil {
-				return kubernetes.PutResponse{}, undetermined("a create", err)
+				return kubernetes.PutResponse{}, undetermined("etcd did not answer a create", err)
 			}
 			if written != 0 {
 				return kubernetes.PutResponse{Succeeded: true, Revision: written}, nil
@@ -148,14 +145,15 @@ func (r ambiguousWriteRetrier) create(ctx context.Context, key string, value []b
 		}
 		return r.Interface.OptimisticPut(ctx, key, value, 0, opts)
 	})
-	if isFull(lost, err) {
+	// Earlier tries were not carried out, and since is after them.
+	if isFull(err) {
 		return r.putIfFull(ctx, key, value, 0, since, err)
 	}
 	return response, err
 }
 
-// isFull reports whether the answer to a write, sent once, was that etcd has no space.
-func isFull(lost, err error) bool { return lost == nil && errors.Is(err, rpctypes.ErrNoSpace) }
+// isFull reports whether etcd has answered that it has no space.
+func isFull(err error) bool { return errors.Is(err, rpctypes.ErrNoSpace) }
 
 // putIfFull returns the outcome of a put that etcd answered with the error that it is full.
 func (r ambiguousWriteRetrier) putIfFull(ctx context.Context, key string, value []byte, expectedRevision, since int64, full error) (kubernetes.PutResponse, error) {
@@ -171,7 +169,7 @@ func (r ambiguousWriteRetrier) resolveFull(ctx context.Context, key string, valu
 	})
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("etcd has no space for a write, which may have been carried out, and its outcome cannot be determined: %w", err)
+		return 0, undetermined("etcd has no space for a write", err)
 	case written == 0:
 		return 0, full
 	}
@@ -187,7 +185,7 @@ func (r ambiguousWriteRetrier) OptimisticDelete(ctx context.Context, key string,
 	response, lost, err := unanswered.Retry(ctx, key, func(bool) (kubernetes.DeleteResponse, error) {
 		return r.Interface.OptimisticDelete(ctx, key, expectedRevision, opts)
 	})
-	if isFull(lost, err) { // it also writes quotas
+	if lost == nil && isFull(err) { // it also writes quotas
 		deleted, err := r.resolveFull(ctx, key, nil, expectedRevision, since, err)
 		return kubernetes.DeleteResponse{Succeeded: deleted != 0, Revision: deleted}, err
 	}
@@ -214,10 +212,10 @@ func refused(lost, err error) error {
 
 // undetermined returns the error of a write whose outcome could not be determined. As
 // refused, it does not wrap a refusal.
-func undetermined(write string, err error) error {
-	const text = "etcd did not answer %s, which may have been carried out, and its outcome cannot be determined: "
+func undetermined(what string, err error) error {
+	const text = "%s, which may have been carried out, and its outcome cannot be determined: "
 	if isRefusal(err) {
-		return fmt.Errorf(text+"%v", write, err)
+		return fmt.Errorf(text+"%v", what, err)
 	}
-	return fmt.Errorf(text+"%w", write, err)
+	return fmt.Errorf(text+"%w", what, err)
 }

@@ -222,6 +222,7 @@ func TestRefusedRetry(t *testing.T) {
 
 // resolver returns the outcomes of creates, one after another.
 type resolver struct {
+	full  int64
 	turns []resolution
 	since []int64
 }
@@ -238,7 +239,7 @@ func (r *resolver) ResolveUpdate(context.Context, string, []byte, int64, int64) 
 }
 
 func (r *resolver) ResolveFull(context.Context, string, []byte, int64, int64) (int64, error) {
-	return 0, errors.New("not full")
+	return r.full, nil
 }
 
 func (r *resolver) ResolveCreate(_ context.Context, _ string, _ []byte, since int64) (written, until int64, err error) {
@@ -252,6 +253,7 @@ func (r *resolver) ResolveCreate(_ context.Context, _ string, _ []byte, since in
 // that it was not carried out.
 func TestAmbiguousCreates(t *testing.T) {
 	lost := outage{err: rpctypes.ErrNoLeader}
+	full := outage{err: rpctypes.Error(rpctypes.ErrGRPCNoSpace)}
 	compacted := rpctypes.ErrCompacted
 	for name, test := range map[string]struct {
 		outages  []outage
@@ -260,20 +262,24 @@ func TestAmbiguousCreates(t *testing.T) {
 		writes   int
 		since    []int64
 		err      error
+		full     int64 // the revision at which a create was carried out for which etcd had no space
 	}{
-		"answered at once":       {nil, nil, 1, 1, nil, nil},
-		"not carried out":        {[]outage{lost}, []resolution{{until: 7}}, 1, 2, []int64{5}, nil},
-		"carried out":            {[]outage{lost}, []resolution{{written: 6, until: 7}}, 6, 1, []int64{5}, nil},
-		"the second carried out": {[]outage{lost, lost}, []resolution{{until: 7}, {written: 8, until: 9}}, 8, 2, []int64{5, 7}, nil},
+		"answered at once":       {nil, nil, 1, 1, nil, nil, 0},
+		"not carried out":        {[]outage{lost}, []resolution{{until: 7}}, 1, 2, []int64{5}, nil, 0},
+		"carried out":            {[]outage{lost}, []resolution{{written: 6, until: 7}}, 6, 1, []int64{5}, nil, 0},
+		"the second carried out": {[]outage{lost, lost}, []resolution{{until: 7}, {written: 8, until: 9}}, 8, 2, []int64{5, 7}, nil, 0},
 		"no answer to that either": {[]outage{lost}, []resolution{{err: fmt.Errorf("ask: %w", rpctypes.ErrNoLeader)}, {written: 6, until: 9}},
-			6, 1, []int64{5, 5}, nil},
+			6, 1, []int64{5, 5}, nil, 0},
 		"dropped by the leader, as well": {[]outage{lost}, []resolution{{err: fmt.Errorf("ask: %w", dropped)}, {written: 6, until: 9}},
-			6, 1, []int64{5, 5}, nil},
-		"compacted": {[]outage{lost}, []resolution{{err: compacted}}, 0, 1, []int64{5}, compacted},
+			6, 1, []int64{5, 5}, nil, 0},
+		"compacted":                                 {[]outage{lost}, []resolution{{err: compacted}}, 0, 1, []int64{5}, compacted, 0},
+		"full, and carried out":                     {[]outage{full}, nil, 6, 1, nil, nil, 6},
+		"full, and not carried out":                 {[]outage{full}, nil, 0, 1, nil, rpctypes.ErrNoSpace, 0},
+		"full at the second, which was carried out": {[]outage{lost, full}, []resolution{{until: 7}}, 8, 2, []int64{5}, nil, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := &flaky{outages: test.outages}
-			resolver := &resolver{turns: test.turns}
+			resolver := &resolver{turns: test.turns, full: test.full}
 			response, err := ambiguousWriteRetrier{inner, resolver}.OptimisticPut(t.Context(), "key", []byte("value"), 0, kubernetes.PutOptions{})
 			if (err == nil) != (test.err == nil) || err != nil && !strings.Contains(err.Error(), test.err.Error()) || response.Succeeded != (test.err == nil) || response.Revision != test.revision {
 				t.Errorf("got %+v, %v; want revision %d, %v", response, err, test.revision, test.err)

@@ -17,7 +17,8 @@ func Text(text string, size int) string {
 	return strings.ToValidUTF8(text[:size-len(mark)], "") + mark // the cut can be in a character
 }
 
-// Line is Text, in one line.
+// Line is Text, in one line. Of a text that is mostly white space, it shows less.
 func Line(text string, size int) string {
-	return strings.Join(strings.Fields(Text(text, size)), " ")
+	const most = 8 // times the size, of what is read
+	return Text(strings.Join(strings.Fields(Text(text, most*size)), " "), size)
 }

@@ -213,7 +213,7 @@ func TestInvalidNamesInPaths(t *testing.T) {
 func TestLongPaths(t *testing.T) {
 	t.Parallel()
 	for _, client := range []harness.HTTP{borough.HTTP(t), anonymous(t, borough)} {
-		wantStatus(t, client.Do(t, "GET", "/"+strings.Repeat("a", 5000), nil), 414, "the path has 5001 bytes, more than the maximum of 1024")
+		wantStatus(t, client.Do(t, "GET", "/"+strings.Repeat("a", 5000), nil), 414, "the path has 5001 bytes, more than the maximum of 1200")
 		wantStatus(t, client.Do(t, "PATCH", api+"/namespaces/"+strings.Repeat("a", 100_000)+"/pods/x", []byte("{}")), 414, "the path has ")
 	}
 	events := "/api/v1/namespaces/" + strings.Repeat("a", 254) + "/events"
@@ -317,4 +317,23 @@ func TestManagedFieldsTooLarge(t *testing.T) {
 	if used := quota.Status.Used["pods"]; used.Value() != 2 {
 		t.Errorf("%v Pods are charged, want 2", used.Value())
 	}
+}
+
+// TestLongNames writes RBAC objects with the longest names, in a Namespace with a long name.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	client := borough.HTTP(t)
+	ns := strings.Repeat("n", 63)
+	wantAnswer(t, client.Do(t, "POST", api+"/namespaces", []byte(`{"metadata":{"name":"`+ns+`"}}`)), 201)
+	roles := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + ns + "/rolebindings"
+	for _, name := range []string{strings.Repeat("x", 1000), strings.Repeat("\u5b57", 333), strings.Repeat("<", 111)} {
+		body := []byte(`{"metadata":{"name":"` + name + `"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`)
+		path := roles + "/" + url.PathEscape(name)
+		wantAnswer(t, client.Do(t, "POST", roles, body), 201)
+		wantAnswer(t, client.Do(t, "GET", path, nil), 200)
+		wantAnswer(t, client.Do(t, "DELETE", path, nil), 200)
+		wantAnswer(t, client.Do(t, "GET", path, nil), 404)
+	}
+	long := []byte(`{"metadata":{"name":"` + strings.Repeat("<", 112) + `"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`)
+	wantStatus(t, client.Do(t, "POST", roles, long), 422, "has 1008 bytes when it is escaped, more than the maximum of 1000")
 }

@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,52 @@ func TestUnreadable(t *testing.T) {
 			testUnreadable(t, harness.New(t), []string{flag, "--etcd-servers=" + url}, func(keys ...string) { flipKeys(t, client, keys...) })
 		})
 	}
+}
+
+// TestUnreadablePodStopsPurge deletes a Namespace with a Pod that cannot be read, which may run. What
+// is deleted after Pods stays until it is removed, and the status says why.
+func TestUnreadablePodStopsPurge(t *testing.T) {
+	t.Parallel()
+	url := storagetest.StartGRPC(t)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	b := harness.New(t)
+	if err := b.StartServer(t.Context(), "--etcd-servers="+url); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ns := newNamespace(t, b)
+	createPod(t, b, ns, newPod("sound"))
+	createPod(t, b, ns, newPod("bad"))
+	createLimitRange(t, b, ns, newLimitRange("l", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: quantities("cpu=1")}))
+	flipKeys(t, client, "pods/"+ns+"/bad")
+	b.Kubectl(t, "delete", "ns", ns, "--wait=false")
+	want := fmt.Sprintf(`pods.tenancy.borough.io ["bad"] in the namespace %q cannot be read from storage`, ns)
+	poll.Eventually(t, func() string {
+		got, err := b.Client(t).TenancyV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(got.Status.Conditions, func(c v1.NamespaceCondition) bool { return c.Type == v1.NamespaceDeletionContentFailure })
+		if i < 0 || got.Status.Conditions[i].Status != corev1.ConditionTrue || !strings.Contains(got.Status.Conditions[i].Message, want) {
+			return fmt.Sprintf("conditions: %+v", got.Status.Conditions)
+		}
+		return ""
+	})
+	if list, err := b.Client(t).TenancyV1().LimitRanges(ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		t.Errorf("the LimitRange was deleted: %v, %v", list, err)
+	}
+	if list, err := b.Client(t).TenancyV1().Pods(ns).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("the other Pod was not deleted: %v, %v", list, err)
+	}
+	unsafely := []byte(`{"ignoreStoreReadErrorWithClusterBreakingPotential":true}`)
+	wantAnswer(t, b.HTTP(t).Do(t, "DELETE", api+"/namespaces/"+ns+"/pods/bad", unsafely), 200)
+	poll.Eventually(t, gone(t, b, ns))
 }
 
 // flipStopped stops the processes, and damages values in the embedded etcd.

@@ -84,9 +84,6 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	if n > maxCombinations {
 		return fmt.Errorf("the rules have %d combinations of verbs, groups, resources and names, more than the %d that can be compared with the rights of the user", n, maxCombinations)
 	}
-	if !complete {
-		return fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, too many to compare", maxHeld)
-	}
 	comparisons := 0
 	held = unique(held)
 	for i := range held {
@@ -98,6 +95,9 @@ func (z *Authorizer) ConfirmHeld(ctx context.Context, rules []rbacv1.PolicyRule)
 	missing, err := uncovered(ctx, held, rules)
 	if err != nil || len(missing) == 0 {
 		return err
+	}
+	if !complete {
+		return fmt.Errorf("the rules of the user have more than %d verbs, groups, resources, names and URLs, too many to compare", maxHeld)
 	}
 	var lines []string
 	for _, rule := range mergeVerbs(missing) {

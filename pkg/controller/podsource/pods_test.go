@@ -89,8 +89,8 @@ func TestLabelIsRemoved(t *testing.T) {
 	}
 }
 
-// TestLabelIsAdded sets the label of the source on Pods of others, as who may only update their
-// status can. They stay.
+// TestLabelIsAdded sets the label of the source on Pods of others, as a user who may only
+// update their status can. They stay.
 func TestLabelIsAdded(t *testing.T) {
 	t.Parallel()
 	f, s := newSession(t)

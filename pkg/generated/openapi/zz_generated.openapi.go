@@ -1551,7 +1551,7 @@ func schema_pkg_apis_tenancy_v1_PurgedResource(ref common.ReferenceCallback) com
 					},
 					"held": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Held is the number of objects that have a finalizer or a grace period. Without force they remain, marked for deletion; 0 means that no object remains, since no object can be created in a Terminating Namespace. With force they are included in removed, and may have left something behind.",
+							Description: "Held is the number of objects that have a finalizer or a grace period. Without force they remain, marked for deletion; 0 means that no object that can be read remains, since no object can be created in a Terminating Namespace. With force they are included in removed, and may have left something behind.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",

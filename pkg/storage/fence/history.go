@@ -43,8 +43,9 @@ func ResolveUpdate(ctx context.Context, client *clientv3.Client, key string, val
 // the expected revision, or does not exist if that is 0. A nil value is a delete. ResolveFull
 // returns a revision at which the write was carried out, or 0 if it was not.
 //
-// If etcd was written to after since, ResolveFull reads the history of the key, and returns an
-// error if it has been compacted. etcd must support progress requests for watches.
+// If etcd was written to after since, ResolveFull reads the key and, unless the write is a
+// delete, its history. It returns an error if that has been compacted. etcd must support
+// progress requests for watches.
 func ResolveFull(ctx context.Context, client *clientv3.Client, key string, value []byte, expectedRevision, since int64) (written int64, err error) {
 	response, err := client.Get(ctx, key)
 	if err != nil {

@@ -54,6 +54,68 @@ func TestResolveUpdate(t *testing.T) {
 	}
 }
 
+// TestResolveFull determines the outcome of writes from what is stored after them.
+func TestResolveFull(t *testing.T) {
+	const key = podsPrefix + "town/p"
+	f := newFixture(t)
+	const create, update, remove = "create", "update", "delete"
+	nothing := func() {}
+	ours := func() { f.write(key, "ours") }
+	another := func() { f.write(key, "another") }
+	gone := func() { f.remove(key) }
+	for name, test := range map[string]struct {
+		write      string
+		carriedOut bool
+		after      func()
+	}{
+		"created":                       {create, true, nothing},
+		"created and changed":           {create, true, another},
+		"created and deleted":           {create, true, gone},
+		"not created":                   {create, false, nothing},
+		"created by another":            {create, false, another},
+		"created by another, and alike": {create, false, func() { another(); ours() }},
+		"updated":                       {update, true, nothing},
+		"updated and deleted":           {update, true, gone},
+		"not updated":                   {update, false, nothing},
+		"updated by another":            {update, false, another},
+		"deleted before the update":     {update, false, gone},
+		"updated by another, and alike": {update, false, func() { another(); ours() }},
+		"deleted":                       {remove, true, nothing},
+		"deleted and created again":     {remove, true, another},
+		"not deleted":                   {remove, false, nothing},
+		"not deleted, but changed":      {remove, false, another},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.remove(key)
+			since, expected, value := f.write("/elsewhere", ""), int64(0), []byte("ours")
+			if test.write != create {
+				expected = f.write(key, "before")
+				since = expected
+			}
+			want := int64(0)
+			switch {
+			case test.write == remove:
+				value = nil
+				if test.carriedOut {
+					gone()
+				}
+			case test.carriedOut:
+				want = f.write(key, "ours")
+			}
+			test.after()
+			for _, later := range []bool{false, true} {
+				if later {
+					f.write("/elsewhere", "")
+				}
+				written, err := fence.ResolveFull(t.Context(), f.client.Client, key, value, expected, since)
+				if err != nil || (written != 0) != test.carriedOut || want != 0 && written != want {
+					t.Errorf("got written at %d, %v; want %d", written, err, want)
+				}
+			}
+		})
+	}
+}
+
 // behind is a member that is behind: it reports progress before it sends the event.
 type behind struct {
 	clientv3.Watcher

@@ -6,6 +6,8 @@
 package validation
 
 import (
+	"fmt"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,10 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corevalidation "github.com/borough-io/borough/pkg/corepod/validation"
+	"github.com/borough-io/borough/pkg/requestlimits"
 )
 
-// validateName allows all names that can be part of a path.
-func validateName(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+// validateName allows all names that can be part of a path, of which the server accepts as many
+// bytes as of a name.
+func validateName(name string, _ bool) []string {
+	if n := requestlimits.EscapedSize(name); n > requestlimits.MaxNameLength {
+		return []string{fmt.Sprintf("has %d bytes when it is escaped, more than the maximum of %d", n, requestlimits.MaxNameLength)}
+	}
+	return content.IsPathSegmentName(name)
+}
 
 func validateMeta(meta *metav1.ObjectMeta, namespaced bool) field.ErrorList {
 	return corevalidation.ValidateObjectMeta(meta, namespaced, validateName, field.NewPath("metadata"))

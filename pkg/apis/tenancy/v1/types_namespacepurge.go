@@ -94,7 +94,7 @@ type PurgedResource struct {
 
 	// Held is the number of objects that have a finalizer or a grace period.
 	// Without force they remain, marked for deletion; 0 means that no object
-	// remains, since no object can be created in a Terminating Namespace. With
+	// that can be read remains, since no object can be created in a Terminating Namespace. With
 	// force they are included in removed, and may have left something behind.
 	Held int64 `json:"held" protobuf:"varint,4,opt,name=held"`
 

@@ -68,7 +68,11 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, po
 	}
 	fail := func(r *resourceState) {
 		r.err = err
-		if d.listContent(ctx, in, r, true); r.gone() {
+		d.listContent(ctx, in, r, true)
+		switch {
+		case isUnread(err, r.GroupVersionResource):
+			r.read = false // lists do not have them
+		case r.gone():
 			r.err = nil
 		}
 	}
@@ -173,6 +177,16 @@ func (d *Deleter) deleteResources(ctx context.Context, in incarnation, resources
 		}
 	}
 	return nil
+}
+
+// isUnread reports whether a purge has stopped at objects of a resource that cannot be read.
+func isUnread(err error, resource schema.GroupVersionResource) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Reason != metav1.StatusReasonStoreReadError {
+		return false
+	}
+	details := answer.Status().Details
+	return details != nil && details.Group == resource.Group && details.Kind == resource.Resource
 }
 
 // deleteAll deletes all objects of a resource, and returns how many of them it

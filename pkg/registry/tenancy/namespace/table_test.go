@@ -80,7 +80,7 @@ func TestTable(t *testing.T) {
 			}},
 			"a.io/x (finalizer f), b.io/x (finalizer f), finalizer o.io/o, 1 more", "a.io: x (f); b.io: x (f); 3 more resources"},
 		{"a long error", kube, nil, remaining(failed(left("pods", 0), strings.Repeat("é", 1000))),
-			"0 pods (cannot be deleted)", "pods: " + strings.Repeat("é", maxErrorInCell) + "..."},
+			"0 pods (cannot be deleted)", "pods: " + strings.Repeat("é", (maxErrorInCell-3)/2) + "..."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ns := &tenancy.Namespace{

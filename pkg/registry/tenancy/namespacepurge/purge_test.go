@@ -372,9 +372,10 @@ func TestUnreadablePod(t *testing.T) {
 			uid := p.Terminate(t)
 			purge := ordinary(uid)
 			purge.Finalize = finalize
-			got, err := p.purge(purge)
-			if err != nil || len(got) != 1 || got[0].Resource != "pods" {
-				t.Errorf("got %v, %v, want only Pods", got, err)
+			_, err := p.purge(purge)
+			want := fmt.Sprintf(`pods.tenancy.borough.io ["p"] in the namespace %q cannot be read`, p.Namespace)
+			if apierrors.ReasonForError(err) != metav1.StatusReasonStoreReadError || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
 			}
 			if got, err := p.purge(forced(uid)); err != nil || len(got) != 2 || got[1].Removed != 1 {
 				t.Errorf("with force: got %v, %v", got, err)

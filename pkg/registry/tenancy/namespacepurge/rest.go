@@ -19,10 +19,12 @@
 package namespacepurge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -213,14 +215,16 @@ func (r *REST) finalize(ctx context.Context, report *report, options *metav1.Cre
 
 // purge deletes the content, resource by resource. What is left of a resource stops only
 // those of higher stages. That admission refused to delete some of it is returned at the
-// end.
+// end, or that some of it cannot be read, if that has stopped others.
 func (r *REST) purge(ctx context.Context, report *report, options *metav1.CreateOptions) error {
-	var refused error
+	var refused, unread error
+	skipped := false
 	incomplete := math.MaxInt // the lowest stage of which something is left
 	for i := range r.Content {
 		content := &r.Content[i]
 		if content.Stage > incomplete {
 			report.skip(content.Resource.GroupResource())
+			skipped = true
 			continue
 		}
 		deleter := r.newDeleter(ctx, i, report, options)
@@ -228,12 +232,19 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		if err != nil && !deletecollection.IsRefused(err) {
 			return err
 		}
-		if err != nil || !report.force && (deleter.result.purged.Held > 0 || r.hasUnreadable(ctx, content)) {
+		if err != nil || deleter.result.purged.Held > 0 && !report.force {
 			incomplete = min(incomplete, content.Stage)
+		}
+		if r.hasUnreadable(ctx, content) && !report.force {
+			incomplete = min(incomplete, content.Stage)
+			unread = cmp.Or(unread, r.newUnreadable(ctx, content))
 		}
 		if refused == nil {
 			refused = err
 		}
+	}
+	if refused == nil && skipped {
+		return unread
 	}
 	return refused
 }
@@ -242,6 +253,23 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 // Nothing is known of them: a Pod may run.
 func (r *REST) hasUnreadable(ctx context.Context, content *Content) bool {
 	return r.Unreadable.AnyIn(content.Resource.GroupResource(), request.NamespaceValue(ctx))
+}
+
+// newUnreadable returns the error of objects that hasUnreadable reports.
+func (r *REST) newUnreadable(ctx context.Context, content *Content) error {
+	const most = 3
+	resource, namespace := content.Resource.GroupResource(), request.NamespaceValue(ctx)
+	names := r.Unreadable.In(resource, namespace)
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+		Details: &metav1.StatusDetails{Group: resource.Group, Kind: resource.Resource},
+		Message: fmt.Sprintf("%s %q%s in the namespace %q cannot be read from storage, so the purge stops there: see docs/operations.md, An object that cannot be read",
+			resource, names, more, namespace),
+	}}
 }
 
 // newDeleter returns what deletes the objects of the i-th resource.
