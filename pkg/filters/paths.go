@@ -53,9 +53,11 @@ func WithLimitedRequestLine(next http.Handler, serializer runtime.NegotiatedSeri
 			refuse(w, req, newTooLong("path", n, maxPath), serializer)
 			return
 		}
-		if n := requestlimits.EscapedSize(req.URL.RawQuery); n > maxHealthQuery && isHealthCheck(req.URL.Path) {
-			refuse(w, req, newTooLong("query", n, maxHealthQuery), serializer)
-			return
+		if isHealthCheck(req.URL.Path) {
+			if n := requestlimits.EscapedSize(req.URL.RawQuery); n > maxHealthQuery {
+				refuse(w, req, newTooLong("query", n, maxHealthQuery), serializer)
+				return
+			}
 		}
 		if len(req.RequestURI) > maxLoggedURI {
 			logged := *req

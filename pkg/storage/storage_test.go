@@ -67,12 +67,7 @@ func onBothWithQuota(t *testing.T, quota int64, change func(*storage.Options), t
 			} else {
 				url := storagetest.StartGRPC(t, func(c *embed.Config) { c.QuotaBackendBytes = quota })
 				options.Etcd.StorageConfig.Transport.ServerList = []string{url}
-				client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = client.Close() })
-				s.client = client
+				s.client = storagetest.NewClient(t, url)
 			}
 			if errs := options.Validate(); len(errs) > 0 {
 				t.Fatal(errs)

@@ -9,41 +9,31 @@ import (
 	"unicode/utf8"
 )
 
-func TestText(t *testing.T) {
-	for _, tc := range []struct {
-		text string
-		size int
-		want string
+func TestTruncate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		truncate func(string, int) string
+		text     string
+		size     int
+		want     string
 	}{
-		{"", 3, ""},
-		{"abcdef", 6, "abcdef"},
-		{"abcdef", 5, "ab..."},
-		{"abcdef", 3, "..."},
-		{"aäbcdef", 6, "aä..."},
-		{"aäbcdef", 5, "a..."},
-		{"a\nb", 3, "a\nb"},
+		"empty":                {Text, "", 3, ""},
+		"as long":              {Text, "abcdef", 6, "abcdef"},
+		"longer":               {Text, "abcdef", 5, "ab..."},
+		"nothing left":         {Text, "abcdef", 3, "..."},
+		"after a character":    {Text, "aäbcdef", 6, "aä..."},
+		"in a character":       {Text, "aäbcdef", 5, "a..."},
+		"lines":                {Text, "a\nb", 3, "a\nb"},
+		"one line":             {Line, " a\n\tb \r\n", 3, "a b"},
+		"a line as long":       {Line, strings.Repeat("x", 400), 400, strings.Repeat("x", 400)},
+		"much white space":     {Line, "x" + strings.Repeat(" ", 50) + "y", 10, "x y"},
+		"many words":           {Line, strings.Repeat("x ", 400), 10, "x x x x..."},
+		"too much white space": {Line, "x" + strings.Repeat(" ", 1000) + "y", 10, "x ..."},
 	} {
-		if got := Text(tc.text, tc.size); got != tc.want {
-			t.Errorf("Text(%q, %d) = %q, want %q", tc.text, tc.size, got, tc.want)
-		}
-	}
-}
-
-func TestLine(t *testing.T) {
-	for _, tc := range []struct {
-		text string
-		size int
-		want string
-	}{
-		{" a\n\tb \r\n", 3, "a b"},
-		{strings.Repeat("x", 400), 400, strings.Repeat("x", 400)},
-		{"x" + strings.Repeat(" ", 50) + "y", 10, "x y"},
-		{strings.Repeat("x ", 400), 10, "x x x x..."},
-		{"x" + strings.Repeat(" ", 1000) + "y", 10, "x ..."},
-	} {
-		if got := Line(tc.text, tc.size); got != tc.want {
-			t.Errorf("Line(%q, %d) = %q, want %q", tc.text, tc.size, got, tc.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := tc.truncate(tc.text, tc.size); got != tc.want {
+				t.Errorf("%q, %d: got %q, want %q", tc.text, tc.size, got, tc.want)
+			}
+		})
 	}
 }
 

@@ -73,11 +73,7 @@ func TestCreateIsCarriedOutOnce(t *testing.T) {
 	}
 	var second *harness.Borough
 	first, second, _ = startTwo(t, etcd, lose)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := storagetest.NewClient(t, etcd)
 
 	ns := newNamespace(t, first)
 	// The first create in a Namespace reads the Namespace and is committed by its

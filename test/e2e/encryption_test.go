@@ -29,7 +29,7 @@ func TestEncryptionOfTwoServers(t *testing.T) {
 	t.Parallel()
 	const identity, key = "{identity: {}}", "{aesgcm: {keys: [{name: one, secret: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=}]}}"
 	endpoint := storagetest.StartGRPC(t)
-	etcd := newEtcdClient(t, endpoint)
+	etcd := storagetest.NewClient(t, endpoint)
 	config := filepath.Join(t.TempDir(), "encryption.yaml")
 	first, second, _ := startTwo(t, endpoint, nil)
 	ns, pods := newNamespace(t, first), 0

@@ -26,11 +26,7 @@ func TestEtcdSize(t *testing.T) {
 	if endpoint == "" {
 		endpoint = storagetest.StartGRPC(t)
 	}
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer etcd.Close()
+	etcd := storagetest.NewClient(t, endpoint)
 	b := harness.New(t)
 	if err := b.StartServer(t.Context(), "--etcd-servers="+endpoint); err != nil {
 		t.Fatal(err)

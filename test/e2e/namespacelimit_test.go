@@ -132,11 +132,7 @@ func TestNamespaceLimitRace(t *testing.T) {
 		}
 	}
 
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := storagetest.NewClient(t, etcd)
 	if got := wantTogether(t, client, "user-"); got != rounds*limit {
 		t.Errorf("%d namespaces in the history, want %d", got, rounds*limit)
 	}
@@ -176,11 +172,7 @@ func wantTogether(t *testing.T, client *clientv3.Client, prefix string) (namespa
 func TestNamespaceRequestIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	etcd := storagetest.StartGRPC(t)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := storagetest.NewClient(t, etcd)
 
 	var first *harness.Borough
 	var once sync.Map // by key
@@ -226,6 +218,6 @@ func TestNamespaceRequestIsCarriedOutOnce(t *testing.T) {
 	if got := wantTogether(t, client, "lost-"); got != 2 {
 		t.Errorf("%d namespaces in the history, want 2", got)
 	}
-	_, err = requestsOf(t, second, "alice").Create(t.Context(), newRequest("lost-third"), metav1.CreateOptions{})
+	_, err := requestsOf(t, second, "alice").Create(t.Context(), newRequest("lost-third"), metav1.CreateOptions{})
 	wantLimit(t, err, "alice", 2, 2)
 }

@@ -44,11 +44,7 @@ type purgeable struct {
 func newPurgeable(t *testing.T) *purgeable {
 	t.Helper()
 	url := storagetest.StartGRPC(t)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := storagetest.NewClient(t, url)
 
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -155,11 +153,7 @@ func TestNamespaceTemplateRace(t *testing.T) {
 	stop()
 	changing.Wait()
 
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := storagetest.NewClient(t, etcd)
 	with, without := replayTemplates(t, client)
 	t.Logf("%d Namespaces with the content of a template, %d without", with, without)
 	if with+without < 2*workers*each || with == 0 || without == 0 {

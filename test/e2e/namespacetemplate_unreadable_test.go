@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"testing"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -25,11 +23,7 @@ func TestUnreadableNamespaceTemplate(t *testing.T) {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
 			url := storagetest.StartGRPC(t)
-			etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer etcd.Close()
+			etcd := storagetest.NewClient(t, url)
 			b := harness.New(t)
 			if err := b.StartServer(t.Context(), flag, "--etcd-servers="+url); err != nil {
 				t.Fatal(err)

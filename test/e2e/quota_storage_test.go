@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,16 +137,6 @@ func TestQuotaWriters(t *testing.T) {
 	}
 }
 
-func newEtcdClient(t *testing.T, url string) *clientv3.Client {
-	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 // TestQuotaEncrypted checks that quotas are encrypted in etcd, regardless of what has
 // written them last: a client, a count or a charge.
 func TestQuotaEncrypted(t *testing.T) {
@@ -162,7 +151,7 @@ resources:
 		t.Fatal(err)
 	}
 	url := storagetest.StartGRPC(t)
-	etcd, b := newEtcdClient(t, url), harness.New(t)
+	etcd, b := storagetest.NewClient(t, url), harness.New(t)
 	start := func() {
 		t.Helper()
 		if err := b.StartServer(t.Context(), "--etcd-servers="+url, "--encryption-provider-config="+config); err != nil {
@@ -203,7 +192,7 @@ resources:
 func TestQuotaUnreadable(t *testing.T) {
 	t.Parallel()
 	url := storagetest.StartGRPC(t)
-	b, etcd := harness.New(t), newEtcdClient(t, url)
+	b, etcd := harness.New(t), storagetest.NewClient(t, url)
 	if err := b.StartServer(t.Context(), "--etcd-servers="+url); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +239,7 @@ func TestQuotaOfUnreadablePod(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		createPod(t, b, ns, newPod(name, withResources(quantities("cpu=1"), nil)))
 	}
-	flipKeys(t, newEtcdClient(t, url), "pods/"+ns+"/a")
+	flipKeys(t, storagetest.NewClient(t, url), "pods/"+ns+"/a")
 	b.Kubectl(t, "delete", "--raw", api+"/namespaces/"+ns+"/pods/a?ignoreStoreReadErrorWithClusterBreakingPotential=true")
 	wantUsed(t, b, ns, "q", "pods=1 requests.cpu=1")
 	createPod(t, b, ns, newPod("c", withResources(quantities("cpu=1"), nil)))
@@ -271,7 +260,7 @@ func TestQuotaWhenEtcdIsFull(t *testing.T) {
 	createQuota(t, b, ns, newQuota("p", "pods=5 resourcequotas=5"))
 	createQuota(t, b, ns, newQuota("q", "pods=5"))
 	full := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE}
-	if _, err := etcdserverpb.NewMaintenanceClient(newEtcdClient(t, url).ActiveConnection()).Alarm(t.Context(), full); err != nil {
+	if _, err := etcdserverpb.NewMaintenanceClient(storagetest.NewClient(t, url).ActiveConnection()).Alarm(t.Context(), full); err != nil {
 		t.Fatal(err)
 	}
 	wantCode(t, tryPod(t, b, ns, newPod("b")), 507)

@@ -67,11 +67,7 @@ func TestUnreadable(t *testing.T) {
 		t.Run("while running "+flag, func(t *testing.T) {
 			t.Parallel()
 			url := storagetest.StartGRPC(t)
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = client.Close() })
+			client := storagetest.NewClient(t, url)
 			testUnreadable(t, harness.New(t), []string{flag, "--etcd-servers=" + url}, func(keys ...string) { flipKeys(t, client, keys...) })
 		})
 	}
@@ -82,11 +78,7 @@ func TestUnreadable(t *testing.T) {
 func TestUnreadablePodStopsPurge(t *testing.T) {
 	t.Parallel()
 	url := storagetest.StartGRPC(t)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := storagetest.NewClient(t, url)
 	b := harness.New(t)
 	if err := b.StartServer(t.Context(), "--etcd-servers="+url); err != nil {
 		t.Fatal(err)

@@ -269,14 +269,7 @@ func TestBeginWithWriteWhenFull(t *testing.T) {
 func TestAwait(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) *clientv3.Client{
 		"embedded": func(t *testing.T) *clientv3.Client { return storagetest.StartEmbedded(t).Client() },
-		"gRPC": func(t *testing.T) *clientv3.Client {
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{storagetest.StartGRPC(t)}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = client.Close() })
-			return client
-		},
+		"gRPC":     func(t *testing.T) *clientv3.Client { return storagetest.NewClient(t, storagetest.StartGRPC(t)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := start(t)

@@ -249,11 +249,7 @@ func newPipelineFixture(t *testing.T) *pipelineFixture {
 	for i := range f.servers {
 		f.servers[i] = storagetest.NewStores(t, options, storagetest.NewConfig(nil))
 	}
-	var err error
-	if f.client, err = clientv3.New(clientv3.Config{Endpoints: []string{url}}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.client.Close() })
+	f.client = storagetest.NewClient(t, url)
 	ns := &tenancy.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	if err := create(genericrequest.WithNamespace(t.Context(), metav1.NamespaceNone), f.servers[0].Namespaces, ns); err != nil {
 		t.Fatal(err)

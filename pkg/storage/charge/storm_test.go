@@ -72,11 +72,7 @@ func TestStormUnanswered(t *testing.T) {
 		}
 		c.GRPCAdditionalServerOptions = append(c.GRPCAdditionalServerOptions, grpc.ChainUnaryInterceptor(intercept))
 	})
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{url}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
+	client := storagetest.NewClient(t, url)
 	options := storage.NewOptions()
 	options.Etcd.StorageConfig.Transport.ServerList = []string{url}
 	s := &storm{client: client, unanswered: true}

@@ -4,7 +4,6 @@
 package fence
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -63,13 +62,7 @@ func (f *Fence) ResolveCreate(ctx context.Context, client *clientv3.Client, key 
 		return 0, 0, fmt.Errorf("etcd is at revision %d, but was at %d before: its data was replaced", until, since)
 	}
 	f.generation.revision.Store(until)
-	err = readHistory(ctx, client, key, since, until, func(event *clientv3.Event) (stop bool) {
-		if event.IsCreate() && bytes.Equal(event.Kv.Value, value) {
-			written = event.Kv.ModRevision
-		}
-		return written != 0
-	})
-	if err != nil {
+	if written, err = findCreate(ctx, client, key, value, since, until); err != nil {
 		return 0, 0, err
 	}
 	return written, until, nil

@@ -61,13 +61,20 @@ func ResolveFull(ctx context.Context, client *clientv3.Client, key string, value
 			return until, nil
 		}
 		return 0, nil
+	case expectedRevision == 0:
+		return findCreate(ctx, client, key, value, since, until)
 	}
+	return ResolveUpdate(ctx, client, key, value, since, until)
+}
+
+// findCreate returns the revision after since and up to until at which the key was created with
+// the value, or 0.
+func findCreate(ctx context.Context, client *clientv3.Client, key string, value []byte, since, until int64) (written int64, err error) {
 	err = readHistory(ctx, client, key, since, until, func(event *clientv3.Event) (stop bool) {
-		if bytes.Equal(event.Kv.Value, value) && event.IsCreate() == (expectedRevision == 0) {
+		if event.IsCreate() && bytes.Equal(event.Kv.Value, value) {
 			written = event.Kv.ModRevision
 		}
-		// The first write is the update, or one that it conflicts with.
-		return written != 0 || expectedRevision != 0
+		return written != 0
 	})
 	return written, err
 }

@@ -78,6 +78,17 @@ func StartGRPC(t testing.TB, change ...func(*embed.Config)) string {
 	return "http://" + etcd.Clients[0].Addr().String()
 }
 
+// NewClient returns a client of the etcd at an endpoint.
+func NewClient(t testing.TB, endpoint string) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
 // Fill fills an etcd that has SmallQuota, so that it rejects every put from then on.
 func Fill(t testing.TB, client *clientv3.Client) {
 	t.Helper()

@@ -217,14 +217,16 @@ func (r *REST) finalize(ctx context.Context, report *report, options *metav1.Cre
 // those of higher stages. That admission refused to delete some of it is returned at the
 // end, or that some of it cannot be read, if that has stopped others.
 func (r *REST) purge(ctx context.Context, report *report, options *metav1.CreateOptions) error {
-	var refused, unread error
-	skipped := false
+	var refused error
+	var unread *Content       // the first of which an object cannot be read
 	incomplete := math.MaxInt // the lowest stage of which something is left
 	for i := range r.Content {
 		content := &r.Content[i]
 		if content.Stage > incomplete {
 			report.skip(content.Resource.GroupResource())
-			skipped = true
+			if refused == nil && unread != nil {
+				refused = r.newUnreadable(ctx, unread)
+			}
 			continue
 		}
 		deleter := r.newDeleter(ctx, i, report, options)
@@ -237,14 +239,11 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		}
 		if r.hasUnreadable(ctx, content) && !report.force {
 			incomplete = min(incomplete, content.Stage)
-			unread = cmp.Or(unread, r.newUnreadable(ctx, content))
+			unread = cmp.Or(unread, content)
 		}
 		if refused == nil {
 			refused = err
 		}
-	}
-	if refused == nil && skipped {
-		return unread
 	}
 	return refused
 }

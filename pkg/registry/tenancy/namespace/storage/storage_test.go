@@ -21,10 +21,8 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericregistrytest "k8s.io/apiserver/pkg/registry/generic/testing"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
@@ -388,36 +386,6 @@ func TestGeneratedNameIsTaken(t *testing.T) {
 	}
 	if _, err := generate(); !apierrors.IsAlreadyExists(err) || next != attempts {
 		t.Errorf("after %d attempts: %v", next, err)
-	}
-}
-
-// TestResetFields checks which fields a write can own through each storage.
-func TestResetFields(t *testing.T) {
-	var (
-		label      = fieldpath.MakePathOrDie("metadata", "labels", "a")
-		finalizers = fieldpath.MakePathOrDie("spec", "finalizers")
-		protection = fieldpath.MakePathOrDie("spec", "deletionProtection")
-		phase      = fieldpath.MakePathOrDie("status", "phase")
-	)
-	sent := fieldpath.NewSet(label, finalizers, protection, phase)
-	storage := newStorage(t)
-	for name, tc := range map[string]struct {
-		storage rest.ResetFieldsStrategy
-		want    *fieldpath.Set
-	}{
-		"namespaces":          {storage.Namespace, fieldpath.NewSet(label, finalizers, protection)},
-		"namespaces/status":   {storage.Status, fieldpath.NewSet(label, phase)},
-		"namespaces/finalize": {storage.Finalize, fieldpath.NewSet(label, finalizers)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			version, found := fieldpath.NewExcludeFilterSetMap(tc.storage.GetResetFields())[fieldpath.APIVersion(v1.SchemeGroupVersion.String())]
-			if !found {
-				t.Fatal("no filter for the version")
-			}
-			if got := version.Filter(sent); !got.Equals(tc.want) {
-				t.Errorf("fields that can be owned (-want +got):\n%s", cmp.Diff(tc.want.String(), got.String()))
-			}
-		})
 	}
 }
 

@@ -6,11 +6,10 @@ package storage
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
 // TestResetFields checks which fields a write can own through each storage. As
@@ -34,14 +33,6 @@ func TestResetFields(t *testing.T) {
 		{"pods", s.Pod, fieldpath.NewSet(label, owners, deletion, image)},
 		{"pods/status", s.Status, fieldpath.NewSet(label, phase)},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			version, found := fieldpath.NewExcludeFilterSetMap(tc.storage.GetResetFields())[fieldpath.APIVersion(v1.SchemeGroupVersion.String())]
-			if !found {
-				t.Fatal("no filter for the version")
-			}
-			if got := version.Filter(sent); !got.Equals(tc.want) {
-				t.Errorf("fields that can be owned (-want +got):\n%s", cmp.Diff(tc.want.String(), got.String()))
-			}
-		})
+		t.Run(tc.name, func(t *testing.T) { storagetest.CheckOwnable(t, tc.storage, sent, tc.want) })
 	}
 }
