@@ -4,8 +4,6 @@
 package podsource
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -280,92 +278,6 @@ func TestOneOfTwo(t *testing.T) {
 	stop()
 	f.write("a.yaml", newPod("a", image("image:3")))
 	f.expect("a-node-1=image:3")
-}
-
-// TestPrune ends the controller, which deletes the Namespace, unless it waits for another.
-func TestPrune(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.write("a.yaml", newPod("a"))
-	config := f.config()
-	config.Prune = true
-	config.LeaderElection = steadyLeaderElection
-	_, stop := f.start(config)
-	f.expect("a-node-1=image:1")
-
-	second, stopSecond := f.start(config)
-	f.expectReady(second)
-	stopSecond()
-	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
-	if err != nil || namespace.DeletionTimestamp != nil {
-		t.Errorf("the Namespace is being deleted by a controller that has waited: %v, %v", namespace, err)
-	}
-
-	deleted := f.watchDeletion("a-node-1")
-	stop()
-	if pod := <-deleted; *pod.DeletionGracePeriodSeconds != 1 {
-		t.Errorf("the Pod did not get its grace period: %v", pod.ObjectMeta)
-	}
-	poll.Eventually(t, func() string {
-		namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("the Namespace is not gone: %v, %v", namespace, err)
-		}
-		return ""
-	})
-}
-
-// TestPruneWithoutLease stops a controller that has just lost the Lease: the Namespace is that
-// of the other process.
-func TestPruneWithoutLease(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.write("a.yaml", newPod("a"))
-	config := f.config()
-	config.Prune, config.LeaderElection = true, leaderElection
-	reader := &slowReader{Reader: config.Reader, ended: make(chan struct{}), proceed: make(chan struct{})}
-	config.Reader = reader
-	c := f.new(config)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stopped := make(chan error, 1)
-	go func() { stopped <- c.Run(ctx) }()
-	f.expect("a-node-1=image:1")
-
-	reader.armed.Store(true)
-	poll.Eventually(t, func() string {
-		f.takeLease()
-		select {
-		case <-reader.ended:
-			return ""
-		case <-time.After(10 * time.Second): // it had lost the Lease before, and did not read
-			return "the controller reads without the Lease"
-		}
-	})
-	cancel()
-	close(reader.proceed)
-	f.must(<-stopped)
-	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
-	if err != nil || namespace.DeletionTimestamp != nil {
-		t.Errorf("the Namespace is being deleted: %v, %v", namespace, err)
-	}
-}
-
-// slowReader is a Reader that, once it is armed, returns some time after its context has
-// ended. It can do so once.
-type slowReader struct {
-	source.Reader
-	armed          atomic.Bool
-	ended, proceed chan struct{}
-}
-
-func (r *slowReader) Run(ctx context.Context, handle func(source.Content, error)) error {
-	err := r.Reader.Run(ctx, handle)
-	if r.armed.Load() {
-		close(r.ended)
-		<-r.proceed
-	}
-	return err
 }
 
 // TestLeaseIsLost gives the Lease to another process that does not renew it. The controller

@@ -121,22 +121,28 @@ func (f *fixture) new(config Config) *Controller {
 func (f *fixture) start(config Config) (c *Controller, stop func()) {
 	f.Helper()
 	c = f.new(config)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	stopped := false
+	end := f.run(c)
 	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
+		if err := end(); err != nil {
 			f.Error(err)
 		}
 	}
 	f.Cleanup(stop)
 	return c, stop
+}
+
+// run runs a controller until stop is called, which returns its error the first time.
+func (f *fixture) run(c *Controller) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Run(ctx)
+		close(ended)
+	}()
+	return func() error {
+		cancel()
+		return <-ended
+	}
 }
 
 func (f *fixture) leaseName() string { return "borough-source-" + f.identity.ID() }

@@ -30,8 +30,7 @@ const role = "borough-source"
 func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespace, err error) {
 	logger := klog.FromContext(ctx)
 	last := ""
-	initial := wait.Backoff{Duration: retryBaseDelay, Factor: 2, Jitter: 0.1, Steps: 100, Cap: retryMaxDelay}
-	backoff := initial
+	backoff := newBackoff()
 	for {
 		if namespace, err = c.getOrCreateNamespace(ctx); err == nil && namespace.DeletionTimestamp == nil {
 			return namespace, nil
@@ -55,9 +54,14 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 			}
 		}
 		if c.awaitChange(ctx, namespace, delay) {
-			backoff = initial
+			backoff = newBackoff()
 		}
 	}
+}
+
+// newBackoff returns the delays between attempts.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: retryBaseDelay, Factor: 2, Jitter: 0.1, Steps: 100, Cap: retryMaxDelay}
 }
 
 // awaitChange returns when the Namespace changes, after the delay at the latest. It reports

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
@@ -19,24 +20,41 @@ import (
 )
 
 // prune deletes the Namespace. It returns when the grace periods of the Pods are over, because
-// the Namespace waits until it has confirmed that they have ended.
+// the Namespace waits until it has confirmed that they have ended. It deletes no Pods of a
+// Namespace that may not be deleted.
 func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
-	if _, err := c.deletePods(ctx, namespace.UID); err != nil {
-		return err
-	}
 	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(namespace.UID)),
 	})
 	if err != nil && !tenancyerrors.IsObjectNotFound(err) {
 		return fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
 	}
-	klog.FromContext(ctx).Info("Deleted the Namespace, waiting for the grace periods of its Pods")
-	for {
-		deadline, err := c.deletePods(ctx, namespace.UID)
-		if err != nil || deadline.IsZero() {
-			return err
+	logger := klog.FromContext(ctx)
+	logger.Info("Deleted the Namespace, waiting for the grace periods of its Pods")
+	last := ""
+	backoff := newBackoff()
+	for { // a second signal ends the process
+		var next time.Time
+		current, err := c.findNamespace(ctx)
+		if err == nil {
+			next, err = c.deletePods(ctx, namespace.UID)
 		}
-		time.Sleep(time.Until(deadline)) // a second signal ends the process
+		var delay time.Duration
+		switch {
+		case err != nil:
+			current = nil
+			if reason := message(err); reason != last {
+				logger.Info("Cannot delete the Pods, will retry", "err", err)
+				last = reason
+			}
+			delay = backoff.Step()
+		case next.IsZero():
+			return nil
+		default:
+			backoff = newBackoff()
+			delay = min(time.Until(next), retryMaxDelay)
+		}
+		c.awaitChange(ctx, current, delay)
 	}
 }
 
@@ -56,16 +74,17 @@ func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.T
 	case listErr != nil:
 		return time.Time{}, fmt.Errorf("list the Pods: %w", listErr)
 	}
+	var errs []error
 	for name, pod := range pods {
 		again, err := c.deletePod(ctx, pod)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("delete the Pod %s: %w", name, err)
+			errs = append(errs, fmt.Errorf("delete the Pod %s: %w", name, err))
 		}
 		if next.IsZero() || !again.IsZero() && again.Before(next) {
 			next = again
 		}
 	}
-	return next, nil
+	return next, utilerrors.NewAggregate(errs)
 }
 
 // deletePod deletes a Pod, or confirms that it has ended when its grace period is over, which
@@ -75,12 +94,13 @@ func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructur
 	// A user can have removed the label of the source from it.
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(pod.GetUID()), ResourceVersion: new(pod.GetResourceVersion())}}
 	now := time.Now()
-	switch deadline := pod.GetDeletionTimestamp(); {
-	case deadline == nil:
+	if deletion := pod.GetDeletionTimestamp(); deletion == nil {
 		again = now
-	case deadline.After(now):
-		return deadline.Time, nil
-	default:
+	} else {
+		end := deletion.Add(time.Second) // the API cuts fractions of a second off
+		if end.After(now) {
+			return end, nil
+		}
 		options.GracePeriodSeconds = new(int64(0))
 	}
 	err = c.podClient.Delete(ctx, pod.GetName(), options)

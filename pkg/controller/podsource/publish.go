@@ -28,16 +28,18 @@ type published struct {
 	mu sync.Mutex
 	// announced are those in the log and in Events.
 	announced []source.Problem
-	// annotated are those in the annotation, if there is one.
-	annotated    []source.Problem
-	isAnnotation bool
+	// annotated are those in the annotation, if isAnnotated.
+	annotated   []source.Problem
+	isAnnotated bool
+	// annotation is its value, "" without the annotation.
+	annotation string
 }
 
 // is reports whether the problems are shown.
 func (p *published) is(problems []source.Problem) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.isAnnotation && slices.Equal(p.annotated, problems)
+	return p.isAnnotated && slices.Equal(p.annotated, problems)
 }
 
 // announce returns those of the problems that were not announced before, and whether there
@@ -55,10 +57,22 @@ func (p *published) announce(problems []source.Problem) (added []source.Problem,
 	return added, had
 }
 
-func (p *published) setAnnotated(problems []source.Problem) {
+func (p *published) setAnnotated(problems []source.Problem, annotation string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.isAnnotation, p.annotated = true, problems
+	p.isAnnotated, p.annotated, p.annotation = true, problems, annotation
+}
+
+// isChanged reports whether the annotation of the Namespace is no longer the one that was
+// set. Then it has to be set again.
+func (p *published) isChanged(annotation string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isAnnotated || annotation == p.annotation {
+		return false
+	}
+	p.isAnnotated = false
+	return true
 }
 
 // publish shows the problems: those that are new in the log and as Events, all of them in
@@ -70,23 +84,20 @@ func (s *session) publish(ctx context.Context) error {
 	}
 	logger := klog.FromContext(ctx)
 	added, had := s.published.announce(problems)
-	for i, problem := range added {
+	for _, problem := range added {
 		logger.Info("The Pods in the API differ from those of the source", "file", problem.File, "pod", problem.Pod, "reason", problem.Message)
-		if i >= source.MaxProblems {
-			continue
-		}
-		if err := s.createEvent(ctx, problem); err != nil {
-			logger.V(2).Info("Cannot create an Event", "err", err)
-		}
 	}
 	if had && len(problems) == 0 {
 		logger.Info("The source has no problems any more")
 	}
 	s.metrics.set(s.source, problems)
-	if err := s.annotate(ctx, problems); err != nil {
+	annotation, err := s.annotate(ctx, problems)
+	// Last, because a server can delay each Event, such as by a rate limit.
+	s.createEvents(ctx, added)
+	if err != nil {
 		return fmt.Errorf("annotate the Namespace: %w", err)
 	}
-	s.published.setAnnotated(problems)
+	s.published.setAnnotated(problems, annotation)
 	return nil
 }
 
@@ -94,23 +105,25 @@ func (s *session) publish(ctx context.Context) error {
 // number of managers, and sources can share a Namespace.
 const statusManager = "borough-source"
 
-// annotate sets the annotation of the Namespace. In one that other sources can share, it is
-// there only if there are problems: the annotations of an object have at most 256 KiB.
-func (s *session) annotate(ctx context.Context, problems []source.Problem) error {
+// annotate sets the annotation of the Namespace, and returns its value. In one that other
+// sources can share, it is there only if there are problems: the annotations of an object have
+// at most 256 KiB.
+func (s *session) annotate(ctx context.Context, problems []source.Problem) (annotation string, err error) {
 	annotations := map[string]any{s.source.StatusAnnotation(): nil} // removes it
 	if len(problems) > 0 || s.config.Namespace == "" {
 		status, err := json.Marshal(s.status(problems))
 		if err != nil {
-			return err
+			return "", err
 		}
-		annotations[s.source.StatusAnnotation()] = string(status)
+		annotation = string(status)
+		annotations[s.source.StatusAnnotation()] = annotation
 	}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.uid, "annotations": annotations}})
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = s.tenancy.TenancyV1().Namespaces().Patch(ctx, s.namespace, types.MergePatchType, data, metav1.PatchOptions{FieldManager: statusManager})
-	return err
+	return annotation, err
 }
 
 // status returns the status with as many problems as fit.
@@ -125,6 +138,20 @@ func (s *session) status(problems []source.Problem) source.Status {
 	}
 	status.MoreProblems = len(problems) - len(status.Problems)
 	return status
+}
+
+// eventsTimeout is how long the Events of the new problems may take, all together.
+const eventsTimeout = 5 * time.Second
+
+// createEvents creates Events for the first of the problems.
+func (s *session) createEvents(ctx context.Context, problems []source.Problem) {
+	ctx, cancel := context.WithTimeout(ctx, eventsTimeout)
+	defer cancel()
+	for _, problem := range problems[:min(len(problems), source.MaxProblems)] {
+		if err := s.createEvent(ctx, problem); err != nil {
+			klog.FromContext(ctx).V(2).Info("Cannot create an Event", "err", err)
+		}
+	}
 }
 
 // maxInstance is the number of bytes of a reportingInstance, of which an Event can have 128,

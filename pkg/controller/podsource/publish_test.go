@@ -4,10 +4,14 @@
 package podsource
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/requestlimits"
@@ -26,6 +30,11 @@ func TestManySources(t *testing.T) {
 		f.must(err)
 		return got
 	}
+	annotate := func(s *session, problems []source.Problem) {
+		t.Helper()
+		_, err := s.annotate(t.Context(), problems)
+		f.must(err)
+	}
 	before := get()
 	var sessions []*session
 	for i := range requestlimits.MaxAppliers + 1 {
@@ -37,25 +46,61 @@ func TestManySources(t *testing.T) {
 		f.must(err)
 		t.Cleanup(s.queue.ShutDown)
 		sessions = append(sessions, s)
-		f.must(s.annotate(t.Context(), []source.Problem{{Message: "m"}}))
+		annotate(s, []source.Problem{{Message: "m"}})
 	}
 	if got := get(); len(got.Annotations) != len(sessions) || len(got.ManagedFields) != len(before.ManagedFields)+1 {
 		t.Errorf("%d annotations, the managers %v", len(got.Annotations), got.ManagedFields)
 	}
 	for _, s := range sessions {
-		f.must(s.annotate(t.Context(), nil))
+		annotate(s, nil)
 	}
 	without := get()
 	if len(without.Annotations) != 0 || len(without.ManagedFields) != len(before.ManagedFields) {
 		t.Errorf("the annotations %v, the managers %v", without.Annotations, without.ManagedFields)
 	}
-	f.must(sessions[0].annotate(t.Context(), nil))
+	annotate(sessions[0], nil)
 	if got := get(); got.ResourceVersion != without.ResourceVersion {
 		t.Error("without an annotation, a source without problems writes the Namespace")
 	}
 	other := sessions[0]
 	other.uid = "00000000-0000-0000-0000-000000000000"
-	if err := other.annotate(t.Context(), []source.Problem{{Message: "m"}}); err == nil || len(get().Annotations) != 0 {
+	if _, err := other.annotate(t.Context(), []source.Problem{{Message: "m"}}); err == nil || len(get().Annotations) != 0 {
 		t.Errorf("a source of another Namespace with this name gets %v", err)
 	}
+}
+
+// TestEventsWait holds up the Events of the problems. The annotation does not wait for them.
+func TestEventsWait(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.wrap = func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(req.URL.Path, "/events") {
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}
+			return next.RoundTrip(req)
+		})
+	}
+	f.writeText("a.yaml", "kind: Other")
+	f.start(f.config())
+	f.expectProblems("a.yaml/: ")
+	f.remove("a.yaml")
+	f.expectProblems() // the Events are given up
+}
+
+// TestAnnotationIsRemoved removes the annotation of a source with problems. It is set again.
+func TestAnnotationIsRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.writeText("a.yaml", "kind: Other")
+	f.start(f.config())
+	for _, value := range []any{nil, "{}"} {
+		f.expectProblems("a.yaml/: ")
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{f.identity.StatusAnnotation(): value}}})
+		f.must(err)
+		_, err = f.admin.TenancyV1().Namespaces().Patch(t.Context(), f.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+		f.must(err)
+	}
+	f.expectProblems("a.yaml/: ")
 }

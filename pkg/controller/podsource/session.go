@@ -163,9 +163,15 @@ func (s *session) retryPeriodically(ctx context.Context) {
 	}
 }
 
+// checkNamespace ends the session if the Namespace is another one or is being deleted, and
+// publishes the status again if another client has changed it.
 func (s *session) checkNamespace(namespace *v1.Namespace, end context.CancelCauseFunc) {
-	if namespace.Name == s.namespace && (namespace.UID != s.uid || namespace.DeletionTimestamp != nil) {
+	switch {
+	case namespace.Name != s.namespace:
+	case namespace.UID != s.uid || namespace.DeletionTimestamp != nil:
 		end(errNamespaceGone)
+	case s.published.isChanged(namespace.Annotations[s.source.StatusAnnotation()]):
+		s.queue.Add(statusKey)
 	}
 }
 

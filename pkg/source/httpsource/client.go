@@ -93,6 +93,8 @@ func cause(err error, timeout time.Duration) error {
 	switch {
 	case errors.As(err, &dnsErr) && dnsErr.IsTimeout:
 		return fmt.Errorf("look up %s: timed out", dnsErr.Name)
+	case dnsErr != nil && !dnsErr.IsNotFound: // with the port that asked the resolver
+		return fmt.Errorf("look up %s: %s", dnsErr.Name, strings.TrimSpace(dnsErr.Err[strings.LastIndex(dnsErr.Err, ": ")+1:]))
 	case errors.As(err, &certificateErr) && certificateErr.Reason == x509.Expired: // with the time
 		return fmt.Errorf("the certificate of the server, or a CA, is valid from %s to %s only",
 			certificateErr.Cert.NotBefore.UTC().Format(time.RFC3339), certificateErr.Cert.NotAfter.UTC().Format(time.RFC3339))

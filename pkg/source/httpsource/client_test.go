@@ -127,6 +127,13 @@ func TestNewFails(t *testing.T) {
 // TestCause checks that two failures for the same reason have the same message.
 func TestCause(t *testing.T) {
 	address := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+	refused := func(port int) error { // as the resolver of Go returns it
+		text := fmt.Sprintf("read udp 127.0.0.1:%d->127.0.0.1:53: read: connection refused", port)
+		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "example.com", IsTemporary: true, Err: text}}
+	}
+	if first, second := cause(refused(4000), time.Second).Error(), cause(refused(4001), time.Second).Error(); first != second || first != "look up example.com: connection refused" {
+		t.Errorf("got %s and %s", first, second)
+	}
 	for want, err := range map[string]error{
 		"read 127.0.0.1:443: connection reset by peer":                   &url.Error{Op: "Get", URL: "https://example.com/?secret", Err: &net.OpError{Op: "read", Net: "tcp", Source: address(4000), Addr: address(443), Err: errors.New("connection reset by peer")}},
 		"look up example.com: timed out":                                 &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "example.com", IsTimeout: true, Err: "read udp 127.0.0.1:4000->127.0.0.1:53: i/o timeout"}},
