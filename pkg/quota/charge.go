@@ -50,7 +50,8 @@ func Counted(quota *tenancy.ResourceQuota) bool {
 
 // Used returns the usage of a counted quota after the write: nil if it does not change,
 // and empty if the quota has to be counted again. It returns a Denial if the quota does not
-// allow the write: usage may grow only up to spec.hard, and containers must name the CPU and memory that a quota limits.
+// allow the write: usage may grow only up to spec.hard, and containers must name the CPU and
+// memory that a quota limits. What a node reports that it has allocated is not denied.
 func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denial) {
 	if c.Unknown {
 		return corev1.ResourceList{}, nil
@@ -61,7 +62,8 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		delta = quotav1.Subtract(after, before)
 	}
 	maps.DeleteFunc(delta, func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.IsZero() })
-	if after != nil && (before == nil || grows(delta)) {
+	growing := c.growing(before, delta)
+	if after != nil && (before == nil || len(growing) > 0) {
 		if unnamed := missing(c.New.pod, quota.Status.Hard); len(unnamed) > 0 {
 			return nil, NewDenial(fmt.Sprintf("failed quota: %s: must specify %s", quota.Name, missingText(unnamed)))
 		}
@@ -70,11 +72,13 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		return nil, nil
 	}
 	used := quotav1.Add(quota.Status.Used, delta)
+	if len(quotav1.IsNegative(used)) > 0 { // objects that could not be read when it was counted
+		return corev1.ResourceList{}, nil
+	}
 	corepod.KeepExact(used)
 	var exceeded []corev1.ResourceName
-	for name, quantity := range delta {
-		total, hard := used[name], quota.Status.Hard[name]
-		if quantity.Sign() > 0 && total.Cmp(hard) > 0 {
+	for _, name := range growing {
+		if total := used[name]; total.Cmp(quota.Status.Hard[name]) > 0 {
 			exceeded = append(exceeded, name)
 		}
 	}
@@ -88,13 +92,25 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 	return nil, &Denial{text, quota, exceeded}
 }
 
-func grows(delta corev1.ResourceList) bool {
-	for _, quantity := range delta {
+// growing returns the resources of which the write requests more than the object has used
+// before. A node can report more, which it has allocated already.
+func (c *Change) growing(before, delta corev1.ResourceList) (names []corev1.ResourceName) {
+	for name, quantity := range delta {
 		if quantity.Sign() > 0 {
-			return true
+			names = append(names, name)
 		}
 	}
-	return false
+	if len(names) == 0 || c.New == nil {
+		return nil
+	}
+	if before == nil || c.New.pod == nil {
+		return names
+	}
+	requested := requested(c.New.pod)
+	return slices.DeleteFunc(names, func(name corev1.ResourceName) bool {
+		request := requested[name]
+		return request.Cmp(before[name]) <= 0
+	})
 }
 
 // charged returns what the object uses of what a quota limits, or nil if the quota does

@@ -206,6 +206,13 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// allocated returns a change of a Pod by which its node reports what it has allocated to a.
+func allocated(resources string) func(*tenancy.Pod) {
+	return func(p *tenancy.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", AllocatedResources: list(resources)}}
+	}
+}
+
 func TestUsed(t *testing.T) {
 	cpu := func(quantity string) *tenancy.Pod { return podOf(container("a", "cpu="+quantity, "")) }
 	for name, test := range map[string]struct {
@@ -243,6 +250,26 @@ func TestUsed(t *testing.T) {
 		"too much growth": {
 			quota: counted("cpu=2", "cpu=1"), old: cpu("1"), new: cpu("2500m"),
 			denial: "exceeded quota: q, requested: cpu=1500m, used: cpu=1, limited: cpu=2",
+		},
+		"growth that the node reports": {
+			quota: counted("cpu=2,limits.memory=1", "cpu=2,limits.memory=0"), old: cpu("1"), new: with(cpu("1"), allocated("cpu=2,example.com/gpu=1")),
+			used: "cpu=3,limits.memory=0",
+		},
+		"growth of a resource that the Pod does not name": {
+			quota: counted("requests.example.com/gpu=1", "requests.example.com/gpu=1"), old: cpu("1"), new: with(cpu("1"), allocated("example.com/gpu=1")),
+			used: "requests.example.com/gpu=2",
+		},
+		"growth of the request up to what the node reports": {
+			quota: counted("cpu=2", "cpu=3"), old: with(cpu("1"), allocated("cpu=2")), new: with(cpu("3"), allocated("cpu=2")),
+			denial: "exceeded quota: q, requested: cpu=1, used: cpu=3, limited: cpu=2",
+		},
+		"a Pod that runs again": {
+			quota: counted("cpu=2,pods=1", "cpu=2,pods=1"), old: with(cpu("1"), func(p *tenancy.Pod) { p.Status.Phase = corev1.PodFailed }), new: cpu("1"),
+			denial: "exceeded quota: q, requested: cpu=1,pods=1, used: cpu=2,pods=1, limited: cpu=2,pods=1",
+		},
+		"a delete that would free less than nothing": {
+			quota: counted("requests.example.com/gpu=1", "requests.example.com/gpu=1"), old: with(cpu("1"), allocated("example.com/gpu=-1")),
+			used: "requests.example.com/gpu=2",
 		},
 		"less, although too much is used": {quota: counted("cpu=1", "cpu=3"), old: cpu("3"), new: cpu("2"), used: "cpu=2"},
 		"no change, although too much is used and not named": {
@@ -286,6 +313,14 @@ func TestUsed(t *testing.T) {
 				t.Errorf("got the usage %s, want %s", listText(used), test.used)
 			}
 		})
+	}
+}
+
+// TestUsedOfUncounted deletes an object that was not counted. The quota has to be counted again.
+func TestUsedOfUncounted(t *testing.T) {
+	change := &Change{Resource: pods, Old: Of(pods, podOf(container("a", "cpu=1", "")))}
+	if used, denial := change.Used(counted("cpu=2,pods=2", "cpu=0,pods=0")); denial != nil || used == nil || len(used) != 0 {
+		t.Errorf("got %s, %v", listText(used), denial)
 	}
 }
 

@@ -66,8 +66,20 @@ func Count(gr schema.GroupResource) corev1.ResourceList {
 	return count
 }
 
-// addPod adds what a Pod uses until it has succeeded or failed.
+// addPod adds what a Pod uses until it has succeeded or failed: the larger one of what it
+// requests and what its node has allocated.
 func addPod(usage corev1.ResourceList, pod *corev1.Pod) {
+	addPodWith(usage, pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+}
+
+// requested returns what a Pod uses without what its node has allocated.
+func requested(pod *corev1.Pod) corev1.ResourceList {
+	usage := corev1.ResourceList{}
+	addPodWith(usage, pod, resourcehelper.PodResourcesOptions{})
+	return usage
+}
+
+func addPodWith(usage corev1.ResourceList, pod *corev1.Pod, options resourcehelper.PodResourcesOptions) {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return
 	}
@@ -83,8 +95,6 @@ func addPod(usage corev1.ResourceList, pod *corev1.Pod) {
 		copied.Status.Conditions = nil
 		pod = &copied
 	}
-	// The larger one of what the Pod requests and what its node has allocated counts.
-	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
 	addCompute(usage, resourcehelper.PodRequests(pod, options), resourcehelper.PodLimits(pod, options))
 	usage[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 }
