@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -13,7 +12,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -35,7 +33,6 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
-	"github.com/borough-io/borough/pkg/retriable"
 	"github.com/borough-io/borough/pkg/visibility"
 )
 
@@ -65,14 +62,6 @@ type StandaloneConfig struct {
 	DefaultLimits bool
 }
 
-// awaitRights waits until the rights of users follow all that was written to etcd.
-func (s *StandaloneConfig) awaitRights(ctx context.Context) error {
-	if err := s.Views.AwaitCurrent(ctx); err != nil {
-		return apierrors.NewTimeoutError(fmt.Sprintf("nothing was written, because this server does not have the current RBAC objects yet: %v", err), retriable.RetryAfter)
-	}
-	return nil
-}
-
 // standaloneStorage is the storage of the kinds of Kubernetes.
 type standaloneStorage struct {
 	rights rbac.Storage
@@ -81,7 +70,7 @@ type standaloneStorage struct {
 }
 
 func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer) (storage standaloneStorage, err error) {
-	if storage.rights, err = rbac.NewStorage(scheme, optsGetter, authz, s.Policy, s.awaitRights); err != nil {
+	if storage.rights, err = rbac.NewStorage(scheme, optsGetter, authz, s.Policy, s.Views.AwaitCurrent); err != nil {
 		return storage, err
 	}
 	if storage.events, err = event.NewREST(scheme, optsGetter, s.EventTTL); err != nil {

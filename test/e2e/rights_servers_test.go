@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -48,6 +49,45 @@ func TestRightsOnAnotherServer(t *testing.T) {
 			}
 			return ""
 		})
+	}
+}
+
+// TestRevokedByAnotherServer deletes, through a server whose watches are delayed, a RoleBinding
+// that another server has just deleted. When that is answered, the right is gone.
+func TestRevokedByAnotherServer(t *testing.T) {
+	t.Parallel()
+	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
+	ns := newNamespace(t, first)
+	there := rights(t, second).RoleBindings(ns)
+	for name, write := range map[string]func() error{
+		"delete": func() error { return there.Delete(t.Context(), "alice", metav1.DeleteOptions{}) },
+		"delete of a collection": func() error {
+			return there.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "metadata.name=alice"})
+		},
+		"patch": func() error {
+			_, err := there.Patch(t.Context(), "alice", types.MergePatchType, []byte(`{"subjects":[]}`), metav1.PatchOptions{})
+			return err
+		},
+	} {
+		proxy.SetDelay(0)
+		grant(t, first, ns, "view", "alice")
+		pods := clientAs(t, second, "alice").TenancyV1().Pods(ns)
+		poll.Eventually(t, func() string {
+			if _, err := pods.List(t.Context(), metav1.ListOptions{}); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+		proxy.SetDelay(500 * time.Millisecond)
+		if err := rights(t, first).RoleBindings(ns).Delete(t.Context(), "alice", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := pods.List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("after the %s: got %v, want Forbidden", name, err)
+		}
 	}
 }
 

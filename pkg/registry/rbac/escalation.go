@@ -19,6 +19,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // Rights are what users hold.
@@ -54,10 +56,14 @@ func (e escalation) unlessExempt(confirm confirmFunc) confirmFunc {
 			return nil
 		}
 		if err := e.awaitCurrent(ctx); err != nil {
-			return err
+			return newNotCurrent("nothing was written, because this server does not have the current RBAC objects yet", err)
 		}
 		return confirm(ctx, obj, old)
 	}
+}
+
+func newNotCurrent(text string, err error) error {
+	return apierrors.NewTimeoutError(fmt.Sprintf("%s: %v", text, err), retriable.RetryAfter)
 }
 
 // fullAuthority is what it takes to aggregate rules, because they can be any.

@@ -6,10 +6,13 @@
 package rbac
 
 import (
+	"cmp"
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	rbacv1beta1 "k8s.io/api/rbac/v1beta1" // Kubernetes has its descriptions in tables
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -82,7 +85,7 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 		if err != nil {
 			return Storage{}, err
 		}
-		*kind.storage = &REST{served, escalation.unlessExempt(kind.confirm)}
+		*kind.storage = &REST{served, escalation.unlessExempt(kind.confirm), awaitCurrent}
 	}
 	return s, nil
 }
@@ -90,7 +93,8 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, au
 // REST serves one kind.
 type REST struct {
 	*standard.REST
-	confirm confirmFunc
+	confirm      confirmFunc
+	awaitCurrent AwaitCurrentFunc
 }
 
 // confirmFunc returns an error unless the user of the request may write the object.
@@ -114,5 +118,37 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 	confirmed := rest.WrapUpdatedObjectInfo(objInfo, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		return obj, r.confirm(ctx, obj, old)
 	})
-	return r.REST.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
+	obj, created, err := r.REST.Update(ctx, name, confirmed, createValidation, updateValidation, forceAllowCreate, options)
+	return obj, created, r.awaitDeleted(ctx, err)
+}
+
+// Delete deletes an object.
+func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	obj, deleted, err := r.REST.Delete(ctx, name, deleteValidation, options)
+	return obj, deleted, r.awaitDeleted(ctx, err)
+}
+
+// DeleteCollection deletes the objects that the list options select.
+func (r *REST) DeleteCollection(ctx context.Context, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, listOptions *metainternalversion.ListOptions) (runtime.Object, error) {
+	list, err := r.REST.DeleteCollection(ctx, deleteValidation, options, listOptions)
+	if err == nil {
+		err = r.awaitAll(ctx) // another server can have deleted what the list does not have
+	}
+	return list, err
+}
+
+// awaitDeleted waits, after a write that got NotFound, until decisions no longer depend on the
+// object: another server can have deleted it.
+func (r *REST) awaitDeleted(ctx context.Context, err error) error {
+	if apierrors.IsNotFound(err) {
+		return cmp.Or(r.awaitAll(ctx), err)
+	}
+	return err
+}
+
+func (r *REST) awaitAll(ctx context.Context) error {
+	if err := r.awaitCurrent(ctx); err != nil {
+		return newNotCurrent("this server does not have the current RBAC objects yet, so decisions can depend on deleted ones", err)
+	}
+	return nil
 }
