@@ -80,8 +80,8 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 // right may come or go between two events, or between a list and the watch that continues
 // it, and the client would keep what it does not see any more, or miss something. A watch
 // by the path /watch/namespaces/NAME, which the right in this Namespace allows, is by right.
-// If it continues from a revision, the user must have had the right at that revision. And
-// what a view has begun to list it continues.
+// If it continues from a revision, the user must have had the right since. And what a view has
+// begun to list it continues.
 func (q *Request) ByRight(ctx context.Context) (bool, error) {
 	// Not by the options: a path such as /watch/namespaces leaves them as they are.
 	watches := q.attributes.GetVerb() == "watch"
@@ -101,16 +101,20 @@ func (q *Request) ByRight(ctx context.Context) (bool, error) {
 	case err != nil || from == 0: // the library refuses the first
 		return true, nil
 	}
-	return q.HeldAt(ctx, from)
+	return q.held(ctx, from, q.views.index.AllowsSince)
 }
 
 // HeldAt reports whether the user had the right to list or watch all that the request
 // selects at a revision, and false if the revision is before the history.
 func (q *Request) HeldAt(ctx context.Context, revision int64) (bool, error) {
+	return q.held(ctx, revision, q.views.index.AllowsAt)
+}
+
+func (q *Request) held(ctx context.Context, revision int64, allows func(context.Context, authorizer.Attributes, int64) (bool, error)) (bool, error) {
 	if err := q.views.awaitRevision(ctx, revision); err != nil {
 		return false, err
 	}
-	held, err := q.views.index.AllowsAt(ctx, q.attributes, revision)
+	held, err := allows(ctx, q.attributes, revision)
 	return held && revision >= q.views.index.Floor(), err
 }
 

@@ -24,6 +24,15 @@ func TestFor(t *testing.T) {
 	f.run(t)
 	without := f.put(t, newRole("every", []string{"list", "watch"}))
 	with := f.put(t, bind("", "e", "every", "u"))
+	again := func() { // loses the right, and gets it again
+		f.put(t, bind("", "w", "every"))
+		f.put(t, bind("", "w", "every", "w"))
+	}
+	lost := f.put(t, bind("", "w", "every", "w"), newNamespace("c"))
+	again()
+	regained := f.put(t, newNamespace("d"))
+	f.put(t, bind("", "x", "every", "w"))
+	f.await(t, f.put(t, bind("", "w", "every")))
 	_, page := list(t, f.of("u"), metainternalversion.ListOptions{Limit: 1})
 	continued := metainternalversion.ListOptions{Limit: 1, Continue: page.Continue}
 	watchFrom := func(revision int64) metainternalversion.ListOptions {
@@ -44,6 +53,8 @@ func TestFor(t *testing.T) {
 		"watch that begins with the right":         {&user.DefaultInfo{Name: "u"}, "", metainternalversion.ListOptions{Watch: true}, true},
 		"watch of one with the right":              {&user.DefaultInfo{Name: "u"}, "a", watchFrom(with), false},
 		"watch of one from before the right":       {&user.DefaultInfo{Name: "u"}, "a", watchFrom(without), true},
+		"watch of one, lost and regained since":    {&user.DefaultInfo{Name: "w"}, "a", watchFrom(lost), true},
+		"watch of one, by another binding since":   {&user.DefaultInfo{Name: "w"}, "a", watchFrom(regained), false},
 		"watch of one, begins with the right":      {&user.DefaultInfo{Name: "u"}, "a", metainternalversion.ListOptions{Watch: true}, false},
 		"watch of one without the right":           {&user.DefaultInfo{Name: "v"}, "a", watchFrom(with), true},
 		"list of a member of system:masters":       {&user.DefaultInfo{Name: "v", Groups: []string{user.SystemPrivilegedGroup}}, "", metainternalversion.ListOptions{}, false},

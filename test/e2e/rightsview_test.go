@@ -4,7 +4,9 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,4 +151,24 @@ func TestWatchOfOneNamespace(t *testing.T) {
 	resumed := watchOne(ns, list.ResourceVersion)
 	wantEqual(t, "resumed, the revocation", got(resumed), "DELETED ")
 	wantEqual(t, "resumed, the grant", got(resumed), "ADDED granted")
+
+	// The right exists again, so the path is authorized.
+	byPath := as(t, borough, user).Open(t, http.MethodGet, api+"/watch/namespaces/"+ns+"?resourceVersion="+list.ResourceVersion, nil)
+	defer byPath.Body.Close()
+	for events := json.NewDecoder(byPath.Body); ; {
+		var event struct {
+			Type   string
+			Object v1.Namespace
+		}
+		if err := events.Decode(&event); err != nil {
+			t.Fatal(err)
+		}
+		step := event.Object.Annotations["step"]
+		if step == "revoked" {
+			t.Errorf("by path: an event of while the right was gone: %v", event)
+		}
+		if step == "granted" {
+			return
+		}
+	}
 }

@@ -174,11 +174,25 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 	case err != nil:
 		return nil, err
 	case byRight:
+		if request != nil {
+			options = sinceGrant(options)
+		}
 		// In the path watch/namespaces/NAME of the core group, the library takes NAME as the
 		// namespace, which no Namespace is in.
 		return r.store.Watch(genericrequest.WithNamespace(ctx, ""), options)
 	}
 	return request.Watch(ctx, namespace.Selected(options))
+}
+
+// sinceGrant returns the options of a watch which, if it begins with the state of any
+// revision, begins with a current one: an older one can be from before the user got the right.
+func sinceGrant(options *metainternalversion.ListOptions) *metainternalversion.ListOptions {
+	if options.SendInitialEvents != nil || options.ResourceVersion != "" && options.ResourceVersion != "0" {
+		return options
+	}
+	current := *options
+	current.ResourceVersion, current.SendInitialEvents = "", new(true)
+	return &current
 }
 
 // request returns the request of a user who may not see all Namespaces always, or nil,
