@@ -202,14 +202,14 @@ func (o *Objects) put(logger klog.Logger, object Object) {
 const latest = math.MaxInt64
 
 // remove removes the record of an object that can be read, or no longer exists, at the
-// revision, unless it is the record of a later one.
+// revision, unless it is the record of a later one, or of one that is not known yet.
 func (o *Objects) remove(logger klog.Logger, gr schema.GroupResource, namespace, name string, revision int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := o.resources[gr]
 	byName := r.byNamespace[namespace]
 	object, ok := byName[name]
-	if !ok || object.revision > revision {
+	if !ok || object.revision > revision || object.revision == 0 && revision != latest {
 		return
 	}
 	if delete(byName, name); len(byName) == 0 {

@@ -222,6 +222,7 @@ func (s *Store) explain(ctx context.Context, key string, err error) error {
 	}
 	key = s.fullKey(key)
 	s.note(ctx, key, 0, unread)
+	s.suspect(key) // for the revision
 	_, name := s.split(key)
 	reason := truncate.Line(unread.Error(), maxReason)
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
@@ -138,18 +139,32 @@ func FuzzLabel(f *testing.F) {
 	})
 }
 
-// TestLateWatch lets a watch show an object before the revision at which a list has
-// found it unreadable.
-func TestLateWatch(t *testing.T) {
-	gr := tenancy.Resource("pods")
-	o := NewObjects()
-	o.add(gr)
-	o.put(klog.Background(), Object{Resource: gr, Namespace: "town", Name: "p", revision: 7})
-	if o.remove(klog.Background(), gr, "town", "p", 6); !o.any(gr) {
-		t.Error("an older revision has removed the record")
-	}
-	if o.remove(klog.Background(), gr, "town", "p", 8); o.any(gr) {
-		t.Error("a later revision has not removed the record")
+// TestRecordStays checks that events of when an object could be read do not remove its record.
+func TestRecordStays(t *testing.T) {
+	pod := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "town", Name: "p"}}
+	for name, tc := range map[string]struct {
+		recorded int64 // the revision, 0 if it is not known
+		event    watch.EventType
+		revision string
+		removed  bool
+	}{
+		"it has become unreadable":         {5, watch.Deleted, "5", false},
+		"it was created, and is not known": {0, watch.Added, "3", false},
+		"it was created":                   {5, watch.Added, "3", false},
+		"it is readable again":             {5, watch.Added, "6", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newPodStore(t)
+			objects := s.config.Objects
+			objects.put(klog.Background(), Object{Resource: s.config.Resource, Namespace: "town", Name: "p", Key: "/pods/town/p", revision: tc.recorded})
+			event := pod.DeepCopy()
+			event.ResourceVersion = tc.revision
+			w := &watcher{store: s, logger: klog.Background()}
+			w.translate(watch.Event{Type: tc.event, Object: event})
+			if removed := !objects.any(s.config.Resource); removed != tc.removed {
+				t.Errorf("removed: %t, want %t", removed, tc.removed)
+			}
+		})
 	}
 }
 

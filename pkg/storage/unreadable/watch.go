@@ -218,7 +218,9 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	unread, ok := obj.(*placeholder)
 	switch {
 	case !ok:
-		if event.Type != watch.Error && s.config.Objects.any(s.config.Resource) {
+		// A deletion can be that of an object that has become unreadable, see readable. Otherwise,
+		// if there is a record, examine removes it.
+		if event.Type != watch.Error && event.Type != watch.Deleted && s.config.Objects.any(s.config.Resource) {
 			if read, err := meta.Accessor(obj); err == nil {
 				// The watch may be behind a list that has found the object unreadable.
 				revision, _ := s.config.Versioner.ObjectResourceVersion(obj)
