@@ -264,7 +264,7 @@ func TestKeepManagers(t *testing.T) {
 		},
 	} {
 		before, _ := json.Marshal(test.before)
-		got := coregroup.KeepManagers(test.updated, test.before)
+		got := coregroup.KeepManagers(test.updated, test.before, false)
 		if diff := cmp.Diff(test.want, got); diff != "" && len(test.want)+len(got) > 0 {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
@@ -280,8 +280,11 @@ func TestKeepManagers(t *testing.T) {
 		for i := range updated {
 			updated[i].Time = &metav1.Time{Time: time.Unix(1, 0)}
 		}
-		if diff := cmp.Diff(old, coregroup.KeepManagers(updated, old)); diff != "" {
+		if diff := cmp.Diff(old, coregroup.KeepManagers(updated, old, false)); diff != "" {
 			t.Errorf("without a change (-want +got)\n%s", diff)
+		}
+		if got := coregroup.KeepManagers(updated, old, true); !got[0].Time.Equal(updated[0].Time) {
+			t.Errorf("with a change of a value, the time is %v, want %v", got[0].Time, updated[0].Time)
 		}
 	}
 }

@@ -72,9 +72,9 @@ var sharedFields = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.M
 
 // KeepManagers returns the managed fields of an object after an update in the core
 // group: those of the update, with the managers that the fields which core/v1 does not
-// have had before. If only times differ, and with them the order, nothing was
-// updated, and it returns those before.
-func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
+// have had before. If nothing else of the object has changed, and only times differ, and with
+// them the order, nothing was updated, and it returns those before.
+func KeepManagers(updated, before []metav1.ManagedFieldsEntry, objectChanged bool) []metav1.ManagedFieldsEntry {
 	updated = slices.Clone(updated)
 	for _, old := range before {
 		kept := parse(old.FieldsV1).FilterIncludeMatches(ownFields).Difference(sharedFields)
@@ -94,7 +94,7 @@ func KeepManagers(updated, before []metav1.ManagedFieldsEntry) []metav1.ManagedF
 			return sameManager(&entry, &old) && parse(entry.FieldsV1).Equals(parse(old.FieldsV1))
 		})
 	}
-	if len(updated) == len(before) && !slices.ContainsFunc(updated, changed) {
+	if !objectChanged && len(updated) == len(before) && !slices.ContainsFunc(updated, changed) {
 		return before
 	}
 	return updated

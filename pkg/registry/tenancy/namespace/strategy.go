@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -126,12 +127,23 @@ func (s Strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 	newNS, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
 	if coregroup.Requested(ctx) { // core/v1 does not have the field
 		newNS.Spec.DeletionProtection = oldNS.Spec.DeletionProtection
-		newNS.ManagedFields = coregroup.KeepManagers(newNS.ManagedFields, oldNS.ManagedFields)
 	}
 	s.keepRequester(newNS, oldNS)
 	newNS.Spec.Finalizers = oldNS.Spec.Finalizers
 	newNS.Status = oldNS.Status
 	UpdateTermination(newNS)
+	keepManagers(ctx, newNS, oldNS)
+}
+
+// keepManagers keeps, after an update in the core group, who manages the fields that it does
+// not have.
+func keepManagers(ctx context.Context, newNS, oldNS *tenancy.Namespace) {
+	if !coregroup.Requested(ctx) {
+		return
+	}
+	a, b := *newNS, *oldNS
+	a.ManagedFields, b.ManagedFields = nil, nil
+	newNS.ManagedFields = coregroup.KeepManagers(newNS.ManagedFields, oldNS.ManagedFields, !equality.Semantic.DeepEqual(a, b))
 }
 
 // ValidateUpdate checks an update.
@@ -151,11 +163,11 @@ func (s StatusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.O
 	ns, oldNS := obj.(*tenancy.Namespace), old.(*tenancy.Namespace)
 	if coregroup.Requested(ctx) { // core/v1 does not have the field
 		ns.Status.Termination = oldNS.Status.Termination
-		ns.ManagedFields = coregroup.KeepManagers(ns.ManagedFields, oldNS.ManagedFields)
 	}
 	s.keepRequester(ns, oldNS)
 	ns.Spec = oldNS.Spec
 	UpdateTermination(ns)
+	keepManagers(ctx, ns, oldNS)
 }
 
 // ValidateUpdate checks an update of the status.
