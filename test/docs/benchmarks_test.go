@@ -31,17 +31,12 @@ func TestBenchmarks(t *testing.T) {
 			names = append(names, first(line))
 		}
 	}
-	missed := 0
 	for line := range strings.Lines(tables) {
 		if !strings.HasPrefix(line, "| ") || !strings.Contains(line, ": missed") {
 			continue
 		}
-		missed++
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(first(line), name) }) {
 			t.Errorf("it is not explained why %q was missed", first(line))
 		}
-	}
-	if missed == 0 {
-		t.Error("the tables have no aim that was missed")
 	}
 }
