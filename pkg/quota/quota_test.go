@@ -109,6 +109,12 @@ func TestOf(t *testing.T) {
 			}),
 			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=3,requests.cpu=3",
 		},
+		"negative amounts that a node reports": {
+			pods, with(podOf(container("a", "cpu=1", ""), container("b", "example.com/gpu=1", "")), func(p *tenancy.Pod) {
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", AllocatedResources: list("example.com/gpu=-1,memory=1Gi"), Resources: &corev1.ResourceRequirements{Limits: list("memory=-1")}}}
+			}),
+			"count/pods=1,count/pods.tenancy.borough.io=1,pods=1,cpu=1,requests.cpu=1,memory=1Gi,requests.memory=1Gi,requests.example.com/gpu=1",
+		},
 		"a resize that the node has refused": {
 			pods, with(podOf(container("a", "cpu=4", "")), func(p *tenancy.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
@@ -267,9 +273,8 @@ func TestUsed(t *testing.T) {
 			quota: counted("cpu=2,pods=1", "cpu=2,pods=1"), old: with(cpu("1"), func(p *tenancy.Pod) { p.Status.Phase = corev1.PodFailed }), new: cpu("1"),
 			denial: "exceeded quota: q, requested: cpu=1,pods=1, used: cpu=2,pods=1, limited: cpu=2,pods=1",
 		},
-		"a delete that would free less than nothing": {
+		"a delete, of a Pod whose node reports negative amounts": {
 			quota: counted("requests.example.com/gpu=1", "requests.example.com/gpu=1"), old: with(cpu("1"), allocated("example.com/gpu=-1")),
-			used: "requests.example.com/gpu=2",
 		},
 		"less, although too much is used": {quota: counted("cpu=1", "cpu=3"), old: cpu("3"), new: cpu("2"), used: "cpu=2"},
 		"no change, although too much is used and not named": {

@@ -10,6 +10,8 @@
 package quota
 
 import (
+	"iter"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +71,47 @@ func Count(gr schema.GroupResource) corev1.ResourceList {
 // addPod adds what a Pod uses until it has succeeded or failed: the larger one of what it
 // requests and what its node has allocated.
 func addPod(usage corev1.ResourceList, pod *corev1.Pod) {
-	addPodWith(usage, pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	addPodWith(usage, withoutNegative(pod), resourcehelper.PodResourcesOptions{UseStatusResources: true})
+}
+
+// withoutNegative returns the Pod without negative amounts in what its node reports, which no
+// validation refuses: they would reduce what the Pod uses.
+func withoutNegative(pod *corev1.Pod) *corev1.Pod {
+	isNegative := func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.Sign() < 0 }
+	negative := false
+	for list := range reported(&pod.Status) {
+		for name, quantity := range list {
+			negative = negative || isNegative(name, quantity)
+		}
+	}
+	if !negative {
+		return pod
+	}
+	copied := *pod
+	copied.Status = *pod.Status.DeepCopy()
+	for list := range reported(&copied.Status) {
+		maps.DeleteFunc(list, isNegative)
+	}
+	return &copied
+}
+
+// reported returns the resources that the node of a Pod reports.
+func reported(status *corev1.PodStatus) iter.Seq[corev1.ResourceList] {
+	return func(yield func(corev1.ResourceList) bool) {
+		more := func(allocated corev1.ResourceList, resources *corev1.ResourceRequirements) bool {
+			return yield(allocated) && (resources == nil || yield(resources.Requests) && yield(resources.Limits))
+		}
+		if !more(status.AllocatedResources, status.Resources) {
+			return
+		}
+		for _, statuses := range [][]corev1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses} {
+			for i := range statuses {
+				if !more(statuses[i].AllocatedResources, statuses[i].Resources) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // requested returns what a Pod uses without what its node has allocated.

@@ -69,11 +69,6 @@ func ValidatePodStatusUpdate(newPod, oldPod *corev1.Pod) field.ErrorList {
 			errs = append(errs, validateResourceHealth(l.is, l.containers, status.ExtendedResourceClaimStatus, l.path)...)
 		}
 	}
-	for _, l := range lists {
-		errs = append(errs, validateReportedResources(l.is, l.path)...)
-	}
-	errs = append(errs, notNegative(status.AllocatedResources, path.Child("allocatedResources"))...)
-	errs = append(errs, requirementsNotNegative(status.Resources, path.Child("resources"))...)
 	return append(errs, validateSums(corepod.StatusSums(newPod), corepod.StatusSums(oldPod), corepod.MaxStatusSums(&newPod.Spec), path.Child("initContainerStatuses"))...)
 }
 

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -71,35 +70,6 @@ func validateExtendedResourceClaimStatus(pod *corev1.Pod, path *field.Path) fiel
 		seen.Insert(m)
 	}
 	return append(errs, requiredAnd(path.Child("resourceClaimName"), status.ResourceClaimName, dnsSubdomain)...)
-}
-
-// validateReportedResources checks that no amount is negative, which would reduce what the Pod
-// uses of a quota.
-func validateReportedResources(statuses []corev1.ContainerStatus, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i := range statuses {
-		path := path.Index(i)
-		errs = append(errs, notNegative(statuses[i].AllocatedResources, path.Child("allocatedResources"))...)
-		errs = append(errs, requirementsNotNegative(statuses[i].Resources, path.Child("resources"))...)
-	}
-	return errs
-}
-
-func requirementsNotNegative(resources *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
-	if resources == nil {
-		return nil
-	}
-	return append(notNegative(resources.Requests, path.Child("requests")), notNegative(resources.Limits, path.Child("limits"))...)
-}
-
-func notNegative(list corev1.ResourceList, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for name, quantity := range list {
-		if quantity.Sign() < 0 {
-			errs = append(errs, field.Invalid(path.Key(string(name)), quantity.String(), apivalidation.IsNegativeErrorMsg))
-		}
-	}
-	return errs
 }
 
 // validateResourceHealth checks the health of the devices that containers have got. The
