@@ -6,6 +6,6 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-git ls-files --cached --others --exclude-standard --deduplicate '*go.mod' | while read -r mod; do
+hack/list-files.sh '*go.mod' | while read -r -d '' mod; do
     go -C "$(dirname "$mod")" mod tidy
 done

@@ -21,13 +21,14 @@ for want in "$scratch"/*; do
     fi
 done
 
-documents=$(git ls-files --cached --others --exclude-standard --deduplicate '*.md')
-while read -r document; do
-    while read -r target; do
-        if [[ ! -e $(dirname "$document")/${target%%#*} ]]; then
-            echo "verify-docs: $document links to $target, which does not exist" >&2
-            failed=1
-        fi
-    done < <(grep -oE '\]\([^)#: ][^): ]*\)' "$document" | sed -E 's/^\]\(|\)$//g')
-done <<<"$documents"
-exit $failed
+hack/list-files.sh '*.md' | {
+    while read -r -d '' document; do
+        while read -r target; do
+            if [[ ! -e $(dirname "$document")/${target%%#*} ]]; then
+                echo "verify-docs: $document links to $target, which does not exist" >&2
+                failed=1
+            fi
+        done < <(grep -oE '\]\([^)#: ][^): ]*\)' "$document" | sed -E 's/^\]\(|\)$//g')
+    done
+    exit $failed
+}

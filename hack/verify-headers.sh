@@ -7,16 +7,16 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-files=$(git ls-files --cached --others --exclude-standard --deduplicate \
-    '*.go' '*.sh' '*.yaml' '*.yml' '*.conf' '*Makefile' .ci ':!*/testdata/*')
-failed=0
-while read -r file; do
-    [[ -s $file ]] || continue # removed, or empty
-    want=$'# Copyright The Borough Authors.\n# SPDX-License-Identifier: Apache-2.0'
-    [[ $file != *.go ]] || want=${want//#/\/\/}
-    if [[ $(grep -vE '^(#!|//go:build |// \+build |$)' "$file" | head -n 2) != "$want" ]]; then
-        echo "verify-headers: $file does not begin with the header of hack/boilerplate.go.txt" >&2
-        failed=1
-    fi
-done <<<"$files"
-exit $failed
+hack/list-files.sh '*.go' '*.sh' '*.yaml' '*.yml' '*.conf' '*Makefile' .ci ':!*/testdata/*' | {
+    failed=0
+    while read -r -d '' file; do
+        [[ -s $file ]] || continue # empty
+        want=$'# Copyright The Borough Authors.\n# SPDX-License-Identifier: Apache-2.0'
+        [[ $file != *.go ]] || want=${want//#/\/\/}
+        if [[ $(grep -vE '^(#!|//go:build |// \+build |$)' "$file" | head -n 2) != "$want" ]]; then
+            echo "verify-headers: $file does not begin with the header of hack/boilerplate.go.txt" >&2
+            failed=1
+        fi
+    done
+    exit $failed
+}

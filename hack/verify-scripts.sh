@@ -7,14 +7,14 @@
 set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-files=$(git ls-files --cached --others --exclude-standard --deduplicate '*.sh' .ci/run)
-failed=0
-while read -r file; do
-    [[ -f $file ]] || continue # removed, but still in the index
-    bash -n "$file" || failed=1
-    if [[ ! -x $file && $file != */testdata/* ]]; then
-        echo "verify-scripts: $file is not executable" >&2
-        failed=1
-    fi
-done <<<"$files"
-exit $failed
+hack/list-files.sh '*.sh' .ci/run | {
+    failed=0
+    while read -r -d '' file; do
+        bash -n "$file" || failed=1
+        if [[ ! -x $file && $file != */testdata/* ]]; then
+            echo "verify-scripts: $file is not executable" >&2
+            failed=1
+        fi
+    done
+    exit $failed
+}

@@ -11,7 +11,7 @@ set -o errexit -o nounset -o pipefail
 unset CDPATH && cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 failed=0
-mods=$(git ls-files --cached --others --exclude-standard --deduplicate '*go.mod')
+mods=$(hack/list-files.sh '*go.mod' | tr '\0' '\n')
 for mod in $mods; do
     if ! go -C "$(dirname "$mod")" mod tidy -diff; then
         echo "verify-tidy: $mod is not tidy: run make update-tidy" >&2

@@ -5,19 +5,16 @@ package authentication
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
-	"k8s.io/apiserver/pkg/apis/apiserver/install"
 	"k8s.io/apiserver/pkg/apis/apiserver/validation"
 	"k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/server/egressselector"
+
+	"github.com/borough-io/borough/pkg/configfile"
 )
 
 // compiler compiles the expressions in configurations. It is expensive to create.
@@ -26,24 +23,9 @@ var compiler = sync.OnceValue(cel.NewDefaultCompiler)
 // parseConfig returns a valid authentication configuration. An error is one line with
 // the line or the field.
 func parseConfig(content []byte, egress egressselector.Lookup) (*apiserverapi.AuthenticationConfiguration, error) {
-	if len(content) == 0 {
-		return nil, errors.New("the file is empty")
-	}
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
-	codecs := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
-	decoded, err := runtime.Decode(codecs.UniversalDecoder(), content)
-	switch {
-	case runtime.IsMissingKind(err): // the error has the content
-		return nil, errors.New("kind: it must be AuthenticationConfiguration")
-	case runtime.IsMissingVersion(err): // the error has the content
-		return nil, errors.New("apiVersion: it must be apiserver.config.k8s.io/v1")
-	case err != nil:
+	config, err := configfile.Decode[apiserverapi.AuthenticationConfiguration](content)
+	if err != nil {
 		return nil, oneLine(err)
-	}
-	config, ok := decoded.(*apiserverapi.AuthenticationConfiguration)
-	if !ok {
-		return nil, fmt.Errorf("kind: it must be AuthenticationConfiguration, not %s", reflect.TypeOf(decoded).Elem().Name())
 	}
 	errs := validation.ValidateAuthenticationConfiguration(compiler(), config, nil)
 	if err := append(errs, validateEgress(config, egress)...).ToAggregate(); err != nil {

@@ -85,7 +85,7 @@ func isHealthCheck(path string) bool {
 }
 
 // WithValidNamespace answers 400 to a path with a namespace that cannot be part
-// of a path to an object, in the words in which the library refuses such a name.
+// of a path to an object, with the message of the library for such a name.
 // The library does not check the namespace, and answers 500 when a key in etcd or
 // a request for the Namespace is to be made of it.
 func WithValidNamespace(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {

@@ -11,7 +11,7 @@ import (
 )
 
 // maxBuffered bounds what is written and not read yet. It is large enough for the
-// handler of a watch to go on while the client handles an event.
+// handler of a watch to continue while the client handles an event.
 const maxBuffered = 64 << 10
 
 var errBodyClosed = errors.New("the body of the response is closed")

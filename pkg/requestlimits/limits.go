@@ -153,7 +153,7 @@ func at(err error, element string) error {
 }
 
 // CheckQuantity returns why the text of a quantity exceeds the limits, or "". It
-// returns "" also for what is no quantity, which costs little to refuse.
+// returns "" also for an invalid quantity, which costs little to refuse.
 func CheckQuantity(text string) string {
 	if len(text) > MaxQuantityLength {
 		return fmt.Sprintf("a quantity must have at most %d characters", MaxQuantityLength)

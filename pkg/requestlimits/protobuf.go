@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// errMalformed ends the walk of what is no protobuf. The decoder reads no
+// errMalformed ends the walk of invalid protobuf. The decoder reads no
 // further either.
 var errMalformed = errors.New("no protobuf")
 

@@ -13,7 +13,7 @@ import (
 )
 
 // toJSON converts YAML as the decoder does, unless its aliases make too much of
-// it. It returns nil for what is no YAML. Most of what is sent as YAML is JSON;
+// it. It returns nil for invalid YAML. Most of what is sent as YAML is JSON;
 // that is returned as it is, except where its "<<" could merge.
 func toJSON(data []byte) ([]byte, error) {
 	if !bytes.Contains(data, []byte("<<")) && json.Valid(data) {

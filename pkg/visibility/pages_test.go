@@ -206,7 +206,7 @@ func TestStored(t *testing.T) {
 		"pages of all, of a user who does not any more":   {f.of("u"), all, ""},
 		"pages of a part":                                 {f.of("v"), some, ""},
 		"pages of the library, of a user who sees a part": {f.of("v"), library, ""},
-		"not a token":                                     {f.views.Everything(), "x", ""},
+		"not a token": {f.views.Everything(), "x", ""},
 	} {
 		stored := tc.view.Stored(&metainternalversion.ListOptions{Limit: 1, Continue: tc.from})
 		got, revision := "", begin

@@ -125,7 +125,7 @@ func judgeAnswer(role Role, request Request, a answer) string {
 	case code/100 != 2:
 		return ""
 	case role.Unauthenticated:
-		return fmt.Sprintf("the answer to a stranger is %d: %s", code, a.text)
+		return fmt.Sprintf("the answer to an unauthenticated client is %d: %s", code, a.text)
 	case !role.mayWrite(request) && slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, request.Method):
 		return fmt.Sprintf("the answer to a role that may not write is %d: %s", code, a.text)
 	}

@@ -37,7 +37,7 @@ type tally struct {
 	roles    map[string]int
 	codes    map[int]int
 	bytes    int     // that were sent
-	dearest  float64 // share of its bound that the dearest request cost
+	highest  float64 // share of its bound that a request cost
 	which    string
 }
 
@@ -53,8 +53,8 @@ func (r *Report) add(role Role, request Request, a answer, share float64) {
 	t.bytes += request.size()
 	t.roles[role.Name]++
 	t.codes[a.code]++
-	if share > t.dearest {
-		t.dearest, t.which = share, request.Name+" as "+role.Name
+	if share > t.highest {
+		t.highest, t.which = share, request.Name+" as "+role.Name
 	}
 }
 
@@ -72,8 +72,8 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "seed %d; %s\n%s\n", r.Seed, r.Bounds, r.Health)
 	for _, class := range slices.Sorted(maps.Keys(r.classes)) {
 		t := r.classes[class]
-		fmt.Fprintf(&b, "%-12s %6d requests %9d bytes; codes %s; dearest at %.0f%% of its bound: %s\n",
-			class, t.requests, t.bytes, counts(t.codes), 100*t.dearest, t.which)
+		fmt.Fprintf(&b, "%-12s %6d requests %9d bytes; codes %s; highest at %.0f%% of its bound: %s\n",
+			class, t.requests, t.bytes, counts(t.codes), 100*t.highest, t.which)
 	}
 	fmt.Fprintf(&b, "%d requests, %d findings\n", r.Requests(), len(r.Findings))
 	for _, finding := range r.Findings {

@@ -41,8 +41,8 @@ const (
 	firstPassTimeout = time.Second
 )
 
-// errMadeWay is why a first pass was canceled.
-var errMadeWay = fmt.Errorf("the pass made way for other namespaces after %s", firstPassTimeout)
+// errTimeSlice is why a first pass was canceled.
+var errTimeSlice = fmt.Errorf("the pass ended after %s, so that other namespaces do not wait", firstPassTimeout)
 
 // Controller purges the Namespaces that are being deleted.
 type Controller struct {
@@ -204,7 +204,7 @@ func (c *Controller) processFirst(ctx context.Context, key string) {
 	timer := time.AfterFunc(firstPassTimeout, func() {
 		ok := c.slots.tryAcquire()
 		if !ok {
-			cancel(errMadeWay)
+			cancel(errTimeSlice)
 		}
 		acquired <- ok
 	})
@@ -256,7 +256,7 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, retry boo
 	case waiting && remaining.Failure == nil:
 		c.terminations.stuck(key, ns.UID, stuckOnContent)
 		logger.V(2).Info("The namespace waits for its content", "content", remaining.Error())
-	case errors.Is(err, errMadeWay): // not a failure
+	case errors.Is(err, errTimeSlice): // not a failure
 		logger.V(2).Info("The pass over the namespace continues later", "err", err)
 	default:
 		c.terminations.stuck(key, ns.UID, stuckOnFailure)

@@ -6,16 +6,12 @@ package options
 import (
 	"fmt"
 	"os"
-	"reflect"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 	admissionmetrics "k8s.io/apiserver/pkg/admission/metrics"
 	"k8s.io/apiserver/pkg/apis/apiserver"
-	"k8s.io/apiserver/pkg/apis/apiserver/install"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
@@ -23,6 +19,7 @@ import (
 	"github.com/borough-io/borough/pkg/admission/namespacelifecycle"
 	"github.com/borough-io/borough/pkg/admission/ownerreferences"
 	"github.com/borough-io/borough/pkg/admission/resourcequota"
+	"github.com/borough-io/borough/pkg/configfile"
 )
 
 // newAdmissionOptions does what the library's constructor does, but registers our
@@ -81,27 +78,15 @@ func (o *Options) validateAdmissionConfig() (errs []error) {
 	return errs
 }
 
-// readAdmissionConfig reads an admission configuration as the library does, except that
-// it refuses the files without a kind that old versions of Kubernetes had.
+// readAdmissionConfig reads an admission configuration.
 func readAdmissionConfig(file string) (*apiserver.AdmissionConfiguration, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err // has the name of the file
 	}
-	scheme := runtime.NewScheme()
-	install.Install(scheme)
-	decoded, err := runtime.Decode(serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(), data)
-	switch {
-	case runtime.IsMissingKind(err): // the error has the content
-		return nil, fmt.Errorf("%s: the kind must be AdmissionConfiguration", file)
-	case runtime.IsMissingVersion(err): // the error has the content
-		return nil, fmt.Errorf("%s: the apiVersion must be apiserver.config.k8s.io/v1", file)
-	case err != nil:
+	config, err := configfile.Decode[apiserver.AdmissionConfiguration](data)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	config, ok := decoded.(*apiserver.AdmissionConfiguration)
-	if !ok {
-		return nil, fmt.Errorf("%s: the kind must be AdmissionConfiguration, not %s", file, reflect.TypeOf(decoded).Elem().Name())
 	}
 	return config, nil
 }

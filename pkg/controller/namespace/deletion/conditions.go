@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 // maxMessage is the maximum length of the message of a condition, in bytes. It is
@@ -97,7 +98,7 @@ func (f *findings) conditions() []v1.NamespaceCondition {
 		f.finalizersRemainingCondition(),
 	}
 	for i := range conditions {
-		conditions[i].Message = shorten(conditions[i].Message, maxMessage)
+		conditions[i].Message = truncate.Text(conditions[i].Message, maxMessage)
 	}
 	return conditions
 }

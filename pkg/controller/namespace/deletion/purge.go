@@ -26,7 +26,7 @@ const (
 	// the objects of one resource.
 	deleteWorkers = 16
 	// maxDeleteFailures ends a pass over a resource whose objects cannot be
-	// deleted, so that other Namespaces get their turn.
+	// deleted, so that other Namespaces do not wait.
 	maxDeleteFailures = 100
 	// maxReportedFailures is the number of failures that an error names.
 	maxReportedFailures = 5

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 // Limits on the size of status.termination. Its API documentation has the same
@@ -117,20 +117,7 @@ func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return shorten(err.Error(), maxError)
-}
-
-// shorten cuts a text to a number of bytes. A text that was cut ends in dots.
-func shorten(text string, length int) string {
-	const mark = "..."
-	if len(text) <= length {
-		return text
-	}
-	end := length - len(mark)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
+	return truncate.Text(err.Error(), maxError)
 }
 
 // setTermination updates status.termination and reports whether that changed it.

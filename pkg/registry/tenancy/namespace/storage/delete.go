@@ -268,7 +268,7 @@ func newProtected(name string) error {
 }
 
 // finalizersFor returns the metadata finalizers that the propagation policy
-// asks for, in the order in which they stand and new ones last. Without a
+// asks for, in their order, and new ones last. Without a
 // policy they stay as they are.
 func finalizersFor(options *metav1.DeleteOptions, current []string) []string {
 	var orphan, foreground bool
