@@ -25,6 +25,9 @@ type Change struct {
 	// Old and New are what the object uses before and after the write, nil if it does
 	// not exist then.
 	Old, New *Usage
+	// StatusOnly means that the write changes only the status: a node reports what it has
+	// allocated already, which no quota denies.
+	StatusOnly bool
 	// Unknown means that Old cannot be read: the write deletes the object, and the
 	// quotas have to be counted again.
 	Unknown bool
@@ -51,7 +54,7 @@ func Counted(quota *tenancy.ResourceQuota) bool {
 // Used returns the usage of a counted quota after the write: nil if it does not change,
 // and empty if the quota has to be counted again. It returns a Denial if the quota does not
 // allow the write: usage may grow only up to spec.hard, and containers must name the CPU and
-// memory that a quota limits. What a node reports that it has allocated is not denied.
+// memory that a quota limits.
 func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denial) {
 	if c.Unknown {
 		return corev1.ResourceList{}, nil
@@ -72,8 +75,8 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		return nil, nil
 	}
 	used := quotav1.Add(quota.Status.Used, delta)
-	if len(quotav1.IsNegative(used)) > 0 { // objects that could not be read when it was counted
-		return corev1.ResourceList{}, nil
+	if len(growing) == 0 && len(quotav1.IsNegative(quotav1.Mask(used, quotav1.ResourceNames(delta)))) > 0 {
+		return corev1.ResourceList{}, nil // what could not be read when it was counted can be read again
 	}
 	corepod.KeepExact(used)
 	var exceeded []corev1.ResourceName
@@ -92,21 +95,20 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 	return nil, &Denial{text, quota, exceeded}
 }
 
-// growing returns the resources of which the write requests more than the object has used
-// before. A node can report more, which it has allocated already.
+// growing returns the resources of which the write requests more.
 func (c *Change) growing(before, delta corev1.ResourceList) (names []corev1.ResourceName) {
 	for name, quantity := range delta {
 		if quantity.Sign() > 0 {
 			names = append(names, name)
 		}
 	}
-	if len(names) == 0 || c.New == nil {
+	switch {
+	case len(names) == 0 || c.New == nil:
 		return nil
-	}
-	if before == nil || c.New.pod == nil {
+	case before == nil || !c.StatusOnly || c.New.pod == nil:
 		return names
 	}
-	requested := requested(c.New.pod)
+	requested := requested(c.New.pod) // a Pod that had ended requests it again
 	return slices.DeleteFunc(names, func(name corev1.ResourceName) bool {
 		request := requested[name]
 		return request.Cmp(before[name]) <= 0

@@ -224,6 +224,7 @@ func TestUsed(t *testing.T) {
 	for name, test := range map[string]struct {
 		quota    *tenancy.ResourceQuota
 		old, new *tenancy.Pod
+		status   bool   // whether it is an update of the status
 		used     string // "" if it does not change
 		denial   string
 	}{
@@ -258,19 +259,25 @@ func TestUsed(t *testing.T) {
 			denial: "exceeded quota: q, requested: cpu=1500m, used: cpu=1, limited: cpu=2",
 		},
 		"growth that the node reports": {
-			quota: counted("cpu=2,limits.memory=1", "cpu=2,limits.memory=0"), old: cpu("1"), new: with(cpu("1"), allocated("cpu=2,example.com/gpu=1")),
+			quota: counted("cpu=2,limits.memory=1", "cpu=2,limits.memory=0"), old: cpu("1"), new: with(cpu("1"), allocated("cpu=2,example.com/gpu=1")), status: true,
 			used: "cpu=3,limits.memory=0",
 		},
 		"growth of a resource that the Pod does not name": {
-			quota: counted("requests.example.com/gpu=1", "requests.example.com/gpu=1"), old: cpu("1"), new: with(cpu("1"), allocated("example.com/gpu=1")),
+			quota: counted("requests.example.com/gpu=1", "requests.example.com/gpu=1"), old: cpu("1"), new: with(cpu("1"), allocated("example.com/gpu=1")), status: true,
 			used: "requests.example.com/gpu=2",
 		},
 		"growth of the request up to what the node reports": {
 			quota: counted("cpu=2", "cpu=3"), old: with(cpu("1"), allocated("cpu=2")), new: with(cpu("3"), allocated("cpu=2")),
 			denial: "exceeded quota: q, requested: cpu=1, used: cpu=3, limited: cpu=2",
 		},
+		"a resize, where the node has not shrunk another container yet": {
+			quota:  counted("cpu=4", "cpu=4"),
+			old:    with(podOf(container("a", "cpu=1", ""), container("b", "cpu=1", "")), allocated("cpu=3")),
+			new:    with(podOf(container("a", "cpu=1", ""), container("b", "cpu=3", "")), allocated("cpu=3")),
+			denial: "exceeded quota: q, requested: cpu=2, used: cpu=4, limited: cpu=4",
+		},
 		"a Pod that runs again": {
-			quota: counted("cpu=2,pods=1", "cpu=2,pods=1"), old: with(cpu("1"), func(p *tenancy.Pod) { p.Status.Phase = corev1.PodFailed }), new: cpu("1"),
+			quota: counted("cpu=2,pods=1", "cpu=2,pods=1"), old: with(cpu("1"), func(p *tenancy.Pod) { p.Status.Phase = corev1.PodFailed }), new: cpu("1"), status: true,
 			denial: "exceeded quota: q, requested: cpu=1,pods=1, used: cpu=2,pods=1, limited: cpu=2,pods=1",
 		},
 		"a delete, of a Pod whose node reports negative amounts": {
@@ -301,7 +308,7 @@ func TestUsed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			change := &Change{Resource: pods}
+			change := &Change{Resource: pods, StatusOnly: test.status}
 			if test.old != nil {
 				change.Old = Of(pods, test.old)
 			}
@@ -326,6 +333,11 @@ func TestUsedOfUncounted(t *testing.T) {
 	change := &Change{Resource: pods, Old: Of(pods, podOf(container("a", "cpu=1", "")))}
 	if used, denial := change.Used(counted("cpu=2,pods=2", "cpu=0,pods=0")); denial != nil || used == nil || len(used) != 0 {
 		t.Errorf("got %s, %v", listText(used), denial)
+	}
+	// A write that grows is denied all the same.
+	change = &Change{Resource: pods, New: Of(pods, podOf(container("a", "cpu=3", "")))}
+	if used, denial := change.Used(counted("cpu=2,pods=2", "cpu=0,pods=-5")); denial == nil {
+		t.Errorf("got %s, want a denial", listText(used))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // differences, which are right only if all of it was computed by the same rules. A quota of
 // another version is counted again before it is charged, so servers of two versions can write
 // at the same time.
-const Rules = "2"
+const Rules = "3"
 
 // SetRules sets the version of the rules by which the usage of a quota was computed. Without
 // one, it removes the annotation.

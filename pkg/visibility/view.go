@@ -72,60 +72,50 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 	return &Request{v.Of(attributes.GetUser()), attributes, options}, nil
 }
 
-// ByRight reports whether the user has the right to list or watch all that the request
-// selects, so that it can be served without the view. What the request lists must then
-// be at a revision at which the user had the right, see HeldAt.
+// ByRight reports whether the user has the right to list all, so that the request can be
+// served without the view, unless a view has begun the list. What the request lists must then be
+// at a revision at which the user had the right, see HeldAt.
 //
-// A watch of a collection, also with a selector of one name, is always one of the view: the
-// right may come or go between two events, or between a list and the watch that continues
-// it, and the client would keep what it does not see any more, or miss something. A watch
-// by the path /watch/namespaces/NAME, which the right in this Namespace allows, is by right.
-// If it continues from a revision, the user must have had the right since. And what a view has
-// begun to list it continues.
+// A watch is always one of the view: the right may come or go between two events, or between a
+// list and the watch that continues it, and the client would keep what it does not see any more,
+// or miss something.
 func (q *Request) ByRight(ctx context.Context) (bool, error) {
 	// Not by the options: a path such as /watch/namespaces leaves them as they are.
-	watches := q.attributes.GetVerb() == "watch"
-	if watches && q.attributes.GetNamespace() == "" || isOfView(q.options.Continue) {
+	if q.attributes.GetVerb() == "watch" || isOfView(q.options.Continue) {
 		return false, nil
 	}
-	if allowed, err := q.views.index.Allows(ctx, q.attributes); !allowed {
-		return false, err
-	}
-	if !watches || sendsInitialEvents(q.options) {
-		return true, nil
-	}
-	from, err := q.views.parseRevision(q.options.ResourceVersion)
-	switch {
-	case storage.IsTooLargeResourceVersion(err):
-		return false, err
-	case err != nil || from == 0: // the library refuses the first
-		return true, nil
-	}
-	return q.held(ctx, from, q.views.index.AllowsSince)
+	return q.views.index.Allows(ctx, q.attributes)
 }
 
-// HeldAt reports whether the user had the right to list or watch all that the request
-// selects at a revision, and false if the revision is before the history.
+// HeldAt reports whether the user had the right to list all that the request selects at a
+// revision, and false if the revision is before the history.
 func (q *Request) HeldAt(ctx context.Context, revision int64) (bool, error) {
-	return q.held(ctx, revision, q.views.index.AllowsAt)
-}
-
-func (q *Request) held(ctx context.Context, revision int64, allows func(context.Context, authorizer.Attributes, int64) (bool, error)) (bool, error) {
 	if err := q.views.awaitRevision(ctx, revision); err != nil {
 		return false, err
 	}
-	held, err := allows(ctx, q.attributes, revision)
+	held, err := q.views.index.AllowsAt(ctx, q.attributes, revision)
 	return held && revision >= q.views.index.Floor(), err
 }
 
 // Watch watches as View.Watch does, until the policy no longer allows to impersonate the
-// user.
+// user. If the path names a Namespace, and the user has the right to watch it, the watch ends
+// when that right is gone.
 func (q *Request) Watch(ctx context.Context, predicate storage.SelectionPredicate) (watch.Interface, error) {
+	until := revocation.WatchImpersonated
+	if q.attributes.GetNamespace() != "" {
+		allowed, err := q.views.index.Allows(ctx, q.attributes)
+		if err != nil {
+			return nil, err
+		}
+		if allowed {
+			until = revocation.Watch
+		}
+	}
 	w, err := q.View.Watch(ctx, q.options, predicate)
 	if err != nil {
 		return nil, err
 	}
-	return revocation.WatchImpersonated(ctx, w, rbac.NewAuthorizer(q.views.index)), nil
+	return until(ctx, w, rbac.NewAuthorizer(q.views.index)), nil
 }
 
 // sendsInitialEvents reports whether a watch begins with all objects.

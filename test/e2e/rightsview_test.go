@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // TestRightToAllNamespaces grants a user the right to list and watch all Namespaces and
@@ -152,23 +153,40 @@ func TestWatchOfOneNamespace(t *testing.T) {
 	wantEqual(t, "resumed, the revocation", got(resumed), "DELETED ")
 	wantEqual(t, "resumed, the grant", got(resumed), "ADDED granted")
 
-	// The right exists again, so the path is authorized.
-	byPath := as(t, borough, user).Open(t, http.MethodGet, api+"/watch/namespaces/"+ns+"?resourceVersion="+list.ResourceVersion, nil)
-	defer byPath.Body.Close()
-	for events := json.NewDecoder(byPath.Body); ; {
-		var event struct {
-			Type   string
-			Object v1.Namespace
-		}
-		if err := events.Decode(&event); err != nil {
-			t.Fatal(err)
-		}
-		step := event.Object.Annotations["step"]
-		if step == "revoked" {
-			t.Errorf("by path: an event of while the right was gone: %v", event)
-		}
-		if step == "granted" {
-			return
+	// By the path, which the right that exists again allows.
+	raw := as(t, borough, user)
+	for _, prefix := range []string{api, "/api/v1"} {
+		path := prefix + "/watch/namespaces/" + ns + "?allowWatchBookmarks=true"
+		continued, begun := rawEvents(t, raw, path+"&resourceVersion="+list.ResourceVersion), rawEvents(t, raw, path)
+		wantEqual(t, "by path, the revocation", continued(), "DELETED ")
+		wantEqual(t, "by path, the grant", continued(), "ADDED granted")
+		wantEqual(t, "by path, the state", begun(), "ADDED granted")
+		annotate(ns, prefix)
+		wantEqual(t, "by path, a change", begun(), "MODIFIED "+prefix)
+		annotate(ns, "granted")
+	}
+}
+
+// rawEvents watches Namespaces by a path. It returns a function that returns the type of the next
+// event that is no bookmark, and the annotation step.
+func rawEvents(t *testing.T, h harness.HTTP, path string) func() string {
+	t.Helper()
+	response := h.Open(t, http.MethodGet, path, nil)
+	t.Cleanup(func() { _ = response.Body.Close() })
+	events := json.NewDecoder(response.Body)
+	return func() string {
+		t.Helper()
+		for {
+			var event struct {
+				Type   string
+				Object v1.Namespace
+			}
+			if err := events.Decode(&event); err != nil {
+				t.Fatal(err)
+			}
+			if event.Type != string(watch.Bookmark) {
+				return event.Type + " " + event.Object.Annotations["step"]
+			}
 		}
 	}
 }

@@ -107,14 +107,6 @@ type ended struct {
 	bytes   int
 }
 
-// namespace returns the namespace of the object, "" for one of the cluster.
-func (e *ended) namespace() string {
-	if e.binding != nil {
-		return e.binding.namespace
-	}
-	return e.role.namespace
-}
-
 // namedRole is a Role or a ClusterRole, and the bindings that refer to it. It need not exist.
 type namedRole struct {
 	objectKey

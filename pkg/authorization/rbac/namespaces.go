@@ -291,33 +291,3 @@ func (x *Index) AllowsAt(ctx context.Context, a authorizer.Attributes, position 
 	by, _, err := x.policy.allows(ctx, a, position)
 	return by != nil, err
 }
-
-// maxPolicyChanges is how many changes of the policy AllowsSince looks at.
-const maxPolicyChanges = 100
-
-// AllowsSince reports whether the policy has allowed a request at each position from one on,
-// which has to be in the history of the index. It returns false if the policy has changed more
-// than maxPolicyChanges times since.
-func (x *Index) AllowsSince(ctx context.Context, a authorizer.Attributes, position int64) (bool, error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	// Rules only grant rights, so one is lost only where a version of a role or binding ends.
-	ends := []int64{latest, position}
-	for _, e := range slices.Backward(x.policy.ended) {
-		if e.at <= position {
-			break
-		}
-		if namespace := e.namespace(); namespace != "" && namespace != a.GetNamespace() || e.at == ends[len(ends)-1] {
-			continue
-		}
-		if ends = append(ends, e.at); len(ends) > maxPolicyChanges {
-			return false, nil
-		}
-	}
-	for _, end := range ends {
-		if by, _, err := x.policy.allows(ctx, a, end); by == nil {
-			return false, err
-		}
-	}
-	return true, nil
-}

@@ -109,7 +109,7 @@ func TestRandomPolicies(t *testing.T) {
 	x := newIndex(t)
 	z := NewAuthorizer(x)
 	objects := map[string]metav1.Object{}
-	allowed, regained := 0, 0
+	allowed := 0
 	for i := range 3000 {
 		obj := random()
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", obj), "*v1.")
@@ -145,24 +145,7 @@ func TestRandomPolicies(t *testing.T) {
 			if want {
 				allowed++
 			}
-			from := max(x.Floor(), int64(i+2-r.IntN(20)))
-			held, since := true, false
-			for position := from; held && err == nil && position <= int64(i+2); position++ {
-				held, err = x.AllowsAt(t.Context(), a, position)
-			}
-			if err == nil {
-				since, err = x.AllowsSince(t.Context(), a, from)
-			}
-			if err != nil || since != held {
-				t.Fatalf("seed %d, change %d: %+v of %v since %d: got %t, %v, want %t", seed, i, a, u, from, since, err, held)
-			}
-			if want && !held {
-				regained++
-			}
 		}
-	}
-	if regained < 100 {
-		t.Errorf("only %d requests were not always allowed", regained)
 	}
 	if allowed < 1000 {
 		t.Errorf("only %d requests were allowed", allowed)

@@ -5,14 +5,16 @@ package podsource
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/klog/v2"
 
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
@@ -21,30 +23,20 @@ import (
 
 // prune deletes the Namespace. It returns when the grace periods of the Pods are over, because
 // the Namespace waits until it has confirmed that they have ended. It deletes no Pods of a
-// Namespace that may not be deleted.
+// Namespace that may not be deleted. What fails for another reason than a refusal is retried.
 func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
-	err := c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
-		Preconditions: metav1.NewUIDPreconditions(string(namespace.UID)),
-	})
-	if err != nil && !tenancyerrors.IsObjectNotFound(err) {
-		return fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
-	}
 	logger := klog.FromContext(ctx)
-	logger.Info("Deleted the Namespace, waiting for the grace periods of its Pods")
 	last := ""
 	backoff := newBackoff()
 	for { // a second signal ends the process
-		var next time.Time
-		current, err := c.findNamespace(ctx)
-		if err == nil {
-			next, err = c.deletePods(ctx, namespace.UID)
-		}
-		var delay time.Duration
+		current, next, err := c.pruneOnce(ctx, namespace.UID)
+		delay := min(time.Until(next), retryMaxDelay)
 		switch {
+		case isRefusedDelete(err):
+			return err
 		case err != nil:
-			current = nil
 			if reason := message(err); reason != last {
-				logger.Info("Cannot delete the Pods, will retry", "err", err)
+				logger.Info("Cannot delete the Namespace and its Pods, will retry", "err", err)
 				last = reason
 			}
 			delay = backoff.Step()
@@ -52,10 +44,40 @@ func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
 			return nil
 		default:
 			backoff = newBackoff()
-			delay = min(time.Until(next), retryMaxDelay)
 		}
 		c.awaitChange(ctx, current, delay)
 	}
+}
+
+// pruneOnce deletes the Namespace with a UID, or its Pods if it is being deleted. It returns the
+// Namespace, which may be nil, and when it has to be called again, or the zero time.
+func (c *Controller) pruneOnce(ctx context.Context, uid types.UID) (namespace *v1.Namespace, next time.Time, err error) {
+	namespace, err = c.findNamespace(ctx)
+	switch {
+	case err != nil:
+		return nil, next, fmt.Errorf("get the Namespace %s: %w", c.namespace, err)
+	case namespace == nil || namespace.UID != uid:
+		return nil, next, nil
+	case namespace.DeletionTimestamp != nil:
+		next, err = c.deletePods(ctx, uid)
+		return namespace, next, err
+	}
+	err = c.tenancy.TenancyV1().Namespaces().Delete(ctx, c.namespace, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(uid)),
+	})
+	switch {
+	case tenancyerrors.IsObjectNotFound(err):
+		return nil, next, nil
+	case err != nil:
+		return namespace, next, fmt.Errorf("delete the Namespace %s: %w", c.namespace, err)
+	}
+	klog.FromContext(ctx).Info("Deleted the Namespace, waiting for the grace periods of its Pods")
+	return namespace, time.Now(), nil
+}
+
+// isRefusedDelete reports whether the same delete would be refused again.
+func isRefusedDelete(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
 }
 
 // deletePods deletes the Pods of the source in the Namespace with a UID, or confirms that they
@@ -75,8 +97,8 @@ func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.T
 		return time.Time{}, fmt.Errorf("list the Pods: %w", listErr)
 	}
 	var errs []error
-	for name, pod := range pods {
-		again, err := c.deletePod(ctx, pod)
+	for _, name := range slices.Sorted(maps.Keys(pods)) {
+		again, err := c.deletePod(ctx, pods[name])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("delete the Pod %s: %w", name, err))
 		}
@@ -84,7 +106,7 @@ func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.T
 			next = again
 		}
 	}
-	return next, utilerrors.NewAggregate(errs)
+	return next, errors.Join(errs...)
 }
 
 // deletePod deletes a Pod, or confirms that it has ended when its grace period is over, which

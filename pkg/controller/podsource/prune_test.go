@@ -124,7 +124,8 @@ func TestPruneOfProtected(t *testing.T) {
 	f.expect("a-node-1=image:1")
 }
 
-// TestPruneRetries fails the first list of the Pods after the Namespace was deleted.
+// TestPruneRetries loses the response to the DELETE of the Namespace, and then fails a list of the
+// Pods.
 func TestPruneRetries(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -132,9 +133,13 @@ func TestPruneRetries(t *testing.T) {
 	f.wrap = func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
 			switch {
-			case req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/namespaces/"+f.namespace):
-				deleted.Store(true)
-			case deleted.Load() && strings.HasSuffix(req.URL.Path, "/pods") && !failed.Swap(true):
+			case req.Method == http.MethodDelete && strings.HasSuffix(req.URL.Path, "/namespaces/"+f.namespace) && !deleted.Swap(true):
+				response, err := next.RoundTrip(req)
+				if err == nil {
+					err = response.Body.Close()
+				}
+				return nil, errors.Join(errors.New("connection reset"), err)
+			case deleted.Load() && strings.HasSuffix(req.URL.Path, "/pods") && req.Method == http.MethodGet && !failed.Swap(true):
 				return nil, errors.New("connection refused")
 			}
 			return next.RoundTrip(req)

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -28,18 +30,21 @@ type published struct {
 	mu sync.Mutex
 	// announced are those in the log and in Events.
 	announced []source.Problem
-	// annotated are those in the annotation, if isAnnotated.
-	annotated   []source.Problem
-	isAnnotated bool
-	// annotation is its value, "" without the annotation.
-	annotation string
+	// shown are those in the annotation, and value is what it has, if isShown.
+	shown   []source.Problem
+	value   string
+	isShown bool
+	// publishing is whether they are being published.
+	publishing bool
+	// restore has the delays after which the annotation is set again.
+	restore wait.Backoff
 }
 
 // is reports whether the problems are shown.
 func (p *published) is(problems []source.Problem) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.isAnnotated && slices.Equal(p.annotated, problems)
+	return p.isShown && !p.publishing && slices.Equal(p.shown, problems)
 }
 
 // announce returns those of the problems that were not announced before, and whether there
@@ -53,26 +58,35 @@ func (p *published) announce(problems []source.Problem) (added []source.Problem,
 			added = append(added, problem)
 		}
 	}
+	if !slices.Equal(p.announced, problems) {
+		p.restore = newBackoff()
+	}
 	p.announced = problems
 	return added, had
 }
 
-func (p *published) setAnnotated(problems []source.Problem, annotation string) {
+func (p *published) setPublishing(publishing bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.isAnnotated, p.annotated, p.annotation = true, problems, annotation
+	p.publishing = publishing
 }
 
-// isChanged reports whether the annotation of the Namespace is no longer the one that was
-// set. Then it has to be set again.
-func (p *published) isChanged(annotation string) bool {
+func (p *published) setShown(problems []source.Problem, value string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isAnnotated || annotation == p.annotation {
-		return false
+	p.isShown, p.shown, p.value = true, problems, value
+}
+
+// isChanged reports whether the annotation of the Namespace no longer has the value that was
+// set, and after which delay it has to be set again: another client can set it each time.
+func (p *published) isChanged(namespace *v1.Namespace, annotation string) (delay time.Duration, changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.isShown || namespace.Annotations[annotation] == p.value {
+		return 0, false
 	}
-	p.isAnnotated = false
-	return true
+	p.isShown = false
+	return p.restore.Step(), true
 }
 
 // publish shows the problems: those that are new in the log and as Events, all of them in
@@ -82,6 +96,8 @@ func (s *session) publish(ctx context.Context) error {
 	if s.published.is(problems) {
 		return nil
 	}
+	s.published.setPublishing(true)
+	defer s.published.setPublishing(false)
 	logger := klog.FromContext(ctx)
 	added, had := s.published.announce(problems)
 	for _, problem := range added {
@@ -91,39 +107,59 @@ func (s *session) publish(ctx context.Context) error {
 		logger.Info("The source has no problems any more")
 	}
 	s.metrics.set(s.source, problems)
-	annotation, err := s.annotate(ctx, problems)
+	namespace, err := s.annotate(ctx, problems)
+	if err == nil {
+		s.published.setShown(problems, namespace.Annotations[s.source.StatusAnnotation()])
+		s.checkAnnotation(namespace)
+	}
 	// Last, because a server can delay each Event, such as by a rate limit.
 	s.createEvents(ctx, added)
 	if err != nil {
 		return fmt.Errorf("annotate the Namespace: %w", err)
 	}
-	s.published.setAnnotated(problems, annotation)
 	return nil
+}
+
+// checkAnnotation checks whether the Namespace in the cache is newer than that after a write, and
+// has another annotation: its event came before the response to the write.
+func (s *session) checkAnnotation(written *v1.Namespace) {
+	cached, err := s.names.Tenancy().V1().Namespaces().Lister().Get(s.namespace)
+	if err != nil {
+		return // not in the cache, and so without an event
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion); err == nil && order > 0 {
+		s.restoreAnnotation(cached)
+	}
+}
+
+// restoreAnnotation sets the annotation again if it was changed.
+func (s *session) restoreAnnotation(namespace *v1.Namespace) {
+	if delay, changed := s.published.isChanged(namespace, s.source.StatusAnnotation()); changed {
+		s.queue.AddAfter(statusKey, delay)
+	}
 }
 
 // statusManager is the field manager of the annotations of all sources: an object has a bounded
 // number of managers, and sources can share a Namespace.
 const statusManager = "borough-source"
 
-// annotate sets the annotation of the Namespace, and returns its value. In one that other
+// annotate sets the annotation of the Namespace, and returns the Namespace. In one that other
 // sources can share, it is there only if there are problems: the annotations of an object have
 // at most 256 KiB.
-func (s *session) annotate(ctx context.Context, problems []source.Problem) (annotation string, err error) {
+func (s *session) annotate(ctx context.Context, problems []source.Problem) (*v1.Namespace, error) {
 	annotations := map[string]any{s.source.StatusAnnotation(): nil} // removes it
 	if len(problems) > 0 || s.config.Namespace == "" {
 		status, err := json.Marshal(s.status(problems))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		annotation = string(status)
-		annotations[s.source.StatusAnnotation()] = annotation
+		annotations[s.source.StatusAnnotation()] = string(status)
 	}
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.uid, "annotations": annotations}})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	_, err = s.tenancy.TenancyV1().Namespaces().Patch(ctx, s.namespace, types.MergePatchType, data, metav1.PatchOptions{FieldManager: statusManager})
-	return annotation, err
+	return s.tenancy.TenancyV1().Namespaces().Patch(ctx, s.namespace, types.MergePatchType, data, metav1.PatchOptions{FieldManager: statusManager})
 }
 
 // status returns the status with as many problems as fit.

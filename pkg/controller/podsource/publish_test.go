@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,7 +70,8 @@ func TestManySources(t *testing.T) {
 	}
 }
 
-// TestEventsWait holds up the Events of the problems. The annotation does not wait for them.
+// TestEventsWait holds up the Events of the problems. The annotation does not wait for them, also
+// when another client removes it meanwhile.
 func TestEventsWait(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -85,22 +87,57 @@ func TestEventsWait(t *testing.T) {
 	f.writeText("a.yaml", "kind: Other")
 	f.start(f.config())
 	f.expectProblems("a.yaml/: ")
+	f.annotate(nil)
+	f.expectProblems("a.yaml/: ")
 	f.remove("a.yaml")
 	f.expectProblems() // the Events are given up
 }
 
-// TestAnnotationIsRemoved removes the annotation of a source with problems. It is set again.
-func TestAnnotationIsRemoved(t *testing.T) {
+// TestAnnotationIsChanged changes the annotation of a source with problems. It is set again.
+func TestAnnotationIsChanged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.writeText("a.yaml", "kind: Other")
 	f.start(f.config())
 	for _, value := range []any{nil, "{}"} {
 		f.expectProblems("a.yaml/: ")
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{f.identity.StatusAnnotation(): value}}})
-		f.must(err)
-		_, err = f.admin.TenancyV1().Namespaces().Patch(t.Context(), f.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
-		f.must(err)
+		f.annotate(value)
 	}
 	f.expectProblems("a.yaml/: ")
+}
+
+// TestRestoreDelays checks that the annotation is set again after delays that grow, until the
+// problems change.
+func TestRestoreDelays(t *testing.T) {
+	t.Parallel()
+	var p published
+	namespace := &v1.Namespace{}
+	change := func() time.Duration {
+		p.setShown(nil, "value")
+		delay, changed := p.isChanged(namespace, "annotation")
+		if _, again := p.isChanged(namespace, "annotation"); !changed || again {
+			t.Errorf("changed: %t, once more: %t", changed, again)
+		}
+		return delay
+	}
+	p.announce([]source.Problem{{Message: "a"}})
+	var sum time.Duration
+	for range 20 {
+		sum += change()
+	}
+	if sum < 10*retryMaxDelay {
+		t.Errorf("set again 20 times within %s", sum)
+	}
+	if p.announce([]source.Problem{{Message: "b"}}); change() > time.Second {
+		t.Error("the delay is not short again")
+	}
+}
+
+// annotate changes the annotation of the source, as another client.
+func (f *fixture) annotate(value any) {
+	f.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{f.identity.StatusAnnotation(): value}}})
+	f.must(err)
+	_, err = f.admin.TenancyV1().Namespaces().Patch(f.Context(), f.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	f.must(err)
 }

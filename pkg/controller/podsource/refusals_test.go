@@ -248,9 +248,8 @@ func TestNoAPIService(t *testing.T) {
 	f.remove("a.yaml")
 	f.expect()
 	cancel()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "delete the Namespace "+f.namespace) {
-		t.Errorf("without a DELETE of the Namespace: got error %v", err)
-	}
+	f.must(<-ended)
+	f.expectNamespaceGone()
 }
 
 // TestDiffWithoutAPIService compares while there is no APIService. The Namespace and its Pods

@@ -170,8 +170,8 @@ func (s *session) checkNamespace(namespace *v1.Namespace, end context.CancelCaus
 	case namespace.Name != s.namespace:
 	case namespace.UID != s.uid || namespace.DeletionTimestamp != nil:
 		end(errNamespaceGone)
-	case s.published.isChanged(namespace.Annotations[s.source.StatusAnnotation()]):
-		s.queue.Add(statusKey)
+	default:
+		s.restoreAnnotation(namespace)
 	}
 }
 

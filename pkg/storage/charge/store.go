@@ -33,6 +33,13 @@ func Exempt(ctx context.Context) context.Context {
 
 type exemptKey struct{}
 
+// StatusOnly returns a context for updates that change only the status of an object.
+func StatusOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, statusOnlyKey{}, true)
+}
+
+type statusOnlyKey struct{}
+
 // store is the store of one resource. It puts the change of each write into the
 // context for the client of the store.
 type store struct {
@@ -61,7 +68,8 @@ func (s store) Create(ctx context.Context, key string, obj, out runtime.Object, 
 // GuaranteedUpdate updates an object, or creates it.
 func (s store) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cachedExistingObject runtime.Object) error {
-	change := &quota.Change{Resource: s.resource}
+	statusOnly, _ := ctx.Value(statusOnlyKey{}).(bool)
+	change := &quota.Change{Resource: s.resource, StatusOnly: statusOnly}
 	try := func(input runtime.Object, meta storage.ResponseMeta) (runtime.Object, *uint64, error) {
 		change.Old = nil
 		if meta.ResourceVersion != 0 {

@@ -202,7 +202,7 @@ func (o *Objects) put(logger klog.Logger, object Object) {
 const latest = math.MaxInt64
 
 // remove removes the record of an object that can be read, or no longer exists, at the
-// revision, unless it is the record of a later one, or of one that is not known yet.
+// revision, unless it is the record of a later one, or its revision is not known yet.
 func (o *Objects) remove(logger klog.Logger, gr schema.GroupResource, namespace, name string, revision int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -169,30 +169,16 @@ func heldAt(ctx context.Context, request *visibility.Request, list runtime.Objec
 
 // Watch streams the changes of the Namespaces that the options select.
 func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
-	request, byRight, err := r.request(ctx, options)
+	request, _, err := r.request(ctx, options)
 	switch {
 	case err != nil:
 		return nil, err
-	case byRight:
-		if request != nil {
-			options = sinceGrant(options)
-		}
+	case request == nil:
 		// In the path watch/namespaces/NAME of the core group, the library takes NAME as the
 		// namespace, which no Namespace is in.
 		return r.store.Watch(genericrequest.WithNamespace(ctx, ""), options)
 	}
 	return request.Watch(ctx, namespace.Selected(options))
-}
-
-// sinceGrant returns the options of a watch which, if it begins with the state of any
-// revision, begins with a current one: an older one can be from before the user got the right.
-func sinceGrant(options *metainternalversion.ListOptions) *metainternalversion.ListOptions {
-	if options.SendInitialEvents != nil || options.ResourceVersion != "" && options.ResourceVersion != "0" {
-		return options
-	}
-	current := *options
-	current.ResourceVersion, current.SendInitialEvents = "", new(true)
-	return &current
 }
 
 // request returns the request of a user who may not see all Namespaces always, or nil,

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/borough-io/borough/pkg/registry/standard"
+	"github.com/borough-io/borough/pkg/storage/charge"
 )
 
 // StatusREST serves pods/status.
@@ -57,6 +58,11 @@ func (r *subresource) Update(ctx context.Context, name string, objInfo rest.Upda
 // ConvertToTable prints Pods.
 func (r *subresource) ConvertToTable(ctx context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
 	return r.store.ConvertToTable(ctx, object, tableOptions)
+}
+
+// Update changes the status of a Pod.
+func (r *StatusREST) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.subresource.Update(charge.StatusOnly(ctx), name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // GetResetFields names the fields that a write does not change.
