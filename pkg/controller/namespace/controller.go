@@ -172,13 +172,16 @@ func (c *Controller) RunWorkers(ctx context.Context, workers int) {
 }
 
 // processNext makes a pass over the next Namespace of the queue. It returns false
-// when the queue is shut down.
+// when the queue is shut down, or the context has ended: the queue still returns what is in it.
 func (c *Controller) processNext(ctx context.Context) bool {
 	key, quit := c.queue.Get()
 	if quit {
 		return false
 	}
 	defer c.queue.Done(key)
+	if ctx.Err() != nil {
+		return false
+	}
 	switch {
 	case c.queue.NumRequeues(key) == 0:
 		c.processFirst(ctx, key)

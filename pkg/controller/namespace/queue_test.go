@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -277,6 +278,28 @@ func TestAnotherIncarnation(t *testing.T) {
 		}
 		b.expectTermination(age.Seconds())
 		b.stop()
+	})
+}
+
+// TestStop stops the controller while many Namespaces are in the queue. It makes no passes over
+// them any more, because another controller waits for the Lease.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 2
+		var passes atomic.Int32
+		b := newBench(t, workers, func(ctx context.Context, _ *bench, _ *v1.Namespace) error {
+			passes.Add(1)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		for i := range 90 {
+			b.create(terminating(fmt.Sprint("n", i), types.UID(fmt.Sprint(i))))
+		}
+		synctest.Wait()
+		b.stop()
+		if got := passes.Load(); got > 2*workers {
+			t.Errorf("%d passes", got)
+		}
 	})
 }
 

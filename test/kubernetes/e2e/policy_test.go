@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,6 +154,17 @@ spec:
   paramRef: {name: TEAM, namespace: default, parameterNotFoundAction: Deny}
   matchResources:
     namespaceSelector: {matchLabels: {team: TEAM}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: TEAM-optional
+spec:
+  policyName: TEAM-params
+  validationActions: [Deny]
+  paramRef: {name: absent, namespace: default, parameterNotFoundAction: Allow}
+  matchResources:
+    namespaceSelector: {matchLabels: {team: TEAM}}
 `
 
 // TestPolicyParameters applies a policy whose parameters the server may not read,
@@ -200,4 +212,14 @@ func TestPolicyParameters(t *testing.T) {
 	kubectl.Run(t, "create", "clusterrolebinding", "parameters", "--clusterrole=parameters", "--serviceaccount="+testcluster.SystemNamespace+":borough-apiserver")
 	await("other", "")
 	await("a", "the label is forbidden")
+	// For each write, the server reads the parameters that do not exist.
+	var writes sync.WaitGroup
+	for range 50 {
+		writes.Go(func() {
+			if err := create(namespace, "other"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writes.Wait()
 }

@@ -166,6 +166,10 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, ba
 		// library requires clients. They are never used.
 		cluster = generic.LoopbackClientConfig
 	}
+	// As in kube-apiserver: a policy reads parameters that are not in the cache for each write,
+	// which a limit of the client would reject. The cluster's flow control limits these requests.
+	cluster = rest.CopyConfig(cluster)
+	cluster.QPS = -1
 	kube, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return fmt.Errorf("create the client for the cluster: %w", err)
