@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/restmapper"
 
 	"github.com/borough-io/borough/test/harness"
 )
@@ -205,4 +207,20 @@ func verbsOf(list *metav1.APIResourceList) map[string]string {
 		verbs[resource.Name] = fmt.Sprint(resource.Kind, resource.Namespaced, resource.ShortNames, slices.Sorted(slices.Values(resource.Verbs)))
 	}
 	return verbs
+}
+
+// TestNoCustomResources lists the CustomResourceDefinitions, of which there are none.
+func TestNoCustomResources(t *testing.T) {
+	t.Parallel()
+	if _, stderr, err := borough.TryKubectl(t, "", "get", "crds"); err != nil || !strings.Contains(stderr, "No resources found") {
+		t.Errorf("kubectl get crds: %v, %s", err, stderr)
+	}
+	groups, err := restmapper.GetAPIGroupResources(borough.Client(t).Discovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	if _, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(kind); err != nil { // as Terraform does
+		t.Error(err)
+	}
 }
