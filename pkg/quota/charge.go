@@ -75,15 +75,15 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 		return nil, nil
 	}
 	used := quotav1.Add(quota.Status.Used, delta)
-	if len(growing) == 0 && len(quotav1.IsNegative(quotav1.Mask(used, quotav1.ResourceNames(delta)))) > 0 {
-		return corev1.ResourceList{}, nil // what could not be read when it was counted can be read again
-	}
 	corepod.KeepExact(used)
 	var exceeded []corev1.ResourceName
 	for _, name := range growing {
 		if total := used[name]; total.Cmp(quota.Status.Hard[name]) > 0 {
 			exceeded = append(exceeded, name)
 		}
+	}
+	if len(exceeded) == 0 && len(quotav1.IsNegative(quotav1.Mask(used, quotav1.ResourceNames(delta)))) > 0 {
+		return corev1.ResourceList{}, nil // what could not be read when it was counted can be read again
 	}
 	if len(exceeded) == 0 {
 		return used, nil

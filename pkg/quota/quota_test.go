@@ -334,6 +334,10 @@ func TestUsedOfUncounted(t *testing.T) {
 	if used, denial := change.Used(counted("cpu=2,pods=2", "cpu=0,pods=0")); denial != nil || used == nil || len(used) != 0 {
 		t.Errorf("got %s, %v", listText(used), denial)
 	}
+	change = &Change{Resource: pods, Old: Of(pods, podOf(container("a", "cpu=1,memory=2", ""))), New: Of(pods, podOf(container("a", "cpu=2,memory=1", "")))}
+	if used, denial := change.Used(counted("cpu=2,memory=2", "cpu=0,memory=0")); denial != nil || used == nil || len(used) != 0 {
+		t.Errorf("more of one resource, less of another: got %s, %v", listText(used), denial)
+	}
 	// A write that grows is denied all the same.
 	change = &Change{Resource: pods, New: Of(pods, podOf(container("a", "cpu=3", "")))}
 	if used, denial := change.Used(counted("cpu=2,pods=2", "cpu=0,pods=-5")); denial == nil {

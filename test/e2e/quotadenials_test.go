@@ -45,6 +45,32 @@ func TestQuotaDryRun(t *testing.T) {
 	}
 }
 
+// TestQuotaOfStatus reports that a node has allocated more than a Pod requests, and than its quota
+// allows: it is charged, and not denied.
+func TestQuotaOfStatus(t *testing.T) {
+	t.Parallel()
+	client := borough.Client(t).TenancyV1()
+	namespace := newNamespace(t, borough)
+	quota := &v1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.cpu": resource.MustParse("1")}}}
+	if _, err := client.ResourceQuotas(namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := client.Pods(namespace).Create(t.Context(), quotaPod("p", "1", ""), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, AllocatedResources: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
+	for _, dryRun := range [][]string{{metav1.DryRunAll}, nil} {
+		if _, err := client.Pods(namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{DryRun: dryRun}); err != nil {
+			t.Errorf("dry run %v: %v", dryRun, err)
+		}
+	}
+	got, err := client.ResourceQuotas(namespace).Get(t.Context(), "q", metav1.GetOptions{})
+	if err != nil || got.Status.Used.Name("requests.cpu", resource.DecimalSI).Value() != 2 {
+		t.Errorf("got the usage %v, error %v", got.Status.Used, err)
+	}
+}
+
 // TestQuotaHolders checks that a denial names the Pods that are being deleted and hold
 // what is missing.
 func TestQuotaHolders(t *testing.T) {

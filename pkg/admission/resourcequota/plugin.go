@@ -79,7 +79,7 @@ func changeOf(a admission.Attributes) *quota.Change {
 		return nil
 	}
 	resource, obj, old := a.GetResource().GroupResource(), a.GetObject(), a.GetOldObject()
-	change := &quota.Change{Resource: resource, New: quota.Of(resource, obj)}
+	change := &quota.Change{Resource: resource, New: quota.Of(resource, obj), StatusOnly: a.GetSubresource() == "status"}
 	switch {
 	case a.GetOperation() == admission.Create:
 		if a.GetSubresource() != "" {

@@ -39,7 +39,9 @@ func (c *Controller) prune(ctx context.Context, namespace *v1.Namespace) error {
 				logger.Info("Cannot delete the Namespace and its Pods, will retry", "err", err)
 				last = reason
 			}
-			delay = backoff.Step()
+			if retry := backoff.Step(); next.IsZero() || retry < delay {
+				delay = retry
+			}
 		case next.IsZero():
 			return nil
 		default:
@@ -77,12 +79,14 @@ func (c *Controller) pruneOnce(ctx context.Context, uid types.UID) (namespace *v
 
 // isRefusedDelete reports whether the same delete would be refused again.
 func isRefusedDelete(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.HasStatusCause(err, v1.NamespaceProtectedCause)
 }
 
 // deletePods deletes the Pods of the source in the Namespace with a UID, or confirms that they
 // have ended when their grace periods are over. It returns when it has to be called again, or
-// the zero time. It does not wait for Pods that have finalizers.
+// the zero time. It does not wait for Pods that have finalizers, and returns that a delete is
+// refused when nothing else remains to be done.
 func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.Time, err error) {
 	pods, listErr := c.listPods(ctx)
 	// After the list, because another process can have created the Namespace again: its Pods
@@ -96,17 +100,22 @@ func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.T
 	case listErr != nil:
 		return time.Time{}, fmt.Errorf("list the Pods: %w", listErr)
 	}
-	var errs []error
+	var failed, refused []error
 	for _, name := range slices.Sorted(maps.Keys(pods)) {
 		again, err := c.deletePod(ctx, pods[name])
-		if err != nil {
-			errs = append(errs, fmt.Errorf("delete the Pod %s: %w", name, err))
+		if isRefusedDelete(err) {
+			refused = append(refused, fmt.Errorf("delete the Pod %s: %w", name, err))
+		} else if err != nil {
+			failed = append(failed, fmt.Errorf("delete the Pod %s: %w", name, err))
 		}
 		if next.IsZero() || !again.IsZero() && again.Before(next) {
 			next = again
 		}
 	}
-	return next, errors.Join(errs...)
+	if len(failed) == 0 && next.IsZero() {
+		return next, errors.Join(refused...)
+	}
+	return next, errors.Join(failed...)
 }
 
 // deletePod deletes a Pod, or confirms that it has ended when its grace period is over, which

@@ -110,7 +110,7 @@ func TestAnnotationIsChanged(t *testing.T) {
 // problems change.
 func TestRestoreDelays(t *testing.T) {
 	t.Parallel()
-	var p published
+	p := &published{restore: newBackoff()}
 	namespace := &v1.Namespace{}
 	change := func() time.Duration {
 		p.setShown(nil, "value")
@@ -120,7 +120,7 @@ func TestRestoreDelays(t *testing.T) {
 		}
 		return delay
 	}
-	p.announce([]source.Problem{{Message: "a"}})
+	p.announce(nil)
 	var sum time.Duration
 	for range 20 {
 		sum += change()

@@ -81,6 +81,7 @@ func (c *Controller) newSession(uid types.UID, end context.CancelCauseFunc) (*se
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: "source"},
 		),
 		desired:    newDesiredPods(c.source),
+		published:  published{restore: newBackoff()},
 		progressed: make(chan struct{}, 1),
 	}
 	s.limitsChanged.Store(time.Time{})
