@@ -83,11 +83,12 @@ func TestRightsMatrix(t *testing.T) {
 	const tenancy, rbac, authz = "tenancy.borough.io", "rbac.authorization.k8s.io", "authorization.k8s.io"
 	read, all := "get list watch", "get list watch create update patch delete deletecollection"
 	everyone := rightsOf(map[string]string{
-		authz + "/selfsubjectaccessreviews":        "create",
-		authz + "/selfsubjectrulesreviews":         "create",
-		"authentication.k8s.io/selfsubjectreviews": "create",
-		tenancy + "/namespaces":                    "list watch", // of those that the user may get
-		tenancy + "/projects":                      read,         // the same
+		authz + "/selfsubjectaccessreviews":              "create",
+		authz + "/selfsubjectrulesreviews":               "create",
+		"authentication.k8s.io/selfsubjectreviews":       "create",
+		tenancy + "/namespaces":                          "list watch", // of those that the user may get
+		tenancy + "/projects":                            read,         // the same
+		"apiextensions.k8s.io/customresourcedefinitions": "list",       // there are none
 	})
 	view := union(everyone, rightsOf(map[string]string{
 		tenancy + "/namespaces": "get", tenancy + "/namespaces/status": "get",
