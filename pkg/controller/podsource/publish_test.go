@@ -71,7 +71,7 @@ func TestManySources(t *testing.T) {
 }
 
 // TestEventsWait holds up the Events of the problems. The annotation does not wait for them, also
-// when another client removes it meanwhile.
+// when another client removes it at that time.
 func TestEventsWait(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
