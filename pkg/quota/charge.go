@@ -82,10 +82,11 @@ func (c *Change) Used(quota *tenancy.ResourceQuota) (corev1.ResourceList, *Denia
 			exceeded = append(exceeded, name)
 		}
 	}
-	if len(exceeded) == 0 && len(quotav1.IsNegative(quotav1.Mask(used, quotav1.ResourceNames(delta)))) > 0 {
+	switch {
+	case len(exceeded) > 0:
+	case len(quotav1.IsNegative(quotav1.Mask(used, quotav1.ResourceNames(delta)))) > 0:
 		return corev1.ResourceList{}, nil // what could not be read when it was counted can be read again
-	}
-	if len(exceeded) == 0 {
+	default:
 		return used, nil
 	}
 	text := fmt.Sprintf("exceeded quota: %s, requested: %s, used: %s, limited: %s", quota.Name,

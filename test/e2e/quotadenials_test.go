@@ -26,10 +26,7 @@ func TestQuotaDryRun(t *testing.T) {
 	t.Parallel()
 	client := borough.Client(t).TenancyV1()
 	namespace := newNamespace(t, borough)
-	quota := &v1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.cpu": resource.MustParse("1")}}}
-	if _, err := client.ResourceQuotas(namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	createQuota(t, borough, namespace, newQuota("q", "requests.cpu=1"))
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	if _, err := client.Pods(namespace).Create(t.Context(), quotaPod("small", "1", ""), dryRun); err != nil {
 		t.Error(err)
@@ -49,26 +46,20 @@ func TestQuotaDryRun(t *testing.T) {
 // allows: it is charged, and not denied.
 func TestQuotaOfStatus(t *testing.T) {
 	t.Parallel()
-	client := borough.Client(t).TenancyV1()
 	namespace := newNamespace(t, borough)
-	quota := &v1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.cpu": resource.MustParse("1")}}}
-	if _, err := client.ResourceQuotas(namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	pod, err := client.Pods(namespace).Create(t.Context(), quotaPod("p", "1", ""), metav1.CreateOptions{})
+	createQuota(t, borough, namespace, newQuota("q", "requests.cpu=1"))
+	pods := borough.Client(t).TenancyV1().Pods(namespace)
+	pod, err := pods.Create(t.Context(), quotaPod("p", "1", ""), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, AllocatedResources: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, AllocatedResources: quantities("cpu=2")}}
 	for _, dryRun := range [][]string{{metav1.DryRunAll}, nil} {
-		if _, err := client.Pods(namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{DryRun: dryRun}); err != nil {
+		if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{DryRun: dryRun}); err != nil {
 			t.Errorf("dry run %v: %v", dryRun, err)
 		}
 	}
-	got, err := client.ResourceQuotas(namespace).Get(t.Context(), "q", metav1.GetOptions{})
-	if err != nil || got.Status.Used.Name("requests.cpu", resource.DecimalSI).Value() != 2 {
-		t.Errorf("got the usage %v, error %v", got.Status.Used, err)
-	}
+	wantUsed(t, borough, namespace, "q", "requests.cpu=2")
 }
 
 // TestQuotaHolders checks that a denial names the Pods that are being deleted and hold
@@ -77,10 +68,7 @@ func TestQuotaHolders(t *testing.T) {
 	t.Parallel()
 	client := borough.Client(t).TenancyV1()
 	namespace := newNamespace(t, borough)
-	quota := &v1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("5"), "requests.cpu": resource.MustParse("1")}}}
-	if _, err := client.ResourceQuotas(namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	createQuota(t, borough, namespace, newQuota("q", "pods=5 requests.cpu=1"))
 	for _, name := range []string{"web", "other"} {
 		if _, err := client.Pods(namespace).Create(t.Context(), quotaPod(name, "400m", "node"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

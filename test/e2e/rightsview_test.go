@@ -4,9 +4,8 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
+	"net/url"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/harness"
 )
 
 // TestRightToAllNamespaces grants a user the right to list and watch all Namespaces and
@@ -156,37 +154,25 @@ func TestWatchOfOneNamespace(t *testing.T) {
 	// By the path, which the right that exists again allows.
 	raw := as(t, borough, user)
 	for _, prefix := range []string{api, "/api/v1"} {
-		path := prefix + "/watch/namespaces/" + ns + "?allowWatchBookmarks=true"
-		continued, begun := rawEvents(t, raw, path+"&resourceVersion="+list.ResourceVersion), rawEvents(t, raw, path)
-		wantEqual(t, "by path, the revocation", continued(), "DELETED ")
-		wantEqual(t, "by path, the grant", continued(), "ADDED granted")
-		wantEqual(t, "by path, the state", begun(), "ADDED granted")
+		path, bookmarks := prefix+"/watch/namespaces/"+ns, url.Values{"allowWatchBookmarks": {"true"}}
+		begun := streamAs(t, raw, path, bookmarks)
+		bookmarks.Set("resourceVersion", list.ResourceVersion)
+		continued := streamAs(t, raw, path, bookmarks)
+		wantEqual(t, "by path, the revocation", nextStep(t, continued), "DELETED ")
+		wantEqual(t, "by path, the grant", nextStep(t, continued), "ADDED granted")
+		wantEqual(t, "by path, the state", nextStep(t, begun), "ADDED granted")
 		annotate(ns, prefix)
-		wantEqual(t, "by path, a change", begun(), "MODIFIED "+prefix)
+		wantEqual(t, "by path, a change", nextStep(t, begun), "MODIFIED "+prefix)
 		annotate(ns, "granted")
 	}
 }
 
-// rawEvents watches Namespaces by a path. It returns a function that returns the type of the next
-// event that is no bookmark, and the annotation step.
-func rawEvents(t *testing.T, h harness.HTTP, path string) func() string {
+// nextStep returns the type of the next event that is not a bookmark, and the annotation step.
+func nextStep(t *testing.T, next func() streamed) string {
 	t.Helper()
-	response := h.Open(t, http.MethodGet, path, nil)
-	t.Cleanup(func() { _ = response.Body.Close() })
-	events := json.NewDecoder(response.Body)
-	return func() string {
-		t.Helper()
-		for {
-			var event struct {
-				Type   string
-				Object v1.Namespace
-			}
-			if err := events.Decode(&event); err != nil {
-				t.Fatal(err)
-			}
-			if event.Type != string(watch.Bookmark) {
-				return event.Type + " " + event.Object.Annotations["step"]
-			}
+	for {
+		if event := next(); event.Type != watch.Bookmark {
+			return fmt.Sprint(event.Type, " ", event.meta(t).Annotations["step"])
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (c *Controller) deletePods(ctx context.Context, uid types.UID) (next time.T
 		}
 	}
 	if len(failed) == 0 && next.IsZero() {
-		return next, errors.Join(refused...)
+		failed = refused
 	}
 	return next, errors.Join(failed...)
 }

@@ -107,15 +107,22 @@ func (r *slowReader) Run(ctx context.Context, handle func(source.Content, error)
 	return err
 }
 
+// runPruning runs a controller that deletes the Namespace at the end, and waits for its Pod a.
+func (f *fixture) runPruning(pod *v1.Pod) (stop func() error) {
+	f.Helper()
+	f.write("a.yaml", pod)
+	config := f.config()
+	config.Prune = true
+	stop = f.run(f.new(config))
+	f.expect("a-node-1=image:1")
+	return stop
+}
+
 // TestPruneOfProtected ends a controller whose Namespace may not be deleted. Its Pods stay.
 func TestPruneOfProtected(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.write("a.yaml", newPod("a"))
-	config := f.config()
-	config.Prune = true
-	stop := f.run(f.new(config))
-	f.expect("a-node-1=image:1")
+	stop := f.runPruning(newPod("a"))
 	_, err := f.admin.TenancyV1().Namespaces().Patch(t.Context(), f.namespace, types.MergePatchType, []byte(`{"spec":{"deletionProtection":true}}`), metav1.PatchOptions{})
 	f.must(err)
 	if err := stop(); !apierrors.HasStatusCause(err, v1.NamespaceProtectedCause) {
@@ -145,11 +152,7 @@ func TestPruneRetries(t *testing.T) {
 			return next.RoundTrip(req)
 		})
 	}
-	f.write("a.yaml", newPod("a"))
-	config := f.config()
-	config.Prune = true
-	stop := f.run(f.new(config))
-	f.expect("a-node-1=image:1")
+	stop := f.runPruning(newPod("a"))
 	f.must(stop())
 	if !failed.Load() {
 		t.Error("the Pods were not listed")
@@ -162,11 +165,7 @@ func TestPruneRetries(t *testing.T) {
 func TestPruneEndsEarly(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.write("a.yaml", newPod("a", func(pod *v1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(24 * 60 * 60)) }))
-	config := f.config()
-	config.Prune = true
-	stop := f.run(f.new(config))
-	f.expect("a-node-1=image:1")
+	stop := f.runPruning(newPod("a", func(pod *v1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(24 * 60 * 60)) }))
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
 	f.expect("a-node-1=image:1 (being deleted)")

@@ -5,7 +5,6 @@ package podsource
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -237,18 +236,10 @@ func TestNoAPIService(t *testing.T) {
 			return recorder.Result(), nil
 		})
 	}
-	f.write("a.yaml", newPod("a"))
-	config := f.config()
-	config.Prune = true
-	c := f.new(config)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	f.expect("a-node-1=image:1")
+	stop := f.runPruning(newPod("a"))
 	f.remove("a.yaml")
 	f.expect()
-	cancel()
-	f.must(<-ended)
+	f.must(stop())
 	f.expectNamespaceGone()
 }
 

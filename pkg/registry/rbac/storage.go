@@ -125,8 +125,9 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 // Delete deletes an object.
 func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, deleted, err := r.REST.Delete(ctx, name, deleteValidation, options)
-	if apierrors.IsConflict(err) && options != nil && options.Preconditions != nil && options.Preconditions.UID != nil {
-		return obj, deleted, cmp.Or(r.awaitAll(ctx), err) // another object can have its name
+	withUID := options != nil && options.Preconditions != nil && options.Preconditions.UID != nil
+	if withUID && apierrors.IsConflict(err) { // another object can have its name
+		return obj, deleted, cmp.Or(r.awaitAll(ctx), err)
 	}
 	return obj, deleted, r.awaitDeleted(ctx, err)
 }

@@ -169,11 +169,11 @@ func heldAt(ctx context.Context, request *visibility.Request, list runtime.Objec
 
 // Watch streams the changes of the Namespaces that the options select.
 func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
-	request, _, err := r.request(ctx, options)
+	request, byRight, err := r.request(ctx, options)
 	switch {
 	case err != nil:
 		return nil, err
-	case request == nil:
+	case byRight:
 		// In the path watch/namespaces/NAME of the core group, the library takes NAME as the
 		// namespace, which no Namespace is in.
 		return r.store.Watch(genericrequest.WithNamespace(ctx, ""), options)
