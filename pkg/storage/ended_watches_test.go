@@ -9,8 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternal "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -72,5 +75,30 @@ func TestEndOfManyWatches(t *testing.T) {
 		later, events := open()
 		defer later.Stop()
 		wantAll("a later watch", events)
+	})
+}
+
+// TestCompactedPreviousValue watches from a revision that is compacted up to the change after
+// it. Etcd allows the watch, but has no previous value.
+func TestCompactedPreviousValue(t *testing.T) {
+	onBoth(t, func(o *storage.Options) { o.Etcd.EnableWatchCache = false }, func(t *testing.T, s server) {
+		s.createNamespace(t, "town")
+		created := s.createPod(t, "town", "p")
+		const key = "/registry/tenancy.borough.io/pods/town/p"
+		changed, err := s.client.Put(t.Context(), key, string(s.raw(t, key)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.client.Compact(t.Context(), changed.Header.Revision); err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Pods.Watch(in(t.Context(), "town"), &metainternal.ListOptions{ResourceVersion: created.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		if err := apierrors.FromObject((<-w.ResultChan()).Object); !apierrors.IsResourceExpired(err) {
+			t.Errorf("got %v, want Expired", err)
+		}
 	})
 }

@@ -52,7 +52,7 @@ func (b *Backend) newClient(config *storagebackend.ConfigForResource) (*kubernet
 		return nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Watcher = boundedWatcher{client.Watcher}
+	client.Watcher = boundedWatcher{previousWatcher{client.Watcher, client.KV}}
 	if writesSeveral(config.GroupResource) {
 		client.Watcher = atomicWatcher{client.Watcher}
 	}
