@@ -194,6 +194,7 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, ba
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
+	pluginClient = clusterplugins.WithModels(pluginClient, generic.OpenAPIV3Config)
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
 		webhooks, &admission.Initializer{Informers: informers, Client: client, Namespaces: namespaces, Quotas: backend, Unreadable: unread.In})
 	if err != nil {
