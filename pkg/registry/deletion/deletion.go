@@ -27,7 +27,7 @@ import (
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 )
 
-// Delete deletes an object as the store's Delete does, with two differences.
+// Delete deletes an object as the store's Delete does, with three differences.
 //
 // The store decides from the object that it has read whether to wait for finalizers, and
 // then removes what has its name by then. Delete decides again if another client has added
@@ -36,14 +36,19 @@ import (
 // While etcd is full, it removes an object that waits for nothing in one write: a watch
 // then sees the object deleted without seeing it marked. For an object that waits for a
 // finalizer or a grace period, it returns the error that etcd is full.
+//
+// Without a garbage collector, it deletes with Background.
 func Delete(ctx context.Context, store *genericregistry.Store, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	if options == nil {
 		options = metav1.NewDeleteOptions(0) // the store's default
 	}
 	ctx = withGracePeriod(ctx, options)
+	options = Propagation(store, options)
 	for {
 		deleting, decided := *store, &decision{Interface: store.Storage.Storage}
 		deleting.Storage.Storage = decided
+		// So that the store follows the propagation policy.
+		deleting.EnableGarbageCollection = true
 		obj, removed, err := deleting.Delete(ctx, name, validate, options.DeepCopy()) // the strategy changes them
 		switch {
 		case errors.Is(err, errOutdated):
@@ -53,6 +58,20 @@ func Delete(ctx context.Context, store *genericregistry.Store, name string, vali
 		}
 		return obj, removed, err
 	}
+}
+
+// Propagation returns the options with the propagation policy that applies: without a garbage
+// collector it is Background, which also removes the finalizers of the other policies from
+// the object, because nothing else does.
+func Propagation(store *genericregistry.Store, options *metav1.DeleteOptions) *metav1.DeleteOptions {
+	if store.EnableGarbageCollection {
+		return options
+	}
+	options = options.DeepCopy()
+	//lint:ignore SA1019 deprecated, but clients send it
+	options.OrphanDependents = nil
+	options.PropagationPolicy = new(metav1.DeletePropagationBackground)
+	return options
 }
 
 type gracePeriodKey struct{}
@@ -132,7 +151,7 @@ func mark(ctx context.Context, store *genericregistry.Store, obj runtime.Object,
 	return pending ||
 		graceful && ptr.Deref(options.GracePeriodSeconds, 0) > 0 ||
 		len(object.GetFinalizers()) > 0 ||
-		store.EnableGarbageCollection && addsFinalizer(options), nil
+		addsFinalizer(options), nil
 }
 
 // addsFinalizer reports whether the options request a finalizer for the garbage

@@ -37,6 +37,8 @@ func smallMember(t *testing.T) *embedded.Server {
 
 func collectGarbage(o *storage.Options) { o.Etcd.EnableGarbageCollection = true }
 
+func noCollector(o *storage.Options) { o.Etcd.EnableGarbageCollection = false }
+
 func none(err error) bool { return err == nil }
 
 // TestPods deletes Pods while etcd is full.
@@ -245,17 +247,33 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 	}
 }
 
-// TestFinalizerIgnored deletes a LimitRange with a finalizer that the options remove. The
-// store removes it together with the object.
+// TestFinalizerIgnored deletes LimitRanges with a finalizer of the garbage collector. The store
+// removes it together with the object if the policy is Background, which it always is without
+// a garbage collector.
 func TestFinalizerIgnored(t *testing.T) {
-	r := registrytest.New(t, storagetest.StartEmbedded(t), collectGarbage)
-	limits := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "l", Finalizers: []string{metav1.FinalizerOrphanDependents}}}
-	if _, err := r.LimitRanges.Create(r.Context, limits, rest.ValidateAllObjectFunc, &metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	policies := map[string]*metav1.DeleteOptions{
+		"background":   {PropagationPolicy: new(metav1.DeletePropagationBackground)},
+		"foreground":   {PropagationPolicy: new(metav1.DeletePropagationForeground)},
+		"orphan":       {PropagationPolicy: new(metav1.DeletePropagationOrphan)},
+		"none":         {},
+		"no options":   nil,
+		"orphans kept": {OrphanDependents: new(true)}, //lint:ignore SA1019 deprecated, but clients send it
 	}
-	background := &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	if _, removed, err := r.LimitRanges.Delete(r.Context, "l", rest.ValidateAllObjectFunc, background); err != nil || !removed {
-		t.Errorf("removed %v, %v", removed, err)
+	for collector, change := range map[string]func(*storage.Options){"a collector": collectGarbage, "no collector": noCollector} {
+		r := registrytest.New(t, storagetest.StartEmbedded(t), change)
+		for name, options := range policies {
+			for _, finalizer := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
+				limits := &tenancy.LimitRange{ObjectMeta: metav1.ObjectMeta{GenerateName: "l", Finalizers: []string{finalizer}}}
+				created, err := r.LimitRanges.Create(r.Context, limits, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, removed, err := r.LimitRanges.Delete(r.Context, created.(*tenancy.LimitRange).Name, rest.ValidateAllObjectFunc, options)
+				if want := name == "background" || collector == "no collector"; err != nil || removed != want {
+					t.Errorf("%s, finalizer %s, options %s: removed %t, %v; want %t", collector, finalizer, name, removed, err, want)
+				}
+			}
+		}
 	}
 }
 

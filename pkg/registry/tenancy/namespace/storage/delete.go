@@ -38,6 +38,7 @@ func (r *REST) Delete(ctx context.Context, name string, deleteValidation rest.Va
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
+	options = deletion.Propagation(r.store, options)
 	// The cached Namespace suffices to mark it, because the write fails if it has
 	// changed. That saves a read from etcd.
 	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
@@ -202,9 +203,7 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 		}
 		ns.DeletionTimestamp = new(metav1.Now())
 		ns.Status.Phase = tenancy.NamespaceTerminating
-		if r.store.EnableGarbageCollection {
-			ns.Finalizers = finalizersFor(options, ns.Finalizers)
-		}
+		ns.Finalizers = finalizersFor(options, ns.Finalizers)
 		return ns, nil
 	}
 
@@ -228,7 +227,7 @@ func (r *REST) markTerminating(ctx context.Context, name string, deleteValidatio
 // for which etcd has no space: full is the error. It returns full for a Namespace
 // that a finalizer or content holds.
 func (r *REST) removeUnmarked(ctx context.Context, name string, deleteValidation rest.ValidateObjectFunc, options *metav1.DeleteOptions, full error) (runtime.Object, bool, error) {
-	if r.store.EnableGarbageCollection && len(finalizersFor(options, nil)) > 0 {
+	if len(finalizersFor(options, nil)) > 0 {
 		return nil, false, full // the store would mark it, without the phase
 	}
 	validate := func(ctx context.Context, obj runtime.Object) error {

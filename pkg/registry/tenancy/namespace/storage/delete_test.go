@@ -188,6 +188,27 @@ func TestDeleteWithStaleCache(t *testing.T) {
 	})
 }
 
+// TestDeleteWithoutCollector deletes Namespaces that have a finalizer of the garbage collector,
+// which there is not. Without it, nothing holds them.
+func TestDeleteWithoutCollector(t *testing.T) {
+	policies := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan}
+	for _, policy := range policies {
+		for _, finalizer := range []string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents} {
+			t.Run(string(policy)+" "+finalizer, func(t *testing.T) {
+				storage, ctx := newStorage(t), newContext()
+				storage.Namespace.store.EnableGarbageCollection = false
+				storage.do(t, ctx, create(), update(finalize, specFinalizers()), update(resource, metadataFinalizers(finalizer)))
+				if _, err := remove(metav1.DeleteOptions{PropagationPolicy: &policy})(ctx, storage); err != nil {
+					t.Fatal(err)
+				}
+				if got := storage.state(t, ctx); got != nil {
+					t.Errorf("the Namespace exists: %+v", *got)
+				}
+			})
+		}
+	}
+}
+
 // fullStorage is a storage whose etcd is full for the first update.
 type fullStorage struct {
 	apistorage.Interface
