@@ -42,7 +42,13 @@ const (
 // options for etcd with all their flags; only the defaults differ.
 type Options struct {
 	Etcd *options.EtcdOptions
+	// QuotaBytes is the limit for the size of the embedded member's database in bytes, at
+	// least minQuotaBytes. Default: embedded.DefaultQuotaBytes.
+	QuotaBytes int64
 }
+
+// minQuotaBytes is the smallest space quota with which a server can start.
+const minQuotaBytes = 64 << 20
 
 // NewOptions returns the defaults: the embedded member, protobuf, and
 // DefaultDeleteCollectionWorkers.
@@ -50,11 +56,15 @@ func NewOptions() *Options {
 	etcd := options.NewEtcdOptions(storagebackend.NewDefaultConfig(defaultPrefix, nil))
 	etcd.DefaultStorageMediaType = runtime.ContentTypeProtobuf
 	etcd.DeleteCollectionWorkers = DefaultDeleteCollectionWorkers
-	return &Options{Etcd: etcd}
+	return &Options{Etcd: etcd, QuotaBytes: embedded.DefaultQuotaBytes}
 }
 
-// AddFlags adds the library's flags (--etcd-servers and so on).
-func (o *Options) AddFlags(fs *pflag.FlagSet) { o.Etcd.AddFlags(fs) }
+// AddFlags adds the library's flags (--etcd-servers and so on), and that for the space quota.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.Etcd.AddFlags(fs)
+	fs.Int64Var(&o.QuotaBytes, "etcd-quota-backend-bytes", o.QuotaBytes, ""+
+		"Space quota of the embedded etcd in bytes, at least 67108864 (64 MiB). When its database has reached it, only reads and deletes are accepted. Set it to less than the size of the disk, because etcd ends when that is full.")
+}
 
 // Embedded reports whether objects are stored in the embedded member, which is the
 // case if --etcd-servers is not set.
@@ -78,8 +88,13 @@ func (o *Options) Validate() []error {
 				errs = append(errs, fmt.Errorf("%s needs --etcd-servers", f.flag))
 			}
 		}
+		if o.QuotaBytes < minQuotaBytes {
+			errs = append(errs, fmt.Errorf("--etcd-quota-backend-bytes must be at least %d, not %d", int64(minQuotaBytes), o.QuotaBytes))
+		}
 		// The library's validation requires a server.
 		etcd.StorageConfig.Transport.ServerList = []string{"embedded"}
+	} else if o.QuotaBytes != embedded.DefaultQuotaBytes {
+		errs = append(errs, errors.New("--etcd-quota-backend-bytes and --etcd-servers cannot be used together: it is a flag of the servers"))
 	}
 	errs = append(errs, etcd.Validate()...)
 	errs = append(errs, o.validateServers()...)
@@ -91,7 +106,8 @@ func (o *Options) Validate() []error {
 		value time.Duration
 		zero  bool // whether 0 is allowed; it turns something off
 	}{
-		{"--etcd-compaction-interval", etcd.StorageConfig.CompactionInterval, true},
+		// Nothing else compacts the embedded member.
+		{"--etcd-compaction-interval", etcd.StorageConfig.CompactionInterval, !o.Embedded()},
 		{"--etcd-count-metric-poll-period", etcd.StorageConfig.CountMetricPollPeriod, true},
 		{"--etcd-db-metric-poll-interval", etcd.StorageConfig.DBMetricPollInterval, true},
 		{"--etcd-healthcheck-timeout", etcd.StorageConfig.HealthcheckTimeout, false},

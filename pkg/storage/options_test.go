@@ -51,6 +51,7 @@ func TestDefaults(t *testing.T) {
 		"etcd-healthcheck-timeout":                    "2s",
 		"etcd-keyfile":                                "",
 		"etcd-prefix":                                 "/registry",
+		"etcd-quota-backend-bytes":                    "8589934592",
 		"etcd-readycheck-timeout":                     "2s",
 		"etcd-servers":                                "[]",
 		"etcd-servers-overrides":                      "[]",
@@ -88,7 +89,12 @@ func TestValidate(t *testing.T) {
 		{flags: "--watch-cache-sizes=pods", want: []string{"--watch-cache-sizes: invalid value"}},
 		{flags: "--encryption-provider-config-automatic-reload", want: []string{"must be set with --encryption-provider-config"}},
 		{flags: "--etcd-healthcheck-timeout=0s", want: []string{"--etcd-healthcheck-timeout must be positive"}},
-		{flags: "--etcd-compaction-interval=-1s", want: []string{"--etcd-compaction-interval must not be negative"}},
+		{flags: "--etcd-servers=http://a:1 --etcd-compaction-interval=-1s", want: []string{"--etcd-compaction-interval must not be negative"}},
+		{flags: "--etcd-servers=http://a:1 --etcd-compaction-interval=0"},
+		{flags: "--etcd-compaction-interval=0", want: []string{"--etcd-compaction-interval must be positive"}},
+		{flags: "--etcd-quota-backend-bytes=67108864"},
+		{flags: "--etcd-quota-backend-bytes=67108863", want: []string{"--etcd-quota-backend-bytes must be at least 67108864, not 67108863"}},
+		{flags: "--etcd-servers=http://a:1 --etcd-quota-backend-bytes=67108864", want: []string{"--etcd-quota-backend-bytes and --etcd-servers cannot be used together"}},
 	} {
 		t.Run(test.flags, func(t *testing.T) {
 			options := parse(t, test.flags)

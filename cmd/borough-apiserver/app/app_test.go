@@ -129,7 +129,7 @@ func TestFlagsSetOptions(t *testing.T) {
 		{"--authentication-config=x", func(o *options.Options) any { return o.BuiltInAuthentication.ConfigFile }, "x"},
 		{"--authorization-always-allow-paths=/x", func(o *options.Options) any { return o.Authorization.AlwaysAllowPaths[0] }, "/x"},
 		{"--disable-admission-plugins=LimitRanger", func(o *options.Options) any { return o.Admission.DisablePlugins[0] }, "LimitRanger"},
-		{"--audit-log-maxage=3", func(o *options.Options) any { return o.Audit.LogOptions.MaxAge }, 3},
+		{"--etcd-quota-backend-bytes=67108864", func(o *options.Options) any { return o.Storage.QuotaBytes }, int64(67108864)},
 		{"--profiling=false", func(o *options.Options) any { return o.Features.EnableProfiling }, false},
 	} {
 		o, err := run(t, "--standalone", tc.flag)

@@ -134,7 +134,7 @@ func TestOpenFails(t *testing.T) {
 		{"egress selector", []string{data, port, "--egress-selector-config-file=" + file}, []string{"--egress-selector-config-file: "}},
 		{"port", []string{data, "--secure-port=" + taken(t)}, []string{"--secure-port: ", "address already in use"}},
 		{"certificate", []string{data, port, "--tls-cert-file=" + file + ".crt", "--tls-private-key-file=" + file}, []string{"--tls-cert-file: ", file}},
-		{"audit log", []string{data, port, auditPolicy(t), "--audit-log-path=" + file + "/log"}, []string{"auditing", file}},
+		{"audit log", []string{data, port, auditPolicy(t), "--audit-log-path=" + file + "/log"}, []string{"--audit-log-path", file}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o, err := run(t, append([]string{"--standalone"}, tc.args...)...)

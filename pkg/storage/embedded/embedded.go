@@ -23,9 +23,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// defaultQuotaBytes is the default limit for the size of the database: the largest
+// DefaultQuotaBytes is the default limit for the size of the database: the largest
 // that the etcd documentation recommends.
-const defaultQuotaBytes = 8 << 30
+const DefaultQuotaBytes = 8 << 30
 
 const (
 	// A member without peers waits only for its own election timer. Short ticks make
@@ -70,7 +70,7 @@ type Config struct {
 	// nothing else may be kept in it.
 	Dir string
 	// QuotaBytes is the limit for the size of the database. The default (0) is
-	// defaultQuotaBytes. A full database allows only reads and deletes; it can be
+	// DefaultQuotaBytes. A full database allows only reads and deletes; it can be
 	// written again after deletes have freed space and the member has restarted.
 	QuotaBytes int64
 	// Ephemeral is for data that need not survive a failure of the machine, as in tests.
@@ -205,7 +205,7 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 	c.WatchProgressNotifyInterval = progressInterval
 	c.QuotaBackendBytes = cfg.QuotaBytes
 	if c.QuotaBackendBytes == 0 {
-		c.QuotaBackendBytes = defaultQuotaBytes
+		c.QuotaBackendBytes = DefaultQuotaBytes
 	}
 	return c
 }

@@ -5,6 +5,8 @@ package options
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -45,17 +47,20 @@ var standaloneFlags = []struct{ name, why string }{
 	{"token-auth-file", "the cluster authenticates users"},
 }
 
-// dependentFlags are the flags that have no effect without another one.
+// dependentFlags are the flags that have no effect without one of others. A name that ends
+// with * stands for all that begin so.
 var dependentFlags = []struct {
-	names []string
-	needs string
+	names, needs []string
 }{
-	{[]string{"audit-log-path", "audit-webhook-config-file"}, "audit-policy-file"},
-	{[]string{"serving-cert-service", "serving-cert-lifetime"}, "serving-cert-secret"},
+	{[]string{"audit-log-path", "audit-webhook-config-file"}, []string{"audit-policy-file"}},
+	{[]string{"audit-policy-file"}, []string{"audit-log-path", "audit-webhook-config-file"}},
+	{[]string{"audit-log-*"}, []string{"audit-log-path"}},
+	{[]string{"audit-webhook-*"}, []string{"audit-webhook-config-file"}},
+	{[]string{"serving-cert-service", "serving-cert-lifetime"}, []string{"serving-cert-secret"}},
 	{[]string{
 		"requestheader-allowed-names", "requestheader-extra-headers-prefix", "requestheader-group-headers",
 		"requestheader-uid-headers", "requestheader-username-headers",
-	}, "requestheader-client-ca-file"},
+	}, []string{"requestheader-client-ca-file"}},
 }
 
 // ignoredFlags returns an error for each flag that is set and has no effect.
@@ -76,13 +81,19 @@ func (o *Options) ignoredFlags(flags *pflag.FlagSet) (errs []error) {
 	if len(errs) > 0 {
 		return errs
 	}
-	has := func(name string) bool { return flags.Lookup(name).Value.String() != "" }
+	has := func(name string) bool {
+		flag := flags.Lookup(name)
+		return flag != nil && flag.Value.String() != ""
+	}
 	for _, dependent := range dependentFlags {
-		for _, name := range dependent.names {
-			if flags.Changed(name) && !has(dependent.needs) {
-				errs = append(errs, fmt.Errorf("--%s needs --%s", name, dependent.needs))
-			}
+		if slices.ContainsFunc(dependent.needs, has) {
+			continue
 		}
+		flags.Visit(func(flag *pflag.Flag) { // those that are set
+			if !slices.Contains(dependent.needs, flag.Name) && slices.ContainsFunc(dependent.names, func(name string) bool { return matches(flag.Name, name) }) {
+				errs = append(errs, fmt.Errorf("--%s needs --%s", flag.Name, strings.Join(dependent.needs, " or --")))
+			}
+		})
 	}
 	for _, name := range []string{"serving-cert-secret", "tls-cert-file"} {
 		if flags.Changed("cert-dir") && has(name) {
@@ -90,4 +101,10 @@ func (o *Options) ignoredFlags(flags *pflag.FlagSet) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// matches reports whether a flag has a name of dependentFlags.
+func matches(flag, name string) bool {
+	prefix, all := strings.CutSuffix(name, "*")
+	return flag == name || all && strings.HasPrefix(flag, prefix)
 }

@@ -60,7 +60,7 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 		}
 	}
 	if o.Storage.Embedded() {
-		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd"), Ephemeral: o.EphemeralEtcd}); err != nil {
+		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd"), QuotaBytes: o.Storage.QuotaBytes, Ephemeral: o.EphemeralEtcd}); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
 	}
@@ -183,7 +183,7 @@ func (o *Options) openAudit(d *Dependencies) error {
 		return fmt.Errorf("--egress-selector-config-file: %w", err)
 	}
 	if err := o.Audit.ApplyTo(config); err != nil {
-		return fmt.Errorf("set up auditing: %w", err)
+		return fmt.Errorf("--audit-policy-file, --audit-log-path and --audit-webhook-config-file: %w", err)
 	}
 	d.auditBackend, d.auditPolicy = config.AuditBackend, config.AuditPolicyRuleEvaluator
 	return nil
