@@ -4,6 +4,7 @@
 package certificates
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -15,13 +16,17 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// Directory keeps pairs as NAME.crt and NAME.key. A file that exists but cannot
-// be used is an error that names it; the file is not overwritten, because clients
-// may trust it.
+// Directory keeps pairs as NAME.crt and NAME.key. A file that exists but is damaged
+// is an error that names it, and what to delete; the file is not overwritten, because
+// that would hide what has damaged it.
 type Directory struct {
 	path string
 	now  time.Time
 }
+
+// earliest is a time that every clock that is right has passed. A CA that is created by a
+// clock that was not set yet has expired when it is.
+var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // NewDirectory returns the directory at path, which it creates with mode 0700 if
 // it does not exist. It judges and creates certificates by the time now.
@@ -51,6 +56,9 @@ func (d *Directory) EnsureCA(name string, lifetime time.Duration) (Pair, error) 
 	if !errors.Is(err, fs.ErrNotExist) {
 		return ca, err
 	}
+	if d.now.Before(earliest) {
+		return Pair{}, fmt.Errorf("create a CA: the time of this machine is %s: set the clock", d.now.UTC().Format(time.RFC3339))
+	}
 	if signed, err := d.anyCertificate(); err != nil {
 		return Pair{}, err
 	} else if signed != "" {
@@ -77,7 +85,7 @@ func (d *Directory) anyCertificate() (string, error) {
 }
 
 func (d *Directory) readCA(name string) (Pair, error) {
-	ca, err := d.read(name)
+	ca, err := d.read(name, d.path)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -106,7 +114,7 @@ func (d *Directory) checkCA(ca *x509.Certificate) error {
 // and it has the subject, the names and the usages of the template. Otherwise it
 // creates another.
 func (d *Directory) Ensure(name string, ca Pair, template *x509.Certificate) (Pair, error) {
-	existing, err := d.read(name)
+	existing, err := d.read(name, d.CertFile(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Pair{}, err
 	}
@@ -122,22 +130,23 @@ func (d *Directory) Ensure(name string, ca Pair, template *x509.Certificate) (Pa
 
 // read returns fs.ErrNotExist if there is no certificate of that name. The
 // certificate is written last, so a key without one is from a start that was
-// interrupted, and is written again.
-func (d *Directory) read(name string) (Pair, error) {
+// interrupted, and is written again. If a file is damaged, the error says to delete
+// what is to be created again.
+func (d *Directory) read(name, replaced string) (Pair, error) {
 	certPEM, err := os.ReadFile(d.CertFile(name))
 	if err != nil {
 		return Pair{}, fmt.Errorf("read a certificate: %w", err)
 	}
 	keyPEM, err := os.ReadFile(d.KeyFile(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Pair{}, fmt.Errorf("read a key: %s is missing, but its certificate exists; restore it, or delete %s to create new ones", d.KeyFile(name), d.path)
+		return Pair{}, fmt.Errorf("read a key: %s is missing, but its certificate exists; restore it, or delete %s to create another", d.KeyFile(name), replaced)
 	}
 	if err != nil {
 		return Pair{}, fmt.Errorf("read a key: %w", err)
 	}
 
 	damaged := func(file string, err error) error {
-		return fmt.Errorf("read %s: %w; restore it, or delete %s to create new ones", file, err, d.path)
+		return fmt.Errorf("read %s: %w; restore it, or delete %s to create another", file, err, replaced)
 	}
 	certs, err := certutil.ParseCertsPEM(certPEM)
 	if err != nil {
@@ -166,14 +175,20 @@ func (d *Directory) write(name string, pair Pair) error {
 	return WriteFile(d.CertFile(name), certPEM, 0o644)
 }
 
-// WriteFile replaces a file atomically: a reader, or a start after a crash, sees
-// the old content or the new.
+// WriteFile replaces a file atomically, if its content or mode is another: a reader, or a
+// start after a crash, sees the old content or the new.
 func WriteFile(path string, content []byte, mode fs.FileMode) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("write %s: %w", path, err)
 		}
 	}()
+	// A file with the same content is not written, which also works on a full disk.
+	if existing, err := os.ReadFile(path); err == nil && bytes.Equal(existing, content) {
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm() == mode {
+			return nil
+		}
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err

@@ -268,7 +268,33 @@ func TestPKIRejectsDamagedFiles(t *testing.T) {
 					t.Errorf("%s was overwritten", name)
 				}
 			}
+			if strings.HasPrefix(tc.file, "ca.") {
+				return
+			}
+			// The error says to delete only the certificate.
+			certFile := strings.TrimSuffix(path, filepath.Ext(path)) + ".crt"
+			if want := "delete " + certFile + " "; !strings.Contains(err.Error(), want) {
+				t.Fatalf("the error lacks %q: %v", want, err)
+			}
+			if err := os.Remove(certFile); err != nil {
+				t.Fatal(err)
+			}
+			mustEnsure(t, dir, hosts)
+			if contents(t, dir)["ca.crt"] != damaged["ca.crt"] {
+				t.Error("the CA has changed")
+			}
 		})
+	}
+}
+
+// TestPKIBeforeTheClockIsSet starts a server on a machine that has booted without the time.
+func TestPKIBeforeTheClockIsSet(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	if _, err := ensurePKI(dir, hosts, time.Unix(0, 0)); err == nil || !strings.Contains(err.Error(), "set the clock") {
+		t.Errorf("got %v, want an error", err)
+	}
+	if got := contents(t, dir); len(got) > 0 {
+		t.Errorf("files were created: %v", slices.Sorted(maps.Keys(got)))
 	}
 }
 
@@ -276,7 +302,7 @@ func TestKubeconfigs(t *testing.T) {
 	dir := t.TempDir()
 	pki := mustEnsure(t, filepath.Join(dir, "pki"), hosts)
 	admin, controller := filepath.Join(dir, "admin.kubeconfig"), filepath.Join(dir, "controller.kubeconfig")
-	// A file that was truncated by a crash is replaced.
+	// A file that was truncated by a crash is replaced, also its mode.
 	if err := os.WriteFile(admin, []byte("apiVersion: v"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -298,6 +324,18 @@ func TestKubeconfigs(t *testing.T) {
 		if config.Host != "https://127.0.0.1:6443" || len(config.CertData) == 0 || len(config.CAData) == 0 {
 			t.Errorf("%s is not complete: %v", path, config)
 		}
+	}
+	// A start with the same certificates does not replace them: systemd hides a file from the
+	// controller until it is replaced.
+	before, err := os.Stat(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (Kubeconfigs{Server: "https://127.0.0.1:6443"}).Write(pki, admin, controller); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(admin); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the same kubeconfig was written again: %v", err)
 	}
 }
 
