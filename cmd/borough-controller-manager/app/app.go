@@ -68,7 +68,7 @@ no right to write Leases: run it there with --leader-elect=false.`,
 }
 
 // Run runs the controller until the context ends. It returns an error if the
-// controller cannot start, cannot serve, or has lost its Lease.
+// controller cannot start, cannot serve, or has lost its Lease, or its kubeconfig has changed.
 func Run(ctx context.Context, config *options.Config) error {
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "server", config.Client.Host)
 	listener := config.HTTPListener
@@ -103,6 +103,9 @@ func Run(ctx context.Context, config *options.Config) error {
 				return nil
 			}))
 		})
+	}
+	if config.AwaitClientChange != nil {
+		group.Go(func() error { return config.AwaitClientChange(ctx) })
 	}
 	// Informers also run while another replica leads, so that this one can take
 	// over without delay.

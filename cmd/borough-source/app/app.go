@@ -57,7 +57,7 @@ has the name NAME-NODE, and is assigned to the node.`,
 }
 
 // Run runs a controller for each source, until the context ends or, if the config says so,
-// until the Pods are those of the sources.
+// until the Pods are those of the sources. It returns an error if the kubeconfig has changed.
 func Run(ctx context.Context, config *options.Config) error {
 	registry := metrics.NewKubeRegistry()
 	sourceMetrics := podsource.NewMetrics(registry)
@@ -95,6 +95,9 @@ func Run(ctx context.Context, config *options.Config) error {
 		group.Go(func() error {
 			return serving.Serve(ctx, listener, serving.NewHandler(registry, healthy, ready))
 		})
+	}
+	if config.AwaitClientChange != nil {
+		group.Go(func() error { return config.AwaitClientChange(ctx) })
 	}
 	for _, controller := range controllers {
 		group.Go(func() error { return controller.Run(ctx) })

@@ -7,11 +7,13 @@ package client
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Options are the flags of a client.
@@ -22,6 +24,8 @@ type Options struct {
 	// QPS and Burst limit the requests to the API. A negative rate means no limit.
 	QPS   float32
 	Burst int
+
+	content []byte // of the kubeconfig that Config has read
 }
 
 // New returns the defaults.
@@ -58,7 +62,11 @@ func (o *Options) Config(userAgent string) (config *rest.Config, err error) {
 		// Not loaded deferred: if the file is empty, that returns the cluster that the process
 		// runs in.
 		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
-		file, err := rules.Load()
+		var file *clientcmdapi.Config
+		o.content, err = os.ReadFile(o.Kubeconfig)
+		if err == nil {
+			file, err = rules.Load()
+		}
 		if err == nil {
 			config, err = clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, rules).ClientConfig()
 		}

@@ -91,8 +91,8 @@ func New(client *rest.Config, config Config, metrics *Metrics) (*Controller, err
 	return c, nil
 }
 
-// Ready returns an error before the source was read, or it is known that another process
-// writes for it.
+// Ready returns an error while this process has not read the source since it got the Lease,
+// and does not know that another process writes for it.
 func (c *Controller) Ready() error {
 	if !c.ready.Load() {
 		return fmt.Errorf("the source %s has not been read yet", c.source)
@@ -104,6 +104,7 @@ func (c *Controller) Ready() error {
 func (c *Controller) Run(ctx context.Context) error {
 	ctx = c.withLogger(ctx)
 	for ctx.Err() == nil {
+		c.ready.Store(false)
 		namespace, err := c.ensureNamespace(ctx)
 		if ctx.Err() != nil {
 			return nil

@@ -4,6 +4,7 @@
 package options
 
 import (
+	"context"
 	"net"
 
 	"k8s.io/client-go/rest"
@@ -18,6 +19,9 @@ const userAgent = "borough-controller-manager"
 type Config struct {
 	// Client is the config of the client for the server that serves Borough's API.
 	Client *rest.Config
+	// AwaitClientChange returns an error when the process has to be started again to use the
+	// client's configuration. It may be nil.
+	AwaitClientChange func(context.Context) error
 	// Workers is the number of Namespaces that are purged concurrently.
 	Workers int
 	// PurgeAPIGroups are the API groups whose objects are purged.
@@ -45,11 +49,12 @@ func (o *Options) Config() (*Config, error) {
 		return nil, err
 	}
 	return &Config{
-		Client:          client,
-		Workers:         o.ConcurrentNamespaceSyncs,
-		PurgeAPIGroups:  o.PurgeAPIGroups,
-		HTTPBindAddress: o.HTTPBindAddress,
-		EtcdCA:          etcdCA,
-		LeaderElection:  o.LeaderElection,
+		Client:            client,
+		AwaitClientChange: o.Client.AwaitChange,
+		Workers:           o.ConcurrentNamespaceSyncs,
+		PurgeAPIGroups:    o.PurgeAPIGroups,
+		HTTPBindAddress:   o.HTTPBindAddress,
+		EtcdCA:            etcdCA,
+		LeaderElection:    o.LeaderElection,
 	}, nil
 }

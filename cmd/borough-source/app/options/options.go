@@ -5,6 +5,7 @@
 package options
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -198,6 +199,9 @@ func (o *Options) sources() ([]source.Identity, error) {
 type Config struct {
 	// Client is the config of the client for the server that serves Borough's API.
 	Client *rest.Config
+	// AwaitClientChange returns an error when the process has to be started again to use the
+	// client's configuration. It may be nil.
+	AwaitClientChange func(context.Context) error
 	// Sources are the configurations of the controllers, one for each source.
 	Sources []podsource.Config
 	// Once makes the process exit when the Pods are those of the sources, within
@@ -218,11 +222,12 @@ func (o *Options) Config() (*Config, error) {
 		return nil, err
 	}
 	config := &Config{
-		Client:          client,
-		Once:            o.Once,
-		OnceTimeout:     o.OnceTimeout,
-		DryRun:          o.DryRun,
-		HTTPBindAddress: o.HTTPBindAddress,
+		Client:            client,
+		AwaitClientChange: o.Client.AwaitChange,
+		Once:              o.Once,
+		OnceTimeout:       o.OnceTimeout,
+		DryRun:            o.DryRun,
+		HTTPBindAddress:   o.HTTPBindAddress,
 	}
 	identities, err := o.sources()
 	if err != nil {
