@@ -27,10 +27,17 @@ const (
 	maxSuspects = 100
 )
 
-// suspect queues the object with the key for examine.
-func (s *Store) suspect(key string) {
+// suspect is an object that a reader could not read.
+type suspect struct {
+	key string
+	// leftOut is the revision at which a watch has left the object out, or 0 if none has.
+	leftOut int64
+}
+
+// suspect queues an object for examine.
+func (s *Store) suspect(object suspect) {
 	select {
-	case s.suspects <- key:
+	case s.suspects <- object:
 	default:
 	}
 }
@@ -44,14 +51,14 @@ func (s *Store) examine(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case key := <-s.suspects:
-			if s.examineKey(ctx, key) {
-				s.expireWatches(ctx, key)
+		case object := <-s.suspects:
+			if s.examineKey(ctx, object.key, object.leftOut) {
+				s.expireWatches(ctx, object.key)
 			}
 		case <-ticker.C:
 			var recovered []string
 			for _, object := range s.config.Objects.Some(s.config.Resource, MaxExamined) {
-				if s.examineKey(ctx, object.Key) {
+				if s.examineKey(ctx, object.Key, 0) {
 					recovered = append(recovered, object.Key)
 				}
 			}
@@ -63,9 +70,10 @@ func (s *Store) examine(ctx context.Context) {
 }
 
 // examineKey reads the object with the key, and records the result. It reports
-// whether an object that could not be read before can be read now, although it was
-// not written in between. Its record stays, see expireWatches.
-func (s *Store) examineKey(ctx context.Context, key string) (recovered bool) {
+// whether an object that lists or watches have left out, at its recorded revision or at
+// leftOut, can be read now, although it was not written in between. Its record stays, see
+// expireWatches.
+func (s *Store) examineKey(ctx context.Context, key string, leftOut int64) (recovered bool) {
 	response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{})
 	if err != nil {
 		return false // retried at the next interval
@@ -82,11 +90,26 @@ func (s *Store) examineKey(ctx context.Context, key string) (recovered bool) {
 	}
 	namespace, name := s.split(key)
 	recorded, ok := s.config.Objects.get(s.config.Resource, namespace, name)
-	if ok && (recorded.revision == 0 || recorded.revision == response.KV.ModRevision) {
+	if ok && recorded.revision == response.KV.ModRevision {
 		return !s.isAwaited(key)
 	}
+	// The watch also calls readable for the previous state.
+	if leftOut == response.KV.ModRevision && !s.isUnreadableAt(ctx, key, leftOut-1) {
+		return true
+	}
+	// Only reads of this object by its name may have failed.
 	s.forget(ctx, key)
 	return false
+}
+
+// isUnreadableAt reports whether the object with the key cannot be read at a revision.
+func (s *Store) isUnreadableAt(ctx context.Context, key string, revision int64) bool {
+	response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{Revision: revision})
+	if err != nil || response.KV == nil {
+		return false
+	}
+	err = s.read(ctx, response.KV)
+	return err != nil && !IsOutage(err)
 }
 
 // read returns an error if a value cannot be read.

@@ -73,7 +73,7 @@ type Store struct {
 	prefix string       // of all keys of the resource; ends in a slash
 	kind   reflect.Type // of the objects
 
-	suspects chan string
+	suspects chan suspect
 
 	mu      sync.Mutex
 	watches map[*watcher]struct{}
@@ -125,7 +125,7 @@ func newStore(config Config) *Store {
 		config:   config,
 		prefix:   path.Join(config.PathPrefix, config.ResourcePrefix) + "/",
 		kind:     reflect.TypeOf(config.NewFunc()),
-		suspects: make(chan string, maxSuspects),
+		suspects: make(chan suspect, maxSuspects),
 		watches:  map[*watcher]struct{}{},
 		awaited:  map[string]int64{},
 	}
@@ -222,7 +222,7 @@ func (s *Store) explain(ctx context.Context, key string, err error) error {
 	}
 	key = s.fullKey(key)
 	s.note(ctx, key, 0, unread)
-	s.suspect(key) // for the revision
+	s.suspect(suspect{key: key}) // for the revision
 	_, name := s.split(key)
 	reason := truncate.Line(unread.Error(), maxReason)
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -165,6 +167,101 @@ func TestRecordStays(t *testing.T) {
 				t.Errorf("removed: %t, want %t", removed, tc.removed)
 			}
 		})
+	}
+}
+
+// storedClient is a client of an etcd that has one value at a revision, and another one before.
+type storedClient struct {
+	kubernetes.Interface
+	value, previous []byte
+	revision        int64
+}
+
+func (c storedClient) Get(_ context.Context, key string, opts kubernetes.GetOptions) (kubernetes.GetResponse, error) {
+	switch {
+	case opts.Revision == 0 || opts.Revision >= c.revision:
+	case c.previous == nil:
+		return kubernetes.GetResponse{}, nil
+	default:
+		return kubernetes.GetResponse{KV: &mvccpb.KeyValue{Key: []byte(key), Value: c.previous, ModRevision: c.revision - 1}}, nil
+	}
+	return kubernetes.GetResponse{KV: &mvccpb.KeyValue{Key: []byte(key), Value: c.value, ModRevision: c.revision}}, nil
+}
+
+// TestReadAfterError examines an object that can be read, after an error that has passed.
+// Watches end only if one of them, or a list, has left out what is stored.
+func TestReadAfterError(t *testing.T) {
+	const none = -1
+	for name, tc := range map[string]struct {
+		recorded int64 // the revision, 0 if it is not known, or none
+		leftOut  int64
+		previous string // what is stored before: nothing, "readable", or something else
+		ends     bool
+	}{
+		"a GET has failed":                              {0, 0, "readable", false},
+		"a list has left it out":                        {5, 0, "readable", true},
+		"a list has left out an earlier state":          {4, 0, "damaged", false},
+		"a watch has left out a new one":                {none, 5, "", true},
+		"a watch has left it out":                       {none, 5, "readable", true},
+		"a watch has left out the previous state":       {none, 5, "damaged", false},
+		"a watch has left out an earlier state":         {none, 4, "readable", false},
+		"a watch has left it out, and a GET has failed": {0, 5, "readable", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, data := newPodStore(t)
+			client := storedClient{value: data, revision: 5}
+			switch tc.previous {
+			case "":
+			case "readable":
+				client.previous = data
+			default:
+				client.previous = []byte(tc.previous)
+			}
+			s.config.Client = client
+			if tc.recorded != none {
+				s.note(t.Context(), benchKey, tc.recorded, errors.New("no key"))
+			}
+			if ends := s.examineKey(t.Context(), benchKey, tc.leftOut); ends != tc.ends {
+				t.Errorf("watches end: %t, want %t", ends, tc.ends)
+			}
+			if !tc.ends && s.config.Objects.any(s.config.Resource) {
+				t.Error("the record has stayed")
+			}
+		})
+	}
+}
+
+// TestSuspectOfWatch shows that a watch that leaves an object out says at which revision.
+func TestSuspectOfWatch(t *testing.T) {
+	s, _ := newPodStore(t)
+	unread := &placeholder{key: benchKey, err: errors.New("no key")}
+	unread.ResourceVersion = "5"
+	if _, _, err := s.readable(storage.Everything).GetAttrs(unread); err == nil {
+		t.Error("the object matches")
+	}
+	if got, want := <-s.suspects, (suspect{benchKey, 5}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestListedByWatch shows that records end when a watch cache has got the objects as initial
+// events.
+func TestListedByWatch(t *testing.T) {
+	for _, tc := range []struct {
+		annotation, revision string
+		stays                bool
+	}{{"true", "7", false}, {"true", "6", true}, {"", "7", true}} {
+		s, _ := newPodStore(t)
+		s.note(t.Context(), benchKey, 5, errors.New("no key"))
+		s.config.NextRevision = func(context.Context) (int64, error) { return 7, nil }
+		s.config.Cached = true
+		s.expireWatches(t.Context(), benchKey)
+		bookmark := &tenancy.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: tc.revision, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: tc.annotation}}}
+		w := &watcher{store: s, logger: klog.Background(), bookmarks: true}
+		w.translate(watch.Event{Type: watch.Bookmark, Object: bookmark})
+		if stays := s.isAwaited(benchKey); stays != tc.stays || s.config.Objects.any(s.config.Resource) != tc.stays {
+			t.Errorf("%+v: awaited: %t", tc, stays)
+		}
 	}
 }
 

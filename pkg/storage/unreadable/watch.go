@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,7 +98,10 @@ func (s *Store) readable(predicate storage.SelectionPredicate) storage.Selection
 	}
 	predicate.GetAttrs = func(obj runtime.Object) (labels.Set, fields.Set, error) {
 		if unread, ok := obj.(*placeholder); ok {
-			s.suspect(unread.key)
+			// It can also be the previous state of the object: the library gives it the revision
+			// of the event.
+			revision, _ := s.config.Versioner.ObjectResourceVersion(unread)
+			s.suspect(suspect{unread.key, int64(revision)})
 			return nil, nil, unread.err
 		}
 		return attributes(obj)
@@ -207,6 +211,7 @@ func (w *watcher) pass(ctx context.Context, events <-chan watch.Event) {
 // translate returns the event to send, and whether there is one.
 func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	if event.Type == watch.Bookmark {
+		w.noteInitialEvents(event.Object)
 		// Etcd sends the progress that was requested for one watch to all watches of a stream.
 		return event, !w.passMark(event.Object) && w.bookmarks
 	}
@@ -247,4 +252,21 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	accessor.SetName(name)
 	accessor.SetResourceVersion(unread.ResourceVersion)
 	return watch.Event{Type: watch.Deleted, Object: deleted}, true
+}
+
+// noteInitialEvents records that a watch cache has all objects of a revision, if the bookmark is
+// that which ends the initial events of its watch.
+func (w *watcher) noteInitialEvents(bookmark runtime.Object) {
+	s := w.store
+	object, err := meta.Accessor(bookmark)
+	if err != nil || w.flow != nil || object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+		return
+	}
+	revision, err := s.config.Versioner.ObjectResourceVersion(bookmark)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed(klog.NewContext(context.Background(), w.logger), int64(revision))
 }
