@@ -8,7 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
@@ -70,6 +72,50 @@ func TestSeveralQuotas(t *testing.T) {
 		})
 	}
 	watching.Wait()
+}
+
+// TestInitialEvents begins watches with all quotas, or now. They do not get the events of the
+// last revision again.
+func TestInitialEvents(t *testing.T) {
+	f := newPipelineFixture(t)
+	f.createQuota("q")
+	f.createQuota("r")
+	f.create(0, "first") // changes both
+	for name, options := range map[string]internalversion.ListOptions{
+		"no resourceVersion": {},
+		"any version":        {ResourceVersion: "0"},
+		"initial events": {
+			SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true,
+		},
+		"now": {SendInitialEvents: new(false), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan},
+	} {
+		revision := f.revision()
+		w, err := f.servers[1].ResourceQuotas.Watch(f.ctx, &options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// want reads the events of both quotas.
+		want := func(want watch.EventType) {
+			t.Helper()
+			for range 2 {
+				event := <-w.ResultChan()
+				for event.Type == watch.Bookmark {
+					event = <-w.ResultChan()
+				}
+				object, err := meta.Accessor(event.Object)
+				if err != nil || event.Type != want || object.GetResourceVersion() != revision {
+					t.Fatalf("%s: %s %v, want %s at revision %s", name, event.Type, event.Object, want, revision)
+				}
+			}
+		}
+		if name != "now" {
+			want(watch.Added)
+		}
+		f.create(0, "p"+revision) // changes both again
+		revision = f.revision()
+		want(watch.Modified)
+		w.Stop()
+	}
 }
 
 // TestResumedWatch continues a watch after the first of two events of a revision.
