@@ -83,7 +83,9 @@ func (b *boundedWatch) run(ctx context.Context) bool {
 				continue
 			}
 			b.pending, b.size = append(b.pending, response), b.size+sizeOf(&response)
-			if b.size > maxPending && b.severalRevisions() {
+			// One response has no limit: a client that begins to catch up gets up to 1,000
+			// revisions in the first one, and could never get a revision that is larger.
+			if b.size > maxPending && len(b.pending) > 1 {
 				return false
 			}
 		case to <- next:
@@ -101,16 +103,6 @@ func (b *boundedWatch) run(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-// severalRevisions reports whether events of several revisions are pending. Those of one
-// revision have no limit, because a client could never get them.
-func (b *boundedWatch) severalRevisions() bool {
-	if len(b.pending) > 1 {
-		return true
-	}
-	events := b.pending[0].Events
-	return len(events) > 0 && events[0].Kv.ModRevision != events[len(events)-1].Kv.ModRevision
 }
 
 // sizeOf returns about how much memory a response takes.

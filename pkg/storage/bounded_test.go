@@ -70,7 +70,7 @@ func TestBoundedWatch(t *testing.T) {
 		"one is larger":                    {1, 1, maxPending, 1, false},
 		"two are":                          {2, 1, maxPending / 3, 0, true},
 		"revisions in a response":          {1, 10, maxPending / 30, 10, false},
-		"revisions in a response are more": {1, 10, maxPending / 15, 0, true},
+		"revisions in a response are more": {1, 10, maxPending / 15, 10, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner, read, flow, ended := boundedTest(t)
