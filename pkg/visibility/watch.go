@@ -150,6 +150,7 @@ func (r *watcher) run(ctx context.Context, initial, closing bool) {
 	utilflowcontrol.WatchInitialized(ctx) // frees the seat of the request
 	timer := clock.RealClock{}.NewTimer(untilBookmark(ctx))
 	defer timer.Stop()
+	bookmark := false // is due
 	for {
 		items, reached, expired := r.take()
 		if expired {
@@ -160,13 +161,15 @@ func (r *watcher) run(ctx context.Context, initial, closing bool) {
 			return
 		}
 		r.position = max(r.position, reached)
+		// Everything until the position was sent.
+		if bookmark && r.bookmarks && !r.sendBookmark(ctx, r.position, nil) {
+			return
+		}
+		bookmark = false
 		select {
 		case <-r.queue.wake:
 		case <-timer.C():
-			// Everything until the position was sent.
-			if r.bookmarks && !r.sendBookmark(ctx, r.position, nil) {
-				return
-			}
+			bookmark = true
 			timer.Reset(untilBookmark(ctx))
 		case <-ctx.Done():
 			return
