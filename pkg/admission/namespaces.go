@@ -18,9 +18,9 @@ type NamespaceCache interface {
 	CachedPhase(ctx context.Context, name string) (phase tenancy.NamespacePhase, cached bool)
 }
 
-// NewNamespaceInformer returns the cache of an informer. It is for a server without a
+// NewInformerCache returns the cache of an informer. It is for a server without a
 // watch cache of Namespaces, which would have all of them twice.
-func NewNamespaceInformer(informers externalversions.SharedInformerFactory) NamespaceCache {
+func NewInformerCache(informers externalversions.SharedInformerFactory) NamespaceCache {
 	return namespaceInformer{informers.Tenancy().V1().Namespaces().Lister()}
 }
 

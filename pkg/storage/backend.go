@@ -175,3 +175,29 @@ func (b *Backend) newWatchCache(store storage.Interface, destroy factory.Destroy
 		destroy()
 	}), nil
 }
+
+// watchWrappingStore is a store whose watches are those of Config.WrapWatch.
+type watchWrappingStore struct {
+	storage.Interface
+	wrap func(context.Context, watch.Interface) watch.Interface
+}
+
+// withHooks returns the store with the functions of Config.
+func (b *Backend) withHooks(store storage.Interface, resource schema.GroupResource) storage.Interface {
+	if b.awaitWrite != nil {
+		store = awaitingStore{store, awaiter{resource, b.awaitWrite}}
+	}
+	if b.wrapWatch != nil {
+		store = watchWrappingStore{store, b.wrapWatch}
+	}
+	return store
+}
+
+// Watch watches the objects that the options select.
+func (s watchWrappingStore) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
+	w, err := s.Interface.Watch(ctx, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s.wrap(ctx, w), nil
+}

@@ -87,7 +87,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	passed, added := int64(0), int64(0)
 	for name, version := range w.from(first.name, position, size) {
 		if options.Limit > 0 && added == options.Limit {
-			next := place{name, first.revision, unknown, w.rights(position).All}
+			next := continueToken{name, first.revision, unknown, w.rights(position).All}
 			if predicate.Empty() {
 				// The number in a token can be too small: the position of a page that is
 				// continued can be later than that of the first.
@@ -130,7 +130,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 
 // choose returns the place at which a list begins. Its revision is 0 if it is the one
 // that is reached.
-func (w *View) choose(ctx context.Context, options *metainternalversion.ListOptions) (first place, err error) {
+func (w *View) choose(ctx context.Context, options *metainternalversion.ListOptions) (first continueToken, err error) {
 	v := w.views
 	if options.Continue != "" {
 		if options.ResourceVersion != "" && options.ResourceVersion != "0" {
@@ -141,7 +141,7 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 			return first, err
 		}
 		if first.revision < 0 {
-			return place{first.name, 0, unknown, false}, v.AwaitCurrent(ctx)
+			return continueToken{first.name, 0, unknown, false}, v.AwaitCurrent(ctx)
 		}
 		return first, v.awaitRevision(ctx, first.revision)
 	}
@@ -149,7 +149,7 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 	if err != nil {
 		return first, err
 	}
-	first = place{rest: unknown}
+	first = continueToken{rest: unknown}
 	// Without a match, a limit means the exact revision, for compatibility.
 	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact || options.ResourceVersionMatch == "" && options.Limit > 0 {
 		first.revision = asked
@@ -159,7 +159,7 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 
 // locate returns the position of a place, whose revision it sets to the one that is reached
 // if it is 0.
-func (w *View) locate(first *place) (position int64) {
+func (w *View) locate(first *continueToken) (position int64) {
 	v := w.views
 	v.mu.RLock()
 	defer v.mu.RUnlock()

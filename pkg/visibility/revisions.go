@@ -12,16 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/borough-io/borough/pkg/retriable"
 )
 
-const (
-	// freshTimeout is how long a request waits for a revision, as with a watch cache of
-	// the library.
-	freshTimeout = 3 * time.Second
-	// retrySeconds is after how many seconds a client should try again to read a
-	// revision that was not reached.
-	retrySeconds = 1
-)
+// freshTimeout is how long a request waits for a revision, as with a watch cache of
+// the library.
+const freshTimeout = 3 * time.Second
 
 // parseRevision returns the revision of a resourceVersion, which is 0 for none. As the
 // library, it returns a Timeout with the cause ResourceVersionTooLarge for one that etcd
@@ -32,7 +29,7 @@ func (v *Views) parseRevision(resourceVersion string) (int64, error) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	}
 	if revision > math.MaxInt64 {
-		return 0, storage.NewTooLargeResourceVersionError(revision, uint64(v.feed.Revision()), retrySeconds)
+		return 0, storage.NewTooLargeResourceVersionError(revision, uint64(v.feed.Revision()), retriable.RetryAfter)
 	}
 	return int64(revision), nil
 }
@@ -56,7 +53,7 @@ func (v *Views) awaitRevision(ctx context.Context, revision int64) error {
 	wait, cancel := context.WithTimeout(ctx, freshTimeout)
 	defer cancel()
 	if err := v.feed.Await(wait, revision); err != nil {
-		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(v.feed.Revision()), retrySeconds)
+		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(v.feed.Revision()), retriable.RetryAfter)
 	}
 	return nil
 }
@@ -68,7 +65,7 @@ func (v *Views) AwaitCurrent(ctx context.Context) error {
 	defer cancel()
 	revision, err := v.feed.Current(ctx)
 	if err != nil {
-		return apierrors.NewTimeoutError(fmt.Sprintf("etcd does not answer: %v", err), retrySeconds)
+		return apierrors.NewTimeoutError(fmt.Sprintf("etcd does not answer: %v", err), retriable.RetryAfter)
 	}
 	return v.awaitRevision(ctx, revision)
 }

@@ -41,19 +41,19 @@ func Register(plugins *admission.Plugins) {
 // Decorator wraps the plugins so that a request for an existing Namespace has the
 // Namespace's name as its namespace, as in core. By it the plugins look up the labels
 // of the Namespace for a namespaceSelector. While they are asked about an object whose
-// Namespace is created with it, newNamespaces has that. It does not change other plugins.
-func Decorator(newNamespaces *NewNamespaces) admission.Decorator {
+// Namespace is created with it, pendingNamespaces has that. It does not change other plugins.
+func Decorator(pendingNamespaces *PendingNamespaces) admission.Decorator {
 	return admission.DecoratorFunc(func(handler admission.Interface, name string) admission.Interface {
 		if !slices.Contains(Names(), name) {
 			return handler
 		}
-		return wrapper{handler, newNamespaces}
+		return wrapper{handler, pendingNamespaces}
 	})
 }
 
 type wrapper struct {
 	admission.Interface
-	newNamespaces *NewNamespaces
+	pendingNamespaces *PendingNamespaces
 }
 
 func (w wrapper) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -61,7 +61,7 @@ func (w wrapper) Admit(ctx context.Context, a admission.Attributes, o admission.
 	if !ok {
 		return nil
 	}
-	return w.newNamespaces.while(ctx, a, func() error { return mutator.Admit(ctx, withNamespaceName(a), o) })
+	return w.pendingNamespaces.while(ctx, a, func() error { return mutator.Admit(ctx, withNamespaceName(a), o) })
 }
 
 func (w wrapper) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
@@ -69,7 +69,7 @@ func (w wrapper) Validate(ctx context.Context, a admission.Attributes, o admissi
 	if !ok {
 		return nil
 	}
-	return w.newNamespaces.while(ctx, a, func() error { return validator.Validate(ctx, withNamespaceName(a), o) })
+	return w.pendingNamespaces.while(ctx, a, func() error { return validator.Validate(ctx, withNamespaceName(a), o) })
 }
 
 // withNamespaceName returns the attributes of a request for a Namespace with the

@@ -42,7 +42,7 @@ func TestNamespaceObjects(t *testing.T) {
 		{admission.Delete, "", "ns", false, true},
 	} {
 		plugin := &recorder{}
-		handler := Decorator(NewNewNamespaces()).Decorate(plugin, mutatingwebhook.PluginName).(admission.MutationInterface)
+		handler := Decorator(NewPendingNamespaces()).Decorate(plugin, mutatingwebhook.PluginName).(admission.MutationInterface)
 		// The request has no namespace: filters.WithClusterScopedNamespaces removes it.
 		request := admission.NewAttributesRecord(&v1.Namespace{}, nil, v1.SchemeGroupVersion.WithKind("Namespace"), "", "ns",
 			v1.SchemeGroupVersion.WithResource("namespaces"), tc.subresource, tc.operation, nil, false, nil)

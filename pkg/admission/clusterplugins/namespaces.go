@@ -28,10 +28,10 @@ import (
 )
 
 // WithNamespaces returns a client and informers for the cluster that read our
-// Namespaces, and new ones, instead of those of the cluster. They cover what the plugins
+// Namespaces, and pending ones, instead of those of the cluster. They cover what the plugins
 // use: to get single Namespaces, and the lister.
-func WithNamespaces(cluster kubernetes.Interface, clusterInformers informers.SharedInformerFactory, client versioned.Interface, namespaces tenancyinformers.NamespaceInformer, newNamespaces *NewNamespaces) (kubernetes.Interface, informers.SharedInformerFactory) {
-	return &clientset{cluster, client, newNamespaces}, &factory{clusterInformers, &namespaceLister{namespaces, newNamespaces}}
+func WithNamespaces(cluster kubernetes.Interface, clusterInformers informers.SharedInformerFactory, client versioned.Interface, namespaces tenancyinformers.NamespaceInformer, pendingNamespaces *PendingNamespaces) (kubernetes.Interface, informers.SharedInformerFactory) {
+	return &clientset{cluster, client, pendingNamespaces}, &factory{clusterInformers, &namespaceLister{namespaces, pendingNamespaces}}
 }
 
 func asCore(ns *v1.Namespace) (*corev1.Namespace, error) {
@@ -47,33 +47,33 @@ func asCore(ns *v1.Namespace) (*corev1.Namespace, error) {
 
 type clientset struct {
 	kubernetes.Interface
-	client        versioned.Interface
-	newNamespaces *NewNamespaces
+	client            versioned.Interface
+	pendingNamespaces *PendingNamespaces
 }
 
 func (c *clientset) CoreV1() corev1client.CoreV1Interface {
-	return &coreV1{c.Interface.CoreV1(), c.client, c.newNamespaces}
+	return &coreV1{c.Interface.CoreV1(), c.client, c.pendingNamespaces}
 }
 
 type coreV1 struct {
 	corev1client.CoreV1Interface
-	client        versioned.Interface
-	newNamespaces *NewNamespaces
+	client            versioned.Interface
+	pendingNamespaces *PendingNamespaces
 }
 
 func (c *coreV1) Namespaces() corev1client.NamespaceInterface {
-	return &namespaceClient{c.CoreV1Interface.Namespaces(), c.client, c.newNamespaces}
+	return &namespaceClient{c.CoreV1Interface.Namespaces(), c.client, c.pendingNamespaces}
 }
 
 type namespaceClient struct {
 	corev1client.NamespaceInterface
-	client        versioned.Interface
-	newNamespaces *NewNamespaces
+	client            versioned.Interface
+	pendingNamespaces *PendingNamespaces
 }
 
 func (c *namespaceClient) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Namespace, error) {
 	ns, err := c.client.TenancyV1().Namespaces().Get(ctx, name, options)
-	created := c.newNamespaces.get(name)
+	created := c.pendingNamespaces.get(name)
 	switch {
 	case apierrors.IsNotFound(err) && created != nil:
 		return created.Namespace, nil
@@ -139,8 +139,8 @@ func (i *namespaceInformer) Lister() corev1listers.NamespaceLister {
 }
 
 type namespaceLister struct {
-	informer      tenancyinformers.NamespaceInformer
-	newNamespaces *NewNamespaces
+	informer          tenancyinformers.NamespaceInformer
+	pendingNamespaces *PendingNamespaces
 }
 
 // Get returns a Namespace. While there is a new one of the name, another is NotFound, so
@@ -151,7 +151,7 @@ func (l *namespaceLister) Get(name string) (*corev1.Namespace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if created := l.newNamespaces.get(name); created != nil && created.UID != ns.UID {
+	if created := l.pendingNamespaces.get(name); created != nil && created.UID != ns.UID {
 		return nil, apierrors.NewNotFound(v1.Resource("namespaces"), name)
 	}
 	return asCore(ns)

@@ -78,10 +78,10 @@ func TestNamespaceSelector(t *testing.T) {
 			})
 			request := admission.NewAttributesRecord(&v1.Pod{}, nil, v1.SchemeGroupVersion.WithKind("Pod"), "ns", "p",
 				v1.SchemeGroupVersion.WithResource("pods"), "", admission.Update, nil, false, nil)
-			newNamespaces := NewNewNamespaces()
+			pendingNamespaces := NewPendingNamespaces()
 			ctx := t.Context()
 			if tc.created != nil {
-				ctx = boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", UID: tc.uid, Labels: tc.created})
+				ctx = boroughadmission.WithPendingNamespace(ctx, &metav1.ObjectMeta{Name: "ns", UID: tc.uid, Labels: tc.created})
 			}
 			informers := externalversions.NewSharedInformerFactory(client, 0)
 			if tc.cached != "" {
@@ -91,14 +91,14 @@ func TestNamespaceSelector(t *testing.T) {
 				}
 			}
 			cluster := kubefake.NewClientset()
-			kube, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), client, informers.Tenancy().V1().Namespaces(), newNamespaces)
+			kube, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), client, informers.Tenancy().V1().Namespaces(), pendingNamespaces)
 			matcher := namespacematcher.Matcher{NamespaceLister: kubeFactory.Core().V1().Namespaces().Lister(), Client: kube}
 
 			selector, err := labels.Parse(tc.selector)
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = newNamespaces.while(ctx, request, func() error {
+			err = pendingNamespaces.while(ctx, request, func() error {
 				got, status := matcher.MatchNamespaceSelector(webhook{selector}, request)
 				var code int32
 				if status != nil {
@@ -120,7 +120,7 @@ func TestNamespaceSelector(t *testing.T) {
 // plugins ask for it only when they get their first request.
 func TestInformerIsStarted(t *testing.T) {
 	informers, cluster := externalversions.NewSharedInformerFactory(fake.NewClientset(), 0), kubefake.NewClientset()
-	_, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), fake.NewClientset(), informers.Tenancy().V1().Namespaces(), NewNewNamespaces())
+	_, kubeFactory := WithNamespaces(cluster, kubeinformers.NewSharedInformerFactory(cluster, 0), fake.NewClientset(), informers.Tenancy().V1().Namespaces(), NewPendingNamespaces())
 	namespaces := kubeFactory.Core().V1().Namespaces()
 	informers.StartWithContext(t.Context())
 	t.Cleanup(informers.Shutdown)
@@ -130,11 +130,11 @@ func TestInformerIsStarted(t *testing.T) {
 	}
 }
 
-// TestNewNamespaces adds two Namespaces of one name. The second waits for the first.
-func TestNewNamespaces(t *testing.T) {
-	newNamespaces := NewNewNamespaces()
-	add := func(ctx context.Context, label string) (*newNamespace, error) {
-		return newNamespaces.add(boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": label}}))
+// TestPendingNamespaces adds two Namespaces of one name. The second waits for the first.
+func TestPendingNamespaces(t *testing.T) {
+	pendingNamespaces := NewPendingNamespaces()
+	add := func(ctx context.Context, label string) (*pendingNamespace, error) {
+		return pendingNamespaces.add(boroughadmission.WithPendingNamespace(ctx, &metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": label}}))
 	}
 	first, err := add(t.Context(), "first")
 	if err != nil {
@@ -145,7 +145,7 @@ func TestNewNamespaces(t *testing.T) {
 	if _, err := add(ended, "ended"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a request that has ended: %v", err)
 	}
-	added := make(chan *newNamespace)
+	added := make(chan *pendingNamespace)
 	go func() {
 		second, err := add(t.Context(), "second")
 		if err != nil {
@@ -153,16 +153,16 @@ func TestNewNamespaces(t *testing.T) {
 		}
 		added <- second
 	}()
-	if got := newNamespaces.get("ns").Labels["a"]; got != "first" {
+	if got := pendingNamespaces.get("ns").Labels["a"]; got != "first" {
 		t.Errorf("got %s", got)
 	}
-	newNamespaces.remove(first)
+	pendingNamespaces.remove(first)
 	second := <-added
-	if got := newNamespaces.get("ns").Labels["a"]; got != "second" {
+	if got := pendingNamespaces.get("ns").Labels["a"]; got != "second" {
 		t.Errorf("got %s", got)
 	}
-	newNamespaces.remove(second)
-	if got := newNamespaces.get("ns"); got != nil {
+	pendingNamespaces.remove(second)
+	if got := pendingNamespaces.get("ns"); got != nil {
 		t.Errorf("got %v", got)
 	}
 }

@@ -100,7 +100,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	if a.GetResource().GroupResource() == accessReviews {
 		return nil // users may ask for their rights in any Namespace, as in Kubernetes
 	}
-	if boroughadmission.IsNewNamespace(ctx, a.GetNamespace()) {
+	if boroughadmission.IsPendingNamespace(ctx, a.GetNamespace()) {
 		return nil
 	}
 

@@ -140,7 +140,7 @@ func TestAdmit(t *testing.T) {
 // TestNewNamespace creates content in one request with its Namespace.
 func TestNewNamespace(t *testing.T) {
 	plugin := newPlugin(t, nil, fake.NewClientset())
-	ctx := boroughadmission.WithNewNamespace(t.Context(), &metav1.ObjectMeta{Name: "ns"})
+	ctx := boroughadmission.WithPendingNamespace(t.Context(), &metav1.ObjectMeta{Name: "ns"})
 	if err := plugin.Admit(ctx, request(admission.Create, "Pod", "ns", ""), nil); err != nil {
 		t.Errorf("in the new namespace: %v", err)
 	}

@@ -25,7 +25,7 @@ import (
 // newAdmissionOptions does what the library's constructor does, but registers our
 // own plugins: the constructor registers a NamespaceLifecycle that looks up
 // namespaces of the cluster.
-func newAdmissionOptions(newNamespaces *clusterplugins.NewNamespaces) *genericoptions.AdmissionOptions {
+func newAdmissionOptions(pendingNamespaces *clusterplugins.PendingNamespaces) *genericoptions.AdmissionOptions {
 	plugins := admission.NewPlugins()
 	namespacelifecycle.Register(plugins)
 	limitranger.Register(plugins)
@@ -38,7 +38,7 @@ func newAdmissionOptions(newNamespaces *clusterplugins.NewNamespaces) *genericop
 	return &genericoptions.AdmissionOptions{
 		Plugins: plugins,
 		Decorators: admission.Decorators{
-			clusterplugins.Decorator(newNamespaces),
+			clusterplugins.Decorator(pendingNamespaces),
 			admission.DecoratorFunc(admissionmetrics.WithControllerMetrics),
 		},
 		RecommendedPluginOrder: order,

@@ -189,7 +189,7 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, ba
 	webhooks := webhookinit.NewPluginInitializer(
 		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, cluster, generic.TracerProvider),
 		webhook.NewDefaultServiceResolver())
-	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces(), o.newNamespaces)
+	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces(), o.pendingNamespaces)
 	namespaces, err := namespaceCache(backend, informers)
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
@@ -209,5 +209,5 @@ func namespaceCache(backend *storage.Backend, informers externalversions.SharedI
 	if cached, err := backend.CachesNamespaces(); err != nil || cached {
 		return backend, err
 	}
-	return admission.NewNamespaceInformer(informers), nil
+	return admission.NewInformerCache(informers), nil
 }

@@ -71,11 +71,11 @@ type Options struct {
 	Traces         *genericoptions.TracingOptions
 	Logs           *logsapi.LoggingConfiguration
 
-	scheme        *runtime.Scheme
-	codecs        serializer.CodecFactory
-	newNamespaces *clusterplugins.NewNamespaces
-	ignored       []error      // of ignoredFlags
-	flagz         flagz.Reader // of the flags that Complete got
+	scheme            *runtime.Scheme
+	codecs            serializer.CodecFactory
+	pendingNamespaces *clusterplugins.PendingNamespaces
+	ignored           []error      // of ignoredFlags
+	flagz             flagz.Reader // of the flags that Complete got
 }
 
 const (
@@ -98,7 +98,7 @@ const (
 func New() *Options {
 	scheme := apiserver.NewScheme()
 	codecs := serializer.NewCodecFactory(scheme)
-	newNamespaces := clusterplugins.NewNewNamespaces()
+	pendingNamespaces := clusterplugins.NewPendingNamespaces()
 
 	setFeatureDefaults()
 	// The feature gates of the library follow the version of Kubernetes of the
@@ -122,21 +122,21 @@ func New() *Options {
 
 		BuiltInAuthentication: &BuiltInAuthenticationOptions{Anonymous: true},
 
-		Server:         genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
-		Storage:        storage.NewOptions(),
-		SecureServing:  serving,
-		Authentication: genericoptions.NewDelegatingAuthenticationOptions(),
-		Authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
-		CoreAPI:        genericoptions.NewCoreAPIOptions(),
-		Admission:      newAdmissionOptions(newNamespaces),
-		Audit:          genericoptions.NewAuditOptions(),
-		Features:       genericoptions.NewFeatureOptions(),
-		EgressSelector: genericoptions.NewEgressSelectorOptions(),
-		Traces:         genericoptions.NewTracingOptions(),
-		Logs:           logsapi.NewLoggingConfiguration(),
-		scheme:         scheme,
-		codecs:         codecs,
-		newNamespaces:  newNamespaces,
+		Server:            genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
+		Storage:           storage.NewOptions(),
+		SecureServing:     serving,
+		Authentication:    genericoptions.NewDelegatingAuthenticationOptions(),
+		Authorization:     genericoptions.NewDelegatingAuthorizationOptions(),
+		CoreAPI:           genericoptions.NewCoreAPIOptions(),
+		Admission:         newAdmissionOptions(pendingNamespaces),
+		Audit:             genericoptions.NewAuditOptions(),
+		Features:          genericoptions.NewFeatureOptions(),
+		EgressSelector:    genericoptions.NewEgressSelectorOptions(),
+		Traces:            genericoptions.NewTracingOptions(),
+		Logs:              logsapi.NewLoggingConfiguration(),
+		scheme:            scheme,
+		codecs:            codecs,
+		pendingNamespaces: pendingNamespaces,
 	}
 }
 

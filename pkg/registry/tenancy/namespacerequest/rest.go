@@ -176,7 +176,7 @@ func (r *REST) create(ctx context.Context, wanted *tenancy.NamespaceRequest, req
 	var name string // as it was generated
 	createRoleBinding := func(ctx context.Context) error {
 		binding := newRoleBinding(name, requester)
-		_, err := r.roleBindings.Create(boroughadmission.WithNewNamespace(ctx, &metav1.ObjectMeta{Name: name}), binding, options, nil)
+		_, err := r.roleBindings.Create(boroughadmission.WithPendingNamespace(ctx, &metav1.ObjectMeta{Name: name}), binding, options, nil)
 		return err
 	}
 	nsCtx := namespace.WithRequester(ctx, requester.GetName())

@@ -140,7 +140,7 @@ func (c *Creator) creates(ns *tenancy.Namespace, content Content, dryRun []strin
 	var creates []func(context.Context) error
 	add := func(p *poster.Poster, obj object) {
 		creates = append(creates, func(ctx context.Context) error {
-			ctx = boroughadmission.WithNewNamespace(ctx, &ns.ObjectMeta)
+			ctx = boroughadmission.WithPendingNamespace(ctx, &ns.ObjectMeta)
 			_, err := p.Create(ctx, obj, poster.Options{CreateOptions: options, Manager: poster.ServerManager}, nil)
 			return err
 		})

@@ -109,7 +109,7 @@ func (f *fixture) Validate(ctx context.Context, a admission.Attributes, _ admiss
 
 func (f *fixture) ask(ctx context.Context, what string, a admission.Attributes) error {
 	question := what + " " + a.GetKind().Kind
-	labels := boroughadmission.NewNamespace(ctx).Labels
+	labels := boroughadmission.PendingNamespaceFrom(ctx).Labels
 	options := a.GetOperationOptions().GetObjectKind().GroupVersionKind()
 	f.asked = append(f.asked, fmt.Sprintf("%s %s/%s by %s, dry run %t, in a Namespace of %s, with %s", question, a.GetNamespace(), a.GetName(), a.GetUserInfo().GetName(), a.IsDryRun(), labels["content"], options))
 	if f.refuse != nil {

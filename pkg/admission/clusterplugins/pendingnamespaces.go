@@ -17,33 +17,33 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 )
 
-// NewNamespaces are Namespaces that do not exist yet, while the plugins are asked about
+// PendingNamespaces are Namespaces that do not exist yet, while the plugins are asked about
 // an object that is created in one transaction with its Namespace. The plugins look the
 // Namespace up by its name, without the context of the request.
-type NewNamespaces struct {
+type PendingNamespaces struct {
 	mu sync.Mutex
 	// byName has one Namespace for each name: a second one waits. Only one of the two
 	// can be created.
-	byName map[string]*newNamespace
+	byName map[string]*pendingNamespace
 }
 
-type newNamespace struct {
+type pendingNamespace struct {
 	*corev1.Namespace
 	// exists is set when another Namespace of the name is found.
 	exists atomic.Bool
 	done   chan struct{}
 }
 
-// NewNewNamespaces returns empty NewNamespaces.
-func NewNewNamespaces() *NewNamespaces {
-	return &NewNamespaces{byName: map[string]*newNamespace{}}
+// NewPendingNamespaces returns empty PendingNamespaces.
+func NewPendingNamespaces() *PendingNamespaces {
+	return &PendingNamespaces{byName: map[string]*pendingNamespace{}}
 }
 
-// while makes the new Namespace in the context, if there is one, known while it calls ask.
+// while makes the pending Namespace in the context, if there is one, known while it calls ask.
 // It returns an error if another one of the name exists: that may be removed before the
 // new one is created, and the plugins have seen its labels.
-func (n *NewNamespaces) while(ctx context.Context, a admission.Attributes, ask func() error) error {
-	if !boroughadmission.IsNewNamespace(ctx, a.GetNamespace()) {
+func (n *PendingNamespaces) while(ctx context.Context, a admission.Attributes, ask func() error) error {
+	if !boroughadmission.IsPendingNamespace(ctx, a.GetNamespace()) {
 		return ask()
 	}
 	added, err := n.add(ctx)
@@ -59,10 +59,10 @@ func (n *NewNamespaces) while(ctx context.Context, a admission.Attributes, ask f
 }
 
 // add makes the new Namespace in the context known.
-func (n *NewNamespaces) add(ctx context.Context) (*newNamespace, error) {
-	added := &newNamespace{done: make(chan struct{}), Namespace: &corev1.Namespace{
+func (n *PendingNamespaces) add(ctx context.Context) (*pendingNamespace, error) {
+	added := &pendingNamespace{done: make(chan struct{}), Namespace: &corev1.Namespace{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
-		ObjectMeta: *boroughadmission.NewNamespace(ctx),
+		ObjectMeta: *boroughadmission.PendingNamespaceFrom(ctx),
 		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
 	}}
 	for {
@@ -82,7 +82,7 @@ func (n *NewNamespaces) add(ctx context.Context) (*newNamespace, error) {
 	}
 }
 
-func (n *NewNamespaces) remove(ns *newNamespace) {
+func (n *PendingNamespaces) remove(ns *pendingNamespace) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.byName, ns.Name)
@@ -90,7 +90,7 @@ func (n *NewNamespaces) remove(ns *newNamespace) {
 }
 
 // get returns a Namespace, or nil.
-func (n *NewNamespaces) get(name string) *newNamespace {
+func (n *PendingNamespaces) get(name string) *pendingNamespace {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.byName[name]

@@ -28,8 +28,8 @@ func isOfView(token string) bool {
 	return err == nil && strings.HasPrefix(key, viewPrefix)
 }
 
-// place is where a list continues.
-type place struct {
+// continueToken is where a list continues.
+type continueToken struct {
 	name string // the first one
 	// revision is 0 or negative if the list is at the one that is reached.
 	revision int64
@@ -45,34 +45,34 @@ const (
 	allPrefix = "all-"
 )
 
-func decodeContinue(token string) (place, error) {
+func decodeContinue(token string) (continueToken, error) {
 	key, revision, err := storage.DecodeContinue(token, keyPrefix)
 	if err != nil {
-		return place{}, apierrors.NewBadRequest("invalid continue token: " + err.Error())
+		return continueToken{}, apierrors.NewBadRequest("invalid continue token: " + err.Error())
 	}
 	rest, ok := strings.CutPrefix(key, viewPrefix)
 	if !ok {
 		// The library lists all.
-		return place{strings.TrimPrefix(key, keyPrefix), revision, unknown, true}, nil
+		return continueToken{strings.TrimPrefix(key, keyPrefix), revision, unknown, true}, nil
 	}
 	count, name, ok := strings.Cut(rest, "/")
 	if !ok {
-		return place{rest, revision, unknown, false}, nil
+		return continueToken{rest, revision, unknown, false}, nil
 	}
 	count, all := strings.CutPrefix(count, allPrefix)
 	n, err := strconv.ParseUint(count, 10, 32)
 	if err != nil {
-		return place{name, revision, unknown, all}, nil
+		return continueToken{name, revision, unknown, all}, nil
 	}
-	return place{name, revision, int64(n), all}, nil
+	return continueToken{name, revision, int64(n), all}, nil
 }
 
-func (p place) encode() (string, error) {
+func (t continueToken) encode() (string, error) {
 	prefix := viewPrefix
-	if p.all {
+	if t.all {
 		prefix += allPrefix
 	}
-	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", prefix, p.rest, p.name), keyPrefix, p.revision)
+	return storage.EncodeContinue(fmt.Sprintf("%s%d/%s", prefix, t.rest, t.name), keyPrefix, t.revision)
 }
 
 // newListExpired returns the error for a list at a revision before the history. For one
@@ -85,7 +85,7 @@ func newListExpired(token, from string) error {
 		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
 		"Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
 		"between the time the first chunk was returned and now may show up in the list.")
-	if next, encodeErr := (place{from, -1, unknown, false}).encode(); encodeErr == nil {
+	if next, encodeErr := (continueToken{from, -1, unknown, false}).encode(); encodeErr == nil {
 		err.ErrStatus.ListMeta.Continue = next
 	}
 	return err

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 )
 
@@ -77,30 +76,4 @@ func (s awaitingStore) GuaranteedUpdate(ctx context.Context, key string, destina
 		return fmt.Errorf("read the resourceVersion of an updated object of %s: %w", s.resource, err)
 	}
 	return s.wait(ctx, int64(revision))
-}
-
-// watchWrappingStore is a store whose watches are those of Config.WrapWatch.
-type watchWrappingStore struct {
-	storage.Interface
-	wrap func(context.Context, watch.Interface) watch.Interface
-}
-
-// withHooks returns the store with the functions of Config.
-func (b *Backend) withHooks(store storage.Interface, resource schema.GroupResource) storage.Interface {
-	if b.awaitWrite != nil {
-		store = awaitingStore{store, awaiter{resource, b.awaitWrite}}
-	}
-	if b.wrapWatch != nil {
-		store = watchWrappingStore{store, b.wrapWatch}
-	}
-	return store
-}
-
-// Watch watches the objects that the options select.
-func (s watchWrappingStore) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	w, err := s.Interface.Watch(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	return s.wrap(ctx, w), nil
 }
