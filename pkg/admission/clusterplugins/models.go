@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
@@ -24,7 +25,18 @@ import (
 // those of the cluster. A MutatingAdmissionPolicy is applied by the OpenAPI model of an object,
 // and kube-apiserver has that of ours only some seconds after it or this server has started.
 func WithModels(cluster kubernetes.Interface, config *common.OpenAPIV3Config) kubernetes.Interface {
-	return modelsClient{cluster, document{config}}
+	// When a policy is applied for the first time, at which there can be many requests.
+	encode := sync.OnceValues(func() ([]byte, error) {
+		own := *config
+		own.Definitions = nil // made again, because building changes them, and others read them
+		names := slices.Sorted(maps.Keys(config.Definitions))
+		models, err := builder3.BuildOpenAPIDefinitionsForResources(&own, names...)
+		if err != nil {
+			return nil, fmt.Errorf("build the OpenAPI models: %w", err)
+		}
+		return json.Marshal(&spec3.OpenAPI{Components: &spec3.Components{Schemas: models}})
+	})
+	return modelsClient{cluster, document{encode}}
 }
 
 type modelsClient struct {
@@ -48,21 +60,15 @@ func (d modelsDiscovery) OpenAPIV3WithContext(context.Context) openapi.ClientWit
 }
 
 // document is the OpenAPI document with the models of all kinds of our group.
-type document struct{ config *common.OpenAPIV3Config }
+type document struct{ encode func() ([]byte, error) }
 
 // Paths implements openapi.Client.
 func (d document) Paths() (map[string]openapi.GroupVersion, error) {
 	return map[string]openapi.GroupVersion{"apis/" + v1.SchemeGroupVersion.String(): d}, nil
 }
 
-// Schema implements openapi.GroupVersion. The document is built only when a policy is applied.
-func (d document) Schema(string) ([]byte, error) {
-	models, err := builder3.BuildOpenAPIDefinitionsForResources(d.config, slices.Sorted(maps.Keys(d.config.Definitions))...)
-	if err != nil {
-		return nil, fmt.Errorf("build the OpenAPI models: %w", err)
-	}
-	return json.Marshal(&spec3.OpenAPI{Components: &spec3.Components{Schemas: models}})
-}
+// Schema implements openapi.GroupVersion.
+func (d document) Schema(string) ([]byte, error) { return d.encode() }
 
 // ServerRelativeURL implements openapi.GroupVersion. Plugins keep what they have read from
 // the same URL.

@@ -4,6 +4,7 @@
 package clusterplugins
 
 import (
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,4 +51,25 @@ func TestModels(t *testing.T) {
 			t.Errorf("read %s: %v", kind, err)
 		}
 	}
+}
+
+// TestModelsAreBuiltApart builds documents from the same definitions at once, as the server does
+// that serves them. The race detector finds what they share.
+func TestModelsAreBuiltApart(t *testing.T) {
+	config := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(runtime.NewScheme()))
+	var builds sync.WaitGroup
+	for range 4 {
+		document, err := WithModels(fake.NewClientset(), config).Discovery().OpenAPIV3().Paths()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, version := range document {
+			builds.Go(func() {
+				if _, err := version.Schema("application/json"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	builds.Wait()
 }
