@@ -17,6 +17,9 @@ import (
 const (
 	// maxPending is the size in bytes of the events that a watch may be behind.
 	maxPending = 4 << 20
+	// maxResponse is the size in bytes of a response of etcd with several revisions: it sends up
+	// to 1,000 of them when a watch begins to catch up.
+	maxResponse = 32 << 20
 	// maxSent is the size in bytes of the events that the library may have, together with
 	// the next response of etcd. It is less because decoded objects are larger.
 	maxSent = 1 << 20
@@ -83,9 +86,7 @@ func (b *boundedWatch) run(ctx context.Context) bool {
 				continue
 			}
 			b.pending, b.size = append(b.pending, response), b.size+sizeOf(&response)
-			// One response has no limit: a client that begins to catch up gets up to 1,000
-			// revisions in the first one, and could never get a revision that is larger.
-			if b.size > maxPending && len(b.pending) > 1 {
+			if b.size > maxPending && len(b.pending) > 1 || b.size > maxResponse && severalRevisions(&response) {
 				return false
 			}
 		case to <- next:
@@ -103,6 +104,13 @@ func (b *boundedWatch) run(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// severalRevisions reports whether a response has events of several revisions. Those of one
+// revision have no limit, because a client could never get them.
+func severalRevisions(response *clientv3.WatchResponse) bool {
+	events := response.Events
+	return len(events) > 0 && events[0].Kv.ModRevision != events[len(events)-1].Kv.ModRevision
 }
 
 // sizeOf returns about how much memory a response takes.

@@ -67,10 +67,11 @@ func TestBoundedWatch(t *testing.T) {
 	}{
 		"few":                              {10, 1, 10, 10, false},
 		"many":                             {maxPending / eventSize, 1, 10, 0, true},
-		"one is larger":                    {1, 1, maxPending, 1, false},
+		"one is larger":                    {1, 1, maxResponse, 1, false},
 		"two are":                          {2, 1, maxPending / 3, 0, true},
 		"revisions in a response":          {1, 10, maxPending / 30, 10, false},
 		"revisions in a response are more": {1, 10, maxPending / 15, 10, false},
+		"more than a client catches up":    {1, 10, maxResponse / 15, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner, read, flow, ended := boundedTest(t)
