@@ -26,6 +26,9 @@ type previousWatcher struct {
 // revision does.
 func (w previousWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	inner := w.Watcher.Watch(ctx, key, opts...)
+	if !clientv3.OpGet(key, opts...).IsPrevKV() {
+		return inner
+	}
 	responses := make(chan clientv3.WatchResponse)
 	go func() {
 		defer close(responses)
