@@ -58,16 +58,8 @@ func (s atomicStore) GetList(ctx context.Context, key string, opts storage.ListO
 // Watch watches objects. Bookmarks are etcd's progress notifications.
 func (s atomicStore) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	opts.ProgressNotify = opts.Predicate.AllowWatchBookmarks
-	switch {
-	case opts.SendInitialEvents != nil && *opts.SendInitialEvents, opts.ResourceVersion == "", opts.ResourceVersion == "0":
-		ctx = context.WithValue(ctx, completeKey{}, true)
-	}
 	return s.Interface.Watch(unreadable.WithoutCache(ctx), key, opts)
 }
-
-// completeKey is that of contexts of watches that begin with all objects, or now. They have
-// all events of the revision after which the library watches.
-type completeKey struct{}
 
 // ReadinessCheck returns an error until the watch cache is ready.
 func (s atomicStore) ReadinessCheck() error { return s.cached.ReadinessCheck() }
@@ -80,7 +72,7 @@ type atomicWatcher struct{ clientv3.Watcher }
 // Watch watches keys from a revision.
 func (w atomicWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	last := clientv3.OpGet(key, opts...).Rev() - 1 // that the client has
-	if last <= 0 || ctx.Value(completeKey{}) != nil {
+	if last <= 0 || !unreadable.IsContinued(ctx) {
 		return w.Watcher.Watch(ctx, key, opts...)
 	}
 	inner := w.Watcher.Watch(ctx, key, append(slices.Clip(opts), clientv3.WithRev(last))...)

@@ -239,13 +239,16 @@ type pipelineFixture struct {
 	writes map[string]int   // the transactions that write a Pod
 }
 
-func newPipelineFixture(t *testing.T) *pipelineFixture {
+func newPipelineFixture(t *testing.T, change ...func(*storage.Options)) *pipelineFixture {
 	f := &pipelineFixture{t: t, ctx: genericrequest.WithNamespace(t.Context(), "a"), gates: map[string]*gate{}, writes: map[string]int{}}
 	url := storagetest.StartGRPC(t, func(c *embed.Config) {
 		c.GRPCAdditionalServerOptions = append(c.GRPCAdditionalServerOptions, grpc.ChainUnaryInterceptor(f.intercept))
 	})
 	options := storage.NewOptions()
 	options.Etcd.StorageConfig.Transport.ServerList = []string{url}
+	for _, c := range change {
+		c(options)
+	}
 	for i := range f.servers {
 		f.servers[i] = storagetest.NewStores(t, options, storagetest.NewConfig(nil))
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage"
 )
 
 // usages are the numbers of Pods that quotas count, by their names.
@@ -77,7 +78,15 @@ func TestSeveralQuotas(t *testing.T) {
 // TestInitialEvents begins watches with all quotas, or now. They do not get the events of the
 // last revision again.
 func TestInitialEvents(t *testing.T) {
-	f := newPipelineFixture(t)
+	for _, cached := range []bool{true, false} {
+		t.Run(fmt.Sprintf("watch cache %t", cached), func(t *testing.T) {
+			testInitialEvents(t, newPipelineFixture(t, func(o *storage.Options) { o.Etcd.EnableWatchCache = cached }))
+		})
+	}
+}
+
+func testInitialEvents(t *testing.T, f *pipelineFixture) {
+	t.Helper()
 	f.createQuota("q")
 	f.createQuota("r")
 	f.create(0, "first") // changes both

@@ -52,41 +52,73 @@ func (s *Store) examine(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case object := <-s.suspects:
-			if s.examineKey(ctx, object.key, object.leftOut) {
-				s.expireWatches(ctx, object.key)
-			}
+			s.examineAll(ctx, s.queued(object))
 		case <-ticker.C:
-			var recovered []string
+			recorded := map[string]int64{}
 			for _, object := range s.config.Objects.Some(s.config.Resource, MaxExamined) {
-				if s.examineKey(ctx, object.Key, 0) {
-					recovered = append(recovered, object.Key)
-				}
+				recorded[object.Key] = 0
 			}
-			if len(recovered) > 0 {
-				s.expireWatches(ctx, recovered...)
-			}
+			s.examineAll(ctx, recorded)
+		}
+	}
+}
+
+// examineAll examines the objects with the keys, with the revision at which a watch has left
+// each out, and ends watches if any can be read.
+func (s *Store) examineAll(ctx context.Context, leftOut map[string]int64) {
+	var recovered []string
+	for key, revision := range leftOut {
+		if s.examineKey(ctx, key, revision) {
+			recovered = append(recovered, key)
+		}
+	}
+	if len(recovered) > 0 {
+		s.expireWatches(ctx, recovered...)
+	}
+}
+
+// queued returns the suspect and all that are in the queue, with the latest revision for each
+// key: several watches can have left out the same object.
+func (s *Store) queued(first suspect) map[string]int64 {
+	all := map[string]int64{first.key: first.leftOut}
+	for {
+		select {
+		case object := <-s.suspects:
+			all[object.key] = max(all[object.key], object.leftOut)
+		default:
+			return all
 		}
 	}
 }
 
 // examineKey reads the object with the key, and records the result. It reports
 // whether an object that lists or watches have left out, at its recorded revision or at
-// leftOut, can be read now, although it was not written in between. Its record stays, see
-// expireWatches.
+// leftOut, can be read now, although it was not written in between, or that watches have left
+// out its deletion. Its record stays, see expireWatches.
 func (s *Store) examineKey(ctx context.Context, key string, leftOut int64) (recovered bool) {
 	response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{})
-	if err != nil {
-		return false // retried at the next interval
+	if err == nil && response.KV != nil {
+		err = s.read(ctx, response.KV)
+	}
+	switch {
+	case err == nil:
+	case response.KV != nil && !IsOutage(err):
+		s.note(ctx, key, response.KV.ModRevision, err)
+		return false
+	default:
+		if leftOut > 0 {
+			s.note(ctx, key, leftOut, err)
+		}
+		return false // those with a record are examined again at the next interval
 	}
 	if response.KV == nil {
 		s.forget(ctx, key)
-		return false
-	}
-	if err := s.read(ctx, response.KV); err != nil {
-		if !IsOutage(err) {
-			s.note(ctx, key, response.KV.ModRevision, err)
+		if leftOut == 0 {
+			return false
 		}
-		return false
+		// A watch may not have sent the deletion, if it was at this revision.
+		response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{Revision: leftOut})
+		return err == nil && response.KV == nil && !s.isUnreadableAt(ctx, key, leftOut-1)
 	}
 	namespace, name := s.split(key)
 	recorded, ok := s.config.Objects.get(s.config.Resource, namespace, name)

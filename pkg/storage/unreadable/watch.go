@@ -29,7 +29,7 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, readerKey{}, watching{}))
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, readerKey{}, watching{continued: from > 0}))
 	w := &watcher{
 		logger:    klog.FromContext(ctx),
 		store:     s,
@@ -72,6 +72,13 @@ func (s *Store) startOf(opts storage.ListOptions) (int64, error) {
 	}
 	revision, err := s.config.Versioner.ParseResourceVersion(opts.ResourceVersion)
 	return int64(revision), err
+}
+
+// IsContinued reports whether the context is that of a watch that continues from a revision that
+// its client has, and does not begin with all objects, or now.
+func IsContinued(ctx context.Context) bool {
+	watch, ok := ctx.Value(readerKey{}).(watching)
+	return ok && watch.continued
 }
 
 // WithoutCache returns a context for a watch that is not that of a watch cache.
