@@ -5,14 +5,19 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/klog/v2"
 )
+
+// resyncPeriod is how often a kubeconfig is compared with what was read, without an event.
+const resyncPeriod = 20 * time.Second
 
 // AwaitChange returns an error when the content of the kubeconfig is no longer that which
 // Config has read, because the client does not read it again, and nil when the context ends.
@@ -22,17 +27,19 @@ func (o *Options) AwaitChange(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err == nil {
+	var events <-chan fsnotify.Event
+	if watcher, err := fsnotify.NewWatcher(); err == nil {
 		defer watcher.Close()
-		// The directory, because files are replaced.
-		err = watcher.Add(filepath.Dir(o.Kubeconfig))
+		events = watcher.Events
+		// The directory, because files are replaced. If it cannot be watched, the file is only
+		// compared periodically.
+		if err := watcher.Add(filepath.Dir(o.Kubeconfig)); err != nil {
+			klog.FromContext(ctx).V(1).Info("Cannot watch the directory of the kubeconfig", "file", o.Kubeconfig, "err", err)
+		}
 	}
-	if err != nil { // a limit of inotify, for example
-		klog.FromContext(ctx).Error(err, "Cannot watch the kubeconfig: start the process again when it has changed", "file", o.Kubeconfig)
-		<-ctx.Done()
-		return nil
-	}
+	// There is no event if the directory is replaced, or if the file is a link into another one.
+	ticker := time.NewTicker(cmp.Or(o.resyncPeriod, resyncPeriod))
+	defer ticker.Stop()
 	for {
 		// A file that is missing or empty is being written.
 		if content, err := os.ReadFile(o.Kubeconfig); err == nil && len(content) > 0 && !bytes.Equal(content, o.content) {
@@ -41,8 +48,8 @@ func (o *Options) AwaitChange(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-watcher.Events:
-		case <-watcher.Errors: // events are lost
+		case <-events:
+		case <-ticker.C:
 		}
 	}
 }

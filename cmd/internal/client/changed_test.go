@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -66,6 +67,29 @@ func TestAwaitChange(t *testing.T) {
 			}
 		})
 	}
+	t.Run("in another directory", func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "target", "kubeconfig")
+		if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, kubeconfig)
+		link := filepath.Join(dir, "kubeconfig")
+		if err := os.Symlink(file, link); err != nil {
+			t.Fatal(err)
+		}
+		o := &Options{Kubeconfig: link, QPS: -1}
+		if _, err := o.Config("test"); err != nil {
+			t.Fatal(err)
+		}
+		o.resyncPeriod = time.Millisecond
+		changed := make(chan error, 1)
+		go func() { changed <- o.AwaitChange(t.Context()) }()
+		write(t, file, kubeconfig+"# renewed\n")
+		if err := <-changed; err == nil {
+			t.Error("no error")
+		}
+	})
 	t.Run("changed before", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "kubeconfig")
 		write(t, file, kubeconfig)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,7 +26,8 @@ type Options struct {
 	QPS   float32
 	Burst int
 
-	content []byte // of the kubeconfig that Config has read
+	content      []byte        // of the kubeconfig that Config has read
+	resyncPeriod time.Duration // for tests
 }
 
 // New returns the defaults.

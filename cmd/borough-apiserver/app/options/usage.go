@@ -23,6 +23,7 @@ var usages = map[string]string{
 	"authorization-kubeconfig":         "Kubeconfig of the cluster for SubjectAccessReviews. If empty, that of --kubeconfig.",
 	"cert-dir":                         "Directory for the self-signed certificate of --tls-cert-file. If empty, the certificate is only in memory.",
 	"encryption-provider-config":       "File with the encryption configuration: which resources are encrypted in etcd, and with which keys.",
+	"etcd-compaction-interval":         "Interval at which the history of etcd is compacted. 0 turns this off, which only an etcd of --etcd-servers allows.",
 	"etcd-db-metric-poll-interval":     "Has no effect: the size of the database is read when the metrics are.",
 	"etcd-servers-overrides": "" +
 		"Other etcd servers for a resource, comma separated: group/resource#servers, where servers are URLs, semicolon separated. " +
