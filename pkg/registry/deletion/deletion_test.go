@@ -252,12 +252,11 @@ func TestRemovalByAnOutdatedUpdate(t *testing.T) {
 // a garbage collector.
 func TestFinalizerIgnored(t *testing.T) {
 	policies := map[string]*metav1.DeleteOptions{
-		"background": {PropagationPolicy: new(metav1.DeletePropagationBackground)},
-		"foreground": {PropagationPolicy: new(metav1.DeletePropagationForeground)},
-		"orphan":     {PropagationPolicy: new(metav1.DeletePropagationOrphan)},
-		"none":       {},
-		"no options": nil,
-		//lint:ignore SA1019 deprecated, but clients send it
+		"background":   {PropagationPolicy: new(metav1.DeletePropagationBackground)},
+		"foreground":   {PropagationPolicy: new(metav1.DeletePropagationForeground)},
+		"orphan":       {PropagationPolicy: new(metav1.DeletePropagationOrphan)},
+		"none":         {},
+		"no options":   nil,
 		"orphans kept": {OrphanDependents: new(true)},
 	}
 	for collector, change := range map[string]func(*storage.Options){"a collector": collectGarbage, "no collector": noCollector} {
