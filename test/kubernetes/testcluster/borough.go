@@ -79,6 +79,7 @@ type BoroughController struct {
 	Process *harness.Process
 
 	borough *Borough
+	name    string // of the kubeconfig: a controller ends when another one writes its own
 	address string // serves health and metrics
 }
 
@@ -238,7 +239,11 @@ func (b *Borough) AddController(ctx context.Context) (*BoroughController, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &BoroughController{borough: b, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	m := &BoroughController{
+		borough: b,
+		name:    fmt.Sprintf("%s-%d", controllerName, len(b.Controllers)),
+		address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+	}
 	b.Controllers = append(b.Controllers, m)
 	return m, m.Start(ctx)
 }
@@ -246,7 +251,7 @@ func (b *Borough) AddController(ctx context.Context) (*BoroughController, error)
 // Start starts or restarts the controller and returns once it is ready.
 func (m *BoroughController) Start(ctx context.Context) error {
 	b := m.borough
-	kubeconfig, err := b.kubeconfig(ctx, controllerName, controllerName)
+	kubeconfig, err := b.kubeconfig(ctx, m.name, controllerName)
 	if err != nil {
 		return err
 	}
