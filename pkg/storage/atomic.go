@@ -76,23 +76,13 @@ func (w atomicWatcher) Watch(ctx context.Context, key string, opts ...clientv3.O
 		return w.Watcher.Watch(ctx, key, opts...)
 	}
 	inner := w.Watcher.Watch(ctx, key, append(slices.Clip(opts), clientv3.WithRev(last))...)
-	responses := make(chan clientv3.WatchResponse)
-	go func() {
-		defer close(responses)
-		for response := range inner {
-			// etcd sends the events of a revision in one response.
-			if events := response.Events; len(events) > 0 && events[0].Kv.ModRevision == last &&
-				(len(events) == 1 || events[1].Kv.ModRevision != last) {
-				if response.Events = events[1:]; len(events) == 1 {
-					continue // without events, it would be a progress notification
-				}
-			}
-			select {
-			case responses <- response:
-			case <-ctx.Done():
-				return
-			}
+	return forward(ctx, inner, func(response *clientv3.WatchResponse) bool {
+		// etcd sends the events of a revision in one response.
+		events := response.Events
+		if len(events) > 0 && events[0].Kv.ModRevision == last && (len(events) == 1 || events[1].Kv.ModRevision != last) {
+			response.Events = events[1:]
+			return len(events) > 1 // without events, it would be a progress notification
 		}
-	}()
-	return responses
+		return true
+	})
 }

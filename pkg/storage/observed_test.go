@@ -17,14 +17,26 @@ import (
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
-// TestReachedRevision shows that a server knows the latest revision of etcd in a response to
-// any of its clients, and that of its compactor although it gets no requests.
-func TestReachedRevision(t *testing.T) {
+// startMember starts an embedded member, which stops with the test. Package storagetest imports
+// this one.
+func startMember(t *testing.T) *embedded.Server {
+	t.Helper()
 	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = member.Close() })
+	t.Cleanup(func() {
+		if err := member.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return member
+}
+
+// TestReachedRevision shows that a server knows the latest revision of etcd in a response to
+// any of its clients, and that of its compactor although it gets no requests.
+func TestReachedRevision(t *testing.T) {
+	member := startMember(t)
 	c := newConnections(member)
 	client, err := c.client(storagebackend.TransportConfig{})
 	if err != nil {

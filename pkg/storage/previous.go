@@ -29,25 +29,16 @@ func (w previousWatcher) Watch(ctx context.Context, key string, opts ...clientv3
 	if !clientv3.OpGet(key, opts...).IsPrevKV() {
 		return inner
 	}
-	responses := make(chan clientv3.WatchResponse)
-	go func() {
-		defer close(responses)
-		for response := range inner {
-			err := w.addPrevious(ctx, response.Events)
-			switch {
-			case errors.Is(err, rpctypes.ErrCompacted):
-				response = clientv3.WatchResponse{Header: response.Header, Canceled: true, CompactRevision: response.Header.Revision}
-			case err != nil && ctx.Err() == nil: // the library ends the watch
-				klog.FromContext(ctx).Error(err, "Unable to add previous values to the events of a watch", "key", key)
-			}
-			select {
-			case responses <- response:
-			case <-ctx.Done():
-				return
-			}
+	return forward(ctx, inner, func(response *clientv3.WatchResponse) bool {
+		err := w.addPrevious(ctx, response.Events)
+		switch {
+		case errors.Is(err, rpctypes.ErrCompacted):
+			*response = clientv3.WatchResponse{Header: response.Header, Canceled: true, CompactRevision: response.Header.Revision}
+		case err != nil && ctx.Err() == nil: // the library ends the watch
+			klog.FromContext(ctx).Error(err, "Unable to add previous values to the events of a watch", "key", key)
 		}
-	}()
-	return responses
+		return true
+	})
 }
 
 // addPrevious adds previous values to the events that need one and have none.

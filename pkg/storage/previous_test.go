@@ -10,8 +10,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
 // withoutPrevious is a watcher that does not ask for previous values.
@@ -23,16 +21,7 @@ func (w withoutPrevious) Watch(ctx context.Context, key string, opts ...clientv3
 
 // TestPreviousValues watches a key from each of its revisions, without and with compaction.
 func TestPreviousValues(t *testing.T) {
-	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := member.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	client := member.Client()
+	client := startMember(t).Client()
 	var revisions []int64
 	for _, value := range []string{"1", "2", "3"} {
 		response, err := client.Put(t.Context(), "key", value)

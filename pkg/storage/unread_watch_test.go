@@ -127,7 +127,7 @@ func watchGoroutines() int {
 	n := 0
 	for _, stack := range strings.Split(string(stacks), "\n\n") {
 		if strings.Contains(stack, "/etcd3.(*watchChan)") || strings.Contains(stack, "/pkg/storage.boundedWatcher") ||
-			strings.Contains(stack, "/pkg/storage.atomicWatcher") || strings.Contains(stack, "/pkg/storage.previousWatcher") || strings.Contains(stack, "/unreadable.(*watcher)") {
+			strings.Contains(stack, "/pkg/storage.forward") || strings.Contains(stack, "/unreadable.(*watcher)") {
 			n++
 		}
 	}

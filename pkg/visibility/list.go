@@ -128,7 +128,7 @@ func (w *View) list(ctx context.Context, options *metainternalversion.ListOption
 	return list, nil
 }
 
-// choose returns the place at which a list begins. Its revision is 0 if it is the one
+// choose returns where a list begins, as a token does. Its revision is 0 if it is the one
 // that is reached.
 func (w *View) choose(ctx context.Context, options *metainternalversion.ListOptions) (first continueToken, err error) {
 	v := w.views
@@ -157,7 +157,7 @@ func (w *View) choose(ctx context.Context, options *metainternalversion.ListOpti
 	return first, nil
 }
 
-// locate returns the position of a place, whose revision it sets to the one that is reached
+// locate returns the position of the beginning of a list, whose revision it sets to the one that is reached
 // if it is 0.
 func (w *View) locate(first *continueToken) (position int64) {
 	v := w.views

@@ -19,6 +19,16 @@ contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `
 
+// optionsOf returns options that have read the kubeconfig.
+func optionsOf(t *testing.T, file string) *Options {
+	t.Helper()
+	o := &Options{Kubeconfig: file, QPS: -1}
+	if _, err := o.Config("test"); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 // TestAwaitChange changes a kubeconfig in the ways in which files are changed, and in those
 // that leave it as it is.
 func TestAwaitChange(t *testing.T) {
@@ -48,10 +58,7 @@ func TestAwaitChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "kubeconfig")
 			write(t, file, kubeconfig)
-			o := &Options{Kubeconfig: file, QPS: -1}
-			if _, err := o.Config("test"); err != nil {
-				t.Fatal(err)
-			}
+			o := optionsOf(t, file)
 			changed := make(chan error, 1)
 			go func() { changed <- o.AwaitChange(t.Context()) }()
 			change(t, file, kubeconfig) // the same content
@@ -78,10 +85,7 @@ func TestAwaitChange(t *testing.T) {
 		if err := os.Symlink(file, link); err != nil {
 			t.Fatal(err)
 		}
-		o := &Options{Kubeconfig: link, QPS: -1}
-		if _, err := o.Config("test"); err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, link)
 		o.resyncPeriod = time.Millisecond
 		changed := make(chan error, 1)
 		go func() { changed <- o.AwaitChange(t.Context()) }()
@@ -93,10 +97,7 @@ func TestAwaitChange(t *testing.T) {
 	t.Run("changed before", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "kubeconfig")
 		write(t, file, kubeconfig)
-		o := &Options{Kubeconfig: file, QPS: -1}
-		if _, err := o.Config("test"); err != nil {
-			t.Fatal(err)
-		}
+		o := optionsOf(t, file)
 		write(t, file, kubeconfig+"# renewed\n")
 		if err := o.AwaitChange(t.Context()); err == nil {
 			t.Error("no error")
@@ -105,12 +106,7 @@ func TestAwaitChange(t *testing.T) {
 	t.Run("not changed", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "kubeconfig")
 		write(t, file, kubeconfig)
-		for _, o := range []*Options{{}, {Kubeconfig: file, QPS: -1}} {
-			if o.Kubeconfig != "" {
-				if _, err := o.Config("test"); err != nil {
-					t.Fatal(err)
-				}
-			}
+		for _, o := range []*Options{{}, optionsOf(t, file)} {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := o.AwaitChange(ctx); err != nil {

@@ -98,27 +98,20 @@ func (s *Store) queued(first suspect) map[string]int64 {
 func (s *Store) examineKey(ctx context.Context, key string, leftOut int64) (recovered bool) {
 	response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{})
 	if err == nil && response.KV != nil {
-		err = s.read(ctx, response.KV)
+		if err = s.read(ctx, response.KV); err != nil && !IsOutage(err) {
+			s.note(ctx, key, response.KV.ModRevision, err)
+			return false
+		}
 	}
-	switch {
-	case err == nil:
-	case response.KV != nil && !IsOutage(err):
-		s.note(ctx, key, response.KV.ModRevision, err)
-		return false
-	default:
+	if err != nil { // those with a record are examined again at the next interval
 		if leftOut > 0 {
 			s.note(ctx, key, leftOut, err)
 		}
-		return false // those with a record are examined again at the next interval
+		return false
 	}
 	if response.KV == nil {
 		s.forget(ctx, key)
-		if leftOut == 0 {
-			return false
-		}
-		// A watch may not have sent the deletion, if it was at this revision.
-		response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{Revision: leftOut})
-		return err == nil && response.KV == nil && !s.isUnreadableAt(ctx, key, leftOut-1)
+		return leftOut > 0 && s.isLeftOutDeletion(ctx, key, leftOut)
 	}
 	namespace, name := s.split(key)
 	recorded, ok := s.config.Objects.get(s.config.Resource, namespace, name)
@@ -132,6 +125,13 @@ func (s *Store) examineKey(ctx context.Context, key string, leftOut int64) (reco
 	// Only reads of this object by its name may have failed.
 	s.forget(ctx, key)
 	return false
+}
+
+// isLeftOutDeletion reports whether the object with the key was deleted at a revision, and watches
+// may not have sent that.
+func (s *Store) isLeftOutDeletion(ctx context.Context, key string, revision int64) bool {
+	response, err := s.config.Client.Get(ctx, key, kubernetes.GetOptions{Revision: revision})
+	return err == nil && response.KV == nil && !s.isUnreadableAt(ctx, key, revision-1)
 }
 
 // isUnreadableAt reports whether the object with the key cannot be read at a revision.

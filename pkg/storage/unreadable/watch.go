@@ -264,11 +264,14 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 // noteInitialEvents records that a watch cache has all objects of a revision, if the bookmark is
 // that which ends the initial events of its watch.
 func (w *watcher) noteInitialEvents(bookmark runtime.Object) {
-	s := w.store
+	if w.flow != nil {
+		return // not of a watch cache
+	}
 	object, err := meta.Accessor(bookmark)
-	if err != nil || w.flow != nil || object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+	if err != nil || object.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 		return
 	}
+	s := w.store
 	revision, err := s.config.Versioner.ObjectResourceVersion(bookmark)
 	if err != nil {
 		return

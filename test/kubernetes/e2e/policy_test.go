@@ -73,11 +73,26 @@ spec:
     namespaceSelector: {matchLabels: {team: TEAM}}
 `
 
-func newPodObject() *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "pod-"},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.com/image:1"}}},
-	}
+// newUnnamedPod returns a Pod that gets its name when it is created.
+func newUnnamedPod() *v1.Pod {
+	pod := harness.NewPod("")
+	pod.GenerateName = "pod-"
+	return pod
+}
+
+// awaitStage waits until the policies set the stage of a Pod that is created in a Namespace.
+func awaitStage(t *testing.T, client versioned.Interface, namespace, stage string) {
+	t.Helper()
+	poll.Eventually(t, func() string {
+		created, err := client.TenancyV1().Pods(namespace).Create(t.Context(), newUnnamedPod(), metav1.CreateOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if got := created.Labels["stage"]; got != stage {
+			return fmt.Sprintf("the Pod has the stage %q, want %q", got, stage)
+		}
+		return ""
+	})
 }
 
 // TestPolicies applies the cluster's admission policies to our Pods. Their
@@ -109,7 +124,7 @@ func TestPolicies(t *testing.T) {
 	cluster.Kubectl(t).RunWith(t, strings.ReplaceAll(policies, "TEAM", team), "apply", "-f", "-")
 
 	poll.Eventually(t, func() string { // until the server's informers have the policies
-		_, err := client.Pods(frozen).Create(ctx, newPodObject(), metav1.CreateOptions{})
+		_, err := client.Pods(frozen).Create(ctx, newUnnamedPod(), metav1.CreateOptions{})
 		if err == nil {
 			return "a Pod was created in spite of the policy"
 		}
@@ -118,16 +133,7 @@ func TestPolicies(t *testing.T) {
 		}
 		return ""
 	})
-	poll.Eventually(t, func() string {
-		created, err := client.Pods(open).Create(ctx, newPodObject(), metav1.CreateOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		if stage := created.Labels["stage"]; stage != "open" {
-			return "the policy has not set the Namespace's stage but " + stage
-		}
-		return ""
-	})
+	awaitStage(t, cluster.BoroughClient(t), open, "open")
 	if created := newPod(t, outside, "free"); created.Labels["stage"] != "" {
 		t.Errorf("the policies apply outside the selected Namespaces: %v", created.Labels)
 	}
@@ -187,7 +193,7 @@ func TestPolicyParameters(t *testing.T) {
 	kubectl.Run(t, "create", "configmap", team, "--from-literal=forbidden=a", "-n", "default")
 	kubectl.RunWith(t, strings.ReplaceAll(paramPolicy, "TEAM", team), "apply", "-f", "-")
 	create := func(namespace, label string) error {
-		pod := newPodObject()
+		pod := newUnnamedPod()
 		pod.Labels = map[string]string{label: ""}
 		_, err := cluster.BoroughClient(t).TenancyV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 		return err
@@ -245,24 +251,14 @@ func createWithoutOpenAPI(t *testing.T, cluster *testcluster.Cluster, borough *t
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients, err := versioned.NewForConfig(server.Direct(cluster.AdminConfig()))
+	client, err := versioned.NewForConfig(server.Direct(cluster.AdminConfig()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := clients.TenancyV1()
 	ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team, Labels: map[string]string{"team": team, "stage": stage}}}
-	if _, err := client.Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+	if _, err := client.TenancyV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	kubectl.RunWith(t, strings.ReplaceAll(policies, "TEAM", team), "apply", "-f", "-")
-	poll.Eventually(t, func() string { // until the server's informers have the policies
-		created, err := client.Pods(team).Create(t.Context(), newPodObject(), metav1.CreateOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		if got := created.Labels["stage"]; got != stage {
-			return fmt.Sprintf("the Pod has the stage %q, want %q", got, stage)
-		}
-		return ""
-	})
+	awaitStage(t, client, team, stage)
 }

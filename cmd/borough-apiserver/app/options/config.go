@@ -189,12 +189,11 @@ func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, ba
 	webhooks := webhookinit.NewPluginInitializer(
 		webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, generic.EgressSelector, cluster, generic.TracerProvider),
 		webhook.NewDefaultServiceResolver())
-	pluginClient, pluginInformers := clusterplugins.WithNamespaces(kube, clusterInformers, client, informers.Tenancy().V1().Namespaces(), o.pendingNamespaces)
+	pluginClient, pluginInformers := clusterplugins.WithNamespaces(clusterplugins.WithModels(kube, generic.OpenAPIV3Config), clusterInformers, client, informers.Tenancy().V1().Namespaces(), o.pendingNamespaces)
 	namespaces, err := namespaceCache(backend, informers)
 	if err != nil {
 		return fmt.Errorf("set up admission: %w", err)
 	}
-	pluginClient = clusterplugins.WithModels(pluginClient, generic.OpenAPIV3Config)
 	err = o.Admission.ApplyTo(&generic.Config, pluginInformers, pluginClient, dynamic, generic.FeatureGate, generic.EffectiveVersion,
 		webhooks, &admission.Initializer{Informers: informers, Client: client, Namespaces: namespaces, Quotas: backend, Unreadable: unread.In})
 	if err != nil {

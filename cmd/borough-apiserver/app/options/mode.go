@@ -5,6 +5,7 @@ package options
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -47,8 +48,8 @@ var standaloneFlags = []struct{ name, why string }{
 	{"token-auth-file", "the cluster authenticates users"},
 }
 
-// dependentFlags are the flags that have no effect without one of others. A name that ends
-// with * stands for all that begin so.
+// dependentFlags are the flags that have no effect without one of others. Names are patterns of
+// path.Match.
 var dependentFlags = []struct {
 	names, needs []string
 }{
@@ -90,7 +91,11 @@ func (o *Options) ignoredFlags(flags *pflag.FlagSet) (errs []error) {
 			continue
 		}
 		flags.Visit(func(flag *pflag.Flag) { // those that are set
-			if !slices.Contains(dependent.needs, flag.Name) && slices.ContainsFunc(dependent.names, func(name string) bool { return matches(flag.Name, name) }) {
+			isNamed := func(pattern string) bool {
+				matched, _ := path.Match(pattern, flag.Name) // the patterns are valid
+				return matched
+			}
+			if slices.ContainsFunc(dependent.names, isNamed) && !slices.Contains(dependent.needs, flag.Name) {
 				errs = append(errs, fmt.Errorf("--%s needs --%s", flag.Name, strings.Join(dependent.needs, " or --")))
 			}
 		})
@@ -101,10 +106,4 @@ func (o *Options) ignoredFlags(flags *pflag.FlagSet) (errs []error) {
 		}
 	}
 	return errs
-}
-
-// matches reports whether a flag has a name of dependentFlags.
-func matches(flag, name string) bool {
-	prefix, all := strings.CutSuffix(name, "*")
-	return flag == name || all && strings.HasPrefix(flag, prefix)
 }
