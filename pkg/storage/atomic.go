@@ -5,9 +5,6 @@ package storage
 
 import (
 	"context"
-	"slices"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -63,26 +60,3 @@ func (s atomicStore) Watch(ctx context.Context, key string, opts storage.ListOpt
 
 // ReadinessCheck returns an error until the watch cache is ready.
 func (s atomicStore) ReadinessCheck() error { return s.cached.ReadinessCheck() }
-
-// atomicWatcher watches etcd for an atomicStore. A watch that continues from a revision gets
-// all events of that revision again if it has several, because the client may have got only
-// some of them.
-type atomicWatcher struct{ clientv3.Watcher }
-
-// Watch watches keys from a revision.
-func (w atomicWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	last := clientv3.OpGet(key, opts...).Rev() - 1 // that the client has
-	if last <= 0 || !unreadable.IsContinued(ctx) {
-		return w.Watcher.Watch(ctx, key, opts...)
-	}
-	inner := w.Watcher.Watch(ctx, key, append(slices.Clip(opts), clientv3.WithRev(last))...)
-	return forward(ctx, inner, func(response *clientv3.WatchResponse) bool {
-		// etcd sends the events of a revision in one response.
-		events := response.Events
-		if len(events) > 0 && events[0].Kv.ModRevision == last && (len(events) == 1 || events[1].Kv.ModRevision != last) {
-			response.Events = events[1:]
-			return len(events) > 1 // without events, it would be a progress notification
-		}
-		return true
-	})
-}

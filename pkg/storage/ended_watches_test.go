@@ -4,7 +4,9 @@
 package storage_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,6 +77,34 @@ func TestEndOfManyWatches(t *testing.T) {
 		later, events := open()
 		defer later.Stop()
 		wantAll("a later watch", events)
+	})
+}
+
+// TestUnconfirmedWatches ends watches of quotas before etcd has confirmed them, as a request does
+// that asks for a format in which there are no watches. Their streams must end.
+func TestUnconfirmedWatches(t *testing.T) {
+	const watches = 100
+	onBoth(t, nil, func(t *testing.T, s server) {
+		s.createNamespace(t, "town")
+		before := goroutinesIn("/client/v3.(*watchGRPCStream).run(")
+		for i := range watches {
+			ctx, cancel := context.WithCancel(in(t.Context(), "town"))
+			w, err := s.ResourceQuotas.Watch(ctx, &metainternal.ListOptions{ResourceVersion: "1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range i * 50 {
+				runtime.Gosched() // so that watches end in each of the steps
+			}
+			cancel()
+			w.Stop()
+		}
+		poll.Eventually(t, func() string {
+			if got := goroutinesIn("/client/v3.(*watchGRPCStream).run("); got > before {
+				return fmt.Sprintf("%d streams of watches, before %d", got, before)
+			}
+			return ""
+		})
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage/etcdwatch"
 	"github.com/borough-io/borough/pkg/storage/podspec"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
@@ -52,10 +53,7 @@ func (b *Backend) newClient(config *storagebackend.ConfigForResource) (*kubernet
 		return nil, err
 	}
 	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
-	client.Watcher = boundedWatcher{previousWatcher{client.Watcher, client.KV}}
-	if writesSeveral(config.GroupResource) {
-		client.Watcher = atomicWatcher{client.Watcher}
-	}
+	client.Watcher = etcdwatch.New(client.Client, writesSeveral(config.GroupResource))
 	client.Kubernetes = transaction.NewClient(b.charger.NewClient(ambiguousWriteRetrier{
 		Interface: b.fence.Wrap(config.GroupResource, client),
 		outcomes:  fenceResolver{b.fence, client.Client, &b.connections.reached},

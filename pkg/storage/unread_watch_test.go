@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,12 +123,16 @@ func heap() int64 {
 
 // watchGoroutines returns how many goroutines the watches from storage have.
 func watchGoroutines() int {
+	return goroutinesIn("/etcd3.(*watchChan)", "/pkg/storage/etcdwatch.", "/unreadable.(*watcher)")
+}
+
+// goroutinesIn returns how many goroutines have one of the functions in their stacks.
+func goroutinesIn(functions ...string) int {
 	stacks := make([]byte, 8<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	n := 0
 	for _, stack := range strings.Split(string(stacks), "\n\n") {
-		if strings.Contains(stack, "/etcd3.(*watchChan)") || strings.Contains(stack, "/pkg/storage.boundedWatcher") ||
-			strings.Contains(stack, "/pkg/storage.forward") || strings.Contains(stack, "/unreadable.(*watcher)") {
+		if slices.ContainsFunc(functions, func(function string) bool { return strings.Contains(stack, function) }) {
 			n++
 		}
 	}

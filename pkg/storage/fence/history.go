@@ -11,14 +11,20 @@ import (
 	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/borough-io/borough/pkg/storage/internal/watchstream"
+	"github.com/borough-io/borough/pkg/storage/etcdwatch"
 )
 
 // progressInterval is how often etcd is asked for the progress of a watch. It
 // answers at once, but not at all while the watch is catching up with history.
 const progressInterval = 20 * time.Millisecond
+
+// historyTimeout is how long one watch may take to read the history of a key. The member may
+// answer and yet not have what the others have: its disk hangs, or it is being defragmented.
+// Another attempt can get another member.
+const historyTimeout = 4 * time.Second
 
 // ResolveUpdate determines whether an update that etcd did not answer, and that was sent
 // after the revision since, has written the value to the key. It returns the revision that
@@ -82,15 +88,17 @@ func findCreate(ctx context.Context, client *clientv3.Client, key string, value 
 var errWatchClosed = errors.New("the watch was closed")
 
 // readHistory calls visit with each event of a key after the revision since and up to
-// until, in order, until visit returns true.
-func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, since, until int64, visit func(*clientv3.Event) (stop bool)) (err error) {
+// until, in order, until visit returns true. It returns rpctypes.ErrTimeout if the member does not
+// send them.
+func readHistory(ctx context.Context, client *clientv3.Client, key string, since, until int64, visit func(*clientv3.Event) (stop bool)) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("read the history of the key: %w", err)
 		}
 	}()
-	ctx, cancel := context.WithCancel(watchstream.Own(clientv3.WithRequireLeader(ctx)))
+	ctx, cancel := context.WithTimeoutCause(clientv3.WithRequireLeader(ctx), historyTimeout, rpctypes.ErrTimeout)
 	defer cancel()
+	watcher := etcdwatch.Open(ctx, client)
 	events := watcher.Watch(ctx, key, clientv3.WithRev(since+1))
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
@@ -101,7 +109,7 @@ func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, sinc
 				return cmp.Or(context.Cause(ctx), errWatchClosed)
 			}
 			if err := response.Err(); err != nil {
-				return err
+				return cmp.Or(context.Cause(ctx), err)
 			}
 			for _, event := range response.Events {
 				if event.Kv.ModRevision > until || visit(event) {
@@ -113,9 +121,11 @@ func readHistory(ctx context.Context, watcher clientv3.Watcher, key string, sinc
 			if response.IsProgressNotify() && response.Header.Revision >= until {
 				return nil
 			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-ticker.C:
 			if err := watcher.RequestProgress(ctx); err != nil {
-				return err
+				return cmp.Or(context.Cause(ctx), err)
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -14,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/pkg/storage/fence"
+	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 )
 
 // TestResolveUpdate resolves an update after others have changed the object.
@@ -122,6 +125,15 @@ type behind struct {
 	responses []clientv3.WatchResponse
 }
 
+// Open implements etcdwatch.Opener.
+func (b behind) Open() clientv3.Watcher { return b }
+
+// Close closes nothing.
+func (b behind) Close() error { return nil }
+
+// RequestProgress has no effect.
+func (b behind) RequestProgress(context.Context) error { return nil }
+
 func (b behind) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
 	responses := make(chan clientv3.WatchResponse, len(b.responses))
 	for _, response := range b.responses {
@@ -141,4 +153,18 @@ func TestResolveOnAMemberBehind(t *testing.T) {
 	if written, err := fence.ResolveUpdate(t.Context(), client, "/key", []byte("ours"), 4, 8); err != nil || written != 7 {
 		t.Errorf("got written at %d, %v; want 7", written, err)
 	}
+}
+
+// TestResolveOnAMemberThatHangs checks that a member that sends nothing is not waited for as long
+// as a request is retried: the error is one after which another member can be asked.
+func TestResolveOnAMemberThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := clientv3.NewCtxClient(t.Context())
+		client.Watcher = behind{}
+		began := time.Now()
+		_, err := fence.ResolveUpdate(t.Context(), client, "/key", []byte("ours"), 4, 8)
+		if !errors.Is(err, rpctypes.ErrTimeout) || !unanswered.Is(err) || time.Since(began) > unanswered.Timeout/4 {
+			t.Errorf("got %v after %s, want %v", err, time.Since(began), rpctypes.ErrTimeout)
+		}
+	})
 }

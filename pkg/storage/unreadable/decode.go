@@ -70,10 +70,7 @@ type listing struct {
 }
 
 // watching marks the context of a watch.
-type watching struct {
-	// continued is whether it continues from a revision.
-	continued bool
-}
+type watching struct{}
 
 // deleting marks the context of a delete of an object that cannot be read. The
 // library requires an error in one of the steps, but does not check the name.

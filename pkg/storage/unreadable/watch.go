@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/storage/etcdwatch"
 )
 
 // Watch watches the objects that can be read.
@@ -29,7 +31,10 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, readerKey{}, watching{continued: from > 0}))
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, readerKey{}, watching{}))
+	if from > 0 {
+		ctx = etcdwatch.WithContinued(ctx)
+	}
 	w := &watcher{
 		logger:    klog.FromContext(ctx),
 		store:     s,
@@ -41,8 +46,8 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 	}
 	if !s.config.Cached || isWithoutCache(ctx) {
 		opts.Predicate = s.readable(opts.Predicate)
-		w.flow = &Flow{Passed: make(chan struct{}, 1), End: w.expire}
-		ctx = WithFlow(ctx, w.flow)
+		w.flow = etcdwatch.NewFlow(w.expire)
+		ctx = etcdwatch.WithFlow(ctx, w.flow)
 	}
 	inner, err := s.Interface.Watch(ctx, key, opts)
 	if err != nil {
@@ -72,13 +77,6 @@ func (s *Store) startOf(opts storage.ListOptions) (int64, error) {
 	}
 	revision, err := s.config.Versioner.ParseResourceVersion(opts.ResourceVersion)
 	return int64(revision), err
-}
-
-// IsContinued reports whether the context is that of a watch that continues from a revision that
-// its client has, and does not begin with all objects, or now.
-func IsContinued(ctx context.Context) bool {
-	watch, ok := ctx.Value(readerKey{}).(watching)
-	return ok && watch.continued
 }
 
 // WithoutCache returns a context for a watch that is not that of a watch cache.
@@ -131,8 +129,8 @@ type watcher struct {
 	logger    klog.Logger
 	store     *Store
 	cancel    context.CancelFunc
-	flow      *Flow // or nil
-	bookmarks bool  // were asked for
+	flow      *etcdwatch.Flow // or nil
+	bookmarks bool            // were asked for
 	result    chan watch.Event
 
 	expired    chan struct{}
@@ -220,7 +218,7 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	if event.Type == watch.Bookmark {
 		w.noteInitialEvents(event.Object)
 		// Etcd sends the progress that was requested for one watch to all watches of a stream.
-		return event, !w.passMark(event.Object) && w.bookmarks
+		return event, !w.isMark(event.Object) && w.bookmarks
 	}
 	s, ctx := w.store, klog.NewContext(context.Background(), w.logger)
 	obj := event.Object
@@ -259,6 +257,15 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	accessor.SetName(name)
 	accessor.SetResourceVersion(unread.ResourceVersion)
 	return watch.Event{Type: watch.Deleted, Object: deleted}, true
+}
+
+// isMark reports whether a bookmark is a mark of the flow.
+func (w *watcher) isMark(bookmark runtime.Object) bool {
+	if w.flow == nil {
+		return false
+	}
+	revision, err := w.store.config.Versioner.ObjectResourceVersion(bookmark)
+	return err == nil && w.flow.Pass(revision)
 }
 
 // noteInitialEvents records that a watch cache has all objects of a revision, if the bookmark is

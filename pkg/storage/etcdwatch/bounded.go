@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storage
+package etcdwatch
 
 import (
 	"context"
@@ -9,9 +9,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"k8s.io/klog/v2"
-
-	"github.com/borough-io/borough/pkg/storage/internal/watchstream"
-	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 const (
@@ -36,13 +33,12 @@ type boundedWatcher struct{ clientv3.Watcher }
 // Watch watches keys. A watch that is too far behind ends with the code 410, and clients list
 // again. The watches of watch caches are not bounded.
 func (w boundedWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	flow := unreadable.FlowOf(ctx)
+	flow := flowOf(ctx)
 	if flow == nil {
 		return w.Watcher.Watch(ctx, key, opts...)
 	}
-	// Clients decide when these watches end.
-	ctx, cancel := context.WithCancel(watchstream.Own(ctx))
-	b := &boundedWatch{from: w.Watcher.Watch(ctx, key, opts...), to: make(chan clientv3.WatchResponse), passed: flow.Passed}
+	ctx, cancel := context.WithCancel(ctx)
+	b := &boundedWatch{from: w.Watcher.Watch(ctx, key, opts...), to: make(chan clientv3.WatchResponse), passed: flow.passed}
 	go func() {
 		defer close(b.to)
 		defer cancel()
@@ -75,7 +71,7 @@ func (b *boundedWatch) run(ctx context.Context) bool {
 		switch {
 		case b.marked:
 		case b.sent >= maxSent:
-			to, next = b.to, unreadable.Mark()
+			to, next = b.to, mark()
 		case len(b.pending) > 0:
 			to, next = b.to, b.pending[0]
 		}

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storage
+package etcdwatch
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
 // withoutPrevious is a watcher that does not ask for previous values.
@@ -21,7 +23,16 @@ func (w withoutPrevious) Watch(ctx context.Context, key string, opts ...clientv3
 
 // TestPreviousValues watches a key from each of its revisions, without and with compaction.
 func TestPreviousValues(t *testing.T) {
-	client := startMember(t).Client()
+	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := member.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	client := member.Client()
 	var revisions []int64
 	for _, value := range []string{"1", "2", "3"} {
 		response, err := client.Put(t.Context(), "key", value)

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storage
+package etcdwatch
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
 // sendingWatcher is a watcher whose responses the test sends.
@@ -40,11 +38,11 @@ func responseOf(size int, revisions ...int64) clientv3.WatchResponse {
 
 // boundedTest starts a watch of a boundedWatcher. The test sends responses, and ended is true
 // when the watch has ended because it is too far behind.
-func boundedTest(t *testing.T) (inner *sendingWatcher, read clientv3.WatchChan, flow *unreadable.Flow, ended *atomic.Bool) {
+func boundedTest(t *testing.T) (inner *sendingWatcher, read clientv3.WatchChan, flow *Flow, ended *atomic.Bool) {
 	ended = &atomic.Bool{}
-	flow = &unreadable.Flow{Passed: make(chan struct{}, 1), End: func(string) { ended.Store(true) }}
+	flow = NewFlow(func(string) { ended.Store(true) })
 	inner = &sendingWatcher{responses: make(chan clientv3.WatchResponse)}
-	read = boundedWatcher{inner}.Watch(unreadable.WithFlow(t.Context(), flow), "key")
+	read = boundedWatcher{inner}.Watch(WithFlow(t.Context(), flow), "key")
 	return inner, read, flow, ended
 }
 
@@ -90,7 +88,7 @@ func TestBoundedWatch(t *testing.T) {
 			got := 0
 			for response := range read {
 				if response.IsProgressNotify() {
-					flow.Passed <- struct{}{}
+					flow.passed <- struct{}{}
 				}
 				for _, event := range response.Events {
 					if got++; event.Kv.ModRevision != int64(got) {
@@ -129,7 +127,7 @@ func TestBoundedLibrary(t *testing.T) {
 					}
 					if response.IsProgressNotify() {
 						if reads {
-							flow.Passed <- struct{}{}
+							flow.passed <- struct{}{}
 						}
 						break
 					}
