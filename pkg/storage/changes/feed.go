@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/borough-io/borough/pkg/await"
+	"github.com/borough-io/borough/pkg/storage/etcdwatch"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
@@ -50,6 +51,7 @@ type Feed struct {
 	sink    Sink
 	source  Source
 	client  atomic.Pointer[clientv3.Client]
+	watcher atomic.Pointer[clientv3.Watcher] // of the watch, or nil
 	reached await.Revision
 	// waiting is how many callers wait for a revision.
 	waiting atomic.Int64
@@ -117,22 +119,22 @@ func (f *Feed) Await(ctx context.Context, revision int64) error {
 // requestProgress asks etcd for progress, unless it is being asked: a request that has not
 // been sent yet serves all.
 func (f *Feed) requestProgress(ctx context.Context) {
-	client := f.client.Load()
-	if client == nil || !f.requesting.CompareAndSwap(false, true) {
+	watcher := f.watcher.Load()
+	if watcher == nil || !f.requesting.CompareAndSwap(false, true) {
 		return
 	}
 	// In the background, because the request blocks while the stream is broken.
 	go func() {
 		defer f.requesting.Store(false)
-		_ = client.RequestProgress(streamContext(ctx))
+		_ = (*watcher).RequestProgress(streamContext(ctx))
 	}()
 }
 
-// streamContext returns a context that selects a stream of etcd of which the feed's
-// watch is the only one. Progress is that of all watches of a stream. A member that has
-// lost the others ends the stream: it would not send what they write.
+// streamContext returns the context of the stream of the feed's watch, which is that of all
+// requests of its watcher. A member that has lost the others ends the stream: it would not send
+// what they write.
 func streamContext(ctx context.Context) context.Context {
-	return clientv3.WithRequireLeader(metadata.NewOutgoingContext(ctx, metadata.Pairs("source", "changes")))
+	return clientv3.WithRequireLeader(metadata.NewOutgoingContext(ctx, nil))
 }
 
 // Run follows the source until the context ends.
@@ -241,10 +243,19 @@ func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 	var examined <-chan examination // nil while none runs
 	lag := newLag(f)
 	defer lag.stop()
-	first, end := f.source.keys()
-	responses := client.Watch(streamContext(ctx), first, clientv3.WithRange(end), clientv3.WithRev(f.reached.Get()+1), clientv3.WithProgressNotify())
+	watcher := etcdwatch.Open(ctx, client)
+	f.watcher.Store(&watcher)
+	defer f.watcher.Store(nil)
+	// In the background, because a member that hangs does not confirm the watch.
+	opened := make(chan clientv3.WatchChan, 1)
+	go func() {
+		first, end := f.source.keys()
+		opened <- watcher.Watch(streamContext(ctx), first, clientv3.WithRange(end), clientv3.WithRev(f.reached.Get()+1), clientv3.WithProgressNotify())
+	}()
+	var responses clientv3.WatchChan
 	for {
 		select {
+		case responses = <-opened:
 		case response, ok := <-responses:
 			if !ok {
 				return errors.New("etcd has closed it")
@@ -263,7 +274,7 @@ func (f *Feed) watch(ctx context.Context, client *clientv3.Client) error {
 			}
 			lag.ask(ctx)
 		case confirmed := <-lag.confirmed:
-			lag.set(confirmed)
+			lag.set(ctx, confirmed)
 		case <-examine.C:
 			if examined == nil && len(f.unread) > 0 {
 				examined = f.examine(ctx, client)

@@ -17,8 +17,12 @@ import (
 	"github.com/borough-io/borough/pkg/storage/stored"
 )
 
-// lagInterval is how long a watch may make no progress.
-const lagInterval = time.Second
+const (
+	// lagInterval is how long a watch may make no progress.
+	lagInterval = time.Second
+	// unawaitedLagInterval is how often that is checked if no caller waits.
+	unawaitedLagInterval = 5 * time.Second
+)
 
 // closingEtcd has no objects. The test closes its watches.
 type closingEtcd struct {
@@ -60,6 +64,12 @@ func (e closingEtcd) Get(ctx context.Context, _ string, _ ...clientv3.OpOption) 
 	}
 	return &clientv3.GetResponse{Header: &etcdserverpb.ResponseHeader{Revision: e.revision.Load()}}, nil
 }
+
+// Open implements etcdwatch.Opener.
+func (e closingEtcd) Open() clientv3.Watcher { return e }
+
+// Close closes nothing.
+func (e closingEtcd) Close() error { return nil }
 
 func (e closingEtcd) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
 	responses := make(chan clientv3.WatchResponse)
@@ -109,8 +119,8 @@ func TestInterruptions(t *testing.T) {
 }
 
 // TestLag waits for a revision of etcd that the watch does not send, although it has not
-// ended. There must be another watch, but not if etcd does not have the revision, no caller
-// waits, or the watch makes progress.
+// ended. There must be another watch, also if no caller waits, but not if etcd does not have the
+// revision, or the watch makes progress.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -149,14 +159,19 @@ func TestLag(t *testing.T) {
 		if err := <-reached; err != nil {
 			t.Error(err)
 		}
-		etcd.revision.Store(10)
 		if another(time.Minute) {
-			t.Error("another watch although no caller waits")
+			t.Error("another watch although it has reached the revision of etcd")
 		}
+		etcd.revision.Store(10)
+		if !another(unawaitedLagInterval + 3*lagInterval) {
+			t.Error("no other watch although no caller waits")
+		}
+		progress(10)
+		etcd.revision.Store(11)
 		etcd.hanging.Store(1) // the question to the member that lags
-		reached = await(10)
+		reached = await(11)
 		if another(5 * lagInterval) {
-			progress(10)
+			progress(11)
 		} else {
 			t.Error("no other watch")
 		}

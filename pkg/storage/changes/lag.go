@@ -9,9 +9,14 @@ import (
 	"time"
 )
 
-// lagInterval is how often a feed that callers wait for is compared with etcd, and how long
-// it may then take to make progress. Requests wait for a revision for 3 seconds.
-const lagInterval = time.Second
+const (
+	// lagInterval is how often a feed that callers wait for is compared with etcd, and how long
+	// it may then take to make progress. Requests wait for a revision for 3 seconds.
+	lagInterval = time.Second
+	// unawaitedLagInterval is how often a feed is compared that no caller waits for. What it
+	// sends can end watches, and rights.
+	unawaitedLagInterval = 5 * time.Second
+)
 
 // errLag ends a watch of a member of etcd that does not send what the others have.
 var errLag = errors.New("the member of etcd does not send what the others have")
@@ -24,12 +29,13 @@ type lag struct {
 	ticker    *time.Ticker
 	confirmed chan int64 // a revision of etcd
 	asking    bool
-	revision  int64 // that etcd has confirmed, or 0
-	reached   int64 // when etcd was asked
+	asked     time.Time // the last time
+	revision  int64     // that etcd has confirmed, or 0
+	reached   int64     // when etcd was asked
 }
 
 func newLag(f *Feed) *lag {
-	return &lag{feed: f, ticker: time.NewTicker(lagInterval), confirmed: make(chan int64, 1)}
+	return &lag{feed: f, asked: time.Now(), ticker: time.NewTicker(lagInterval), confirmed: make(chan int64, 1)}
 }
 
 func (l *lag) stop() { l.ticker.Stop() }
@@ -40,13 +46,13 @@ func (l *lag) exists() bool {
 	return reached < l.revision && reached == l.reached
 }
 
-// ask asks etcd for its revision if callers wait. They may wait for one that etcd does not
-// have.
+// ask asks etcd for its revision if callers wait, who may wait for one that etcd does not have,
+// or if it has not been asked for a while.
 func (l *lag) ask(ctx context.Context) {
-	if l.asking || l.feed.waiting.Load() == 0 {
+	if l.asking || l.feed.waiting.Load() == 0 && time.Since(l.asked) < unawaitedLagInterval {
 		return
 	}
-	l.asking, l.reached, l.revision = true, l.feed.reached.Get(), 0
+	l.asking, l.asked, l.reached, l.revision = true, time.Now(), l.feed.reached.Get(), 0
 	go func() {
 		// The member that is asked may be the one that lags.
 		ctx, cancel := context.WithTimeout(ctx, lagInterval)
@@ -60,7 +66,10 @@ func (l *lag) ask(ctx context.Context) {
 }
 
 // set gives the feed time to reach the confirmed revision.
-func (l *lag) set(revision int64) {
+func (l *lag) set(ctx context.Context, revision int64) {
 	l.asking, l.revision = false, revision
+	if l.feed.reached.Get() < revision {
+		l.feed.requestProgress(ctx)
+	}
 	l.ticker.Reset(lagInterval)
 }
