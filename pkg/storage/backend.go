@@ -146,7 +146,8 @@ func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 				return nil, nil, fmt.Errorf("create the watch cache of %s: %w", config.GroupResource, err)
 			}
 		}
-		return removingStore{b.withHooks(interpretedStore{store}, config.GroupResource), remover}, destroy, nil
+		store = nothingStore{interpretedStore{store}, &b.connections.reached}
+		return removingStore{b.withHooks(store, config.GroupResource), remover}, destroy, nil
 	}
 }
 
