@@ -152,6 +152,9 @@ func failFast(ctx context.Context, method string, req, reply any, cc *grpc.Clien
 	return invoke(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.WaitForReady(false))...)
 }
 
+// probeAttempts is how many requests a probe sends, one after the other, if they fail.
+const probeAttempts = 2
+
 // probe reads from the cluster. Simultaneous probes with the same timeout are one.
 func (c *cluster) probe(ctx context.Context, timeout time.Duration) error {
 	result := c.probes.DoChan(timeout.String(), func() (any, error) {
@@ -159,9 +162,15 @@ func (c *cluster) probe(ctx context.Context, timeout time.Duration) error {
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeout(client.Ctx(), timeout)
-		defer cancel()
-		_, err = client.Get(ctx, c.key)
+		// One member may hang. The client sends the second request to another one.
+		for range probeAttempts {
+			ctx, cancel := context.WithTimeout(client.Ctx(), timeout/probeAttempts)
+			_, err = client.Get(ctx, c.key)
+			cancel()
+			if err == nil {
+				break
+			}
+		}
 		return nil, err
 	})
 	select {

@@ -100,10 +100,19 @@ func (l *Leader) unary(ctx context.Context, method string, request, reply any, c
 			// write that may have been carried out.
 			return status.Error(codes.Unavailable, err.Error())
 		}
+		if chosen := r.chosen.Load(); chosen != nil && *chosen == known.address && status.Code(err) == codes.Unavailable {
+			l.doubt(known)
+		}
 		return err
 	}
 	l.observe(reply, r, cc)
 	return nil
+}
+
+// doubt makes all members get requests until one has responded, which is then asked who leads.
+// A leader whose disk hangs answers pings, and refuses writes, although another one leads.
+func (l *Leader) doubt(known *leadership) {
+	l.known.CompareAndSwap(known, &leadership{replaced: known.replaced, replace: known.replace})
 }
 
 // prefersLeader reports whether a request is sent to the leader if possible. Any member

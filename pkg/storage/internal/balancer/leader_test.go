@@ -395,3 +395,35 @@ func TestHangingLeader(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaderThatTimesOut has a leader that does not carry out writes, as one whose disk hangs. The
+// next request must not be sent to it.
+func TestLeaderThatTimesOut(t *testing.T) {
+	t.Parallel()
+	cluster := startCluster(t)
+	s := &site{leader: NewLeader()}
+	s.member, s.followers = cluster.leader(t)
+	var hangs atomic.Bool
+	s.client = cluster.client(t, s.leader, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		err := invoke(ctx, method, request, reply, cc, options...)
+		if _, ok := request.(*pb.PutRequest); ok && err == nil && hangs.Load() && reply.(*pb.PutResponse).Header.MemberId == s.member.id() {
+			return rpctypes.ErrGRPCTimeout
+		}
+		return err
+	}))
+	s.awaitKnown(t, s.member)
+	s.leader.requests.Store(0) // so that the next requests are for the leader
+	hangs.Store(true)
+	if _, err := put(t.Context(), s.client); !errors.Is(err, rpctypes.ErrTimeout) {
+		t.Fatalf("A put to the leader that hangs returned %v", err)
+	}
+	failed := 0
+	for range len(cluster) {
+		if _, err := put(t.Context(), s.client); err != nil {
+			failed++
+		}
+	}
+	if failed > 1 {
+		t.Errorf("%d of %d members timed out, want 1: the requests are sent to all in turn", failed, len(cluster))
+	}
+}
