@@ -15,9 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics"
-	_ "k8s.io/component-base/metrics/prometheus/restclient" // metrics of the requests to the server
-	_ "k8s.io/component-base/metrics/prometheus/version"    // metric of the build
-	_ "k8s.io/component-base/metrics/prometheus/workqueue"  // metrics of the queues
+	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection" // metrics of the leader election
+	_ "k8s.io/component-base/metrics/prometheus/restclient"              // metrics of the requests to the server
+	_ "k8s.io/component-base/metrics/prometheus/version"                 // metric of the build
+	_ "k8s.io/component-base/metrics/prometheus/workqueue"               // metrics of the queues
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
