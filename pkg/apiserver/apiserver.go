@@ -146,7 +146,7 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 		groups, work = append(groups, s.groups(server.Authorizer, own)...), append(s.work(c.generic.DrainedNotify()), work...)
 	}
 	if p := c.extra.Projects; p != nil {
-		work = append(work, p.work()...)
+		work = append(work, p.work(c.generic.DrainedNotify())...)
 	}
 	for _, group := range groups {
 		if err := c.extra.install(server, group); err != nil {

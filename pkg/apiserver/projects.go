@@ -6,6 +6,7 @@ package apiserver
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -21,13 +22,16 @@ type ClusterProjects struct {
 	Client kubernetes.Interface
 }
 
-func (p *ClusterProjects) work() []work {
+// work returns the work of a server that serves projects. Requests that are in flight wait for
+// the feed until drained is closed.
+func (p *ClusterProjects) work(drained <-chan struct{}) []work {
 	// The server is ready without it: nothing but projects depends on the policy.
-	return []work{{name: "projects", do: func(ctx context.Context) { go p.run(ctx) }}}
+	return []work{{name: "projects", do: func(ctx context.Context) { go p.run(ctx, drained) }}}
 }
 
-// run follows the policy of the cluster, and then the Namespaces.
-func (p *ClusterProjects) run(ctx context.Context) {
+// run follows the policy of the cluster until the context ends, and the Namespaces until drained
+// is closed.
+func (p *ClusterProjects) run(ctx context.Context, drained <-chan struct{}) {
 	logger := klog.FromContext(ctx)
 	if err := clusterpolicy.Follow(ctx, p.Client, p.Views.SetPolicy); err != nil {
 		if ctx.Err() == nil {
@@ -35,6 +39,7 @@ func (p *ClusterProjects) run(ctx context.Context) {
 		}
 		return
 	}
+	ctx = klog.NewContext(wait.ContextForChannel(drained), logger)
 	if err := p.Views.Feed().Run(ctx); err != nil && ctx.Err() == nil {
 		logger.Error(err, "Cannot watch the Namespaces, so projects cannot be read")
 	}

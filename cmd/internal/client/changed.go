@@ -28,9 +28,10 @@ func (o *Options) AwaitChange(ctx context.Context) error {
 		return nil
 	}
 	var events <-chan fsnotify.Event
+	var errs <-chan error // the watcher waits until each is received
 	if watcher, err := fsnotify.NewWatcher(); err == nil {
 		defer watcher.Close()
-		events = watcher.Events
+		events, errs = watcher.Events, watcher.Errors
 		// The directory, because files are replaced. If it cannot be watched, the file is only
 		// compared periodically.
 		if err := watcher.Add(filepath.Dir(o.Kubeconfig)); err != nil {
@@ -49,6 +50,7 @@ func (o *Options) AwaitChange(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-events:
+		case <-errs:
 		case <-ticker.C:
 		}
 	}
