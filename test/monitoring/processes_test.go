@@ -60,8 +60,10 @@ func live(t *testing.T) series {
 	})
 	url := "https://" + server
 	await(t, admin, url+"/readyz")
+	// As in a cluster, with leader election, for which the user of the controller has no rights here.
+	post(t, admin, url+"/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"leases"}}`)
 	controller := "http://" + freeAddress(t)
-	start(t, bin+"/borough-controller-manager", "--kubeconfig="+data+"/controller.kubeconfig", "--leader-elect=false", "--http-bind-address="+strings.TrimPrefix(controller, "http://"))
+	start(t, bin+"/borough-controller-manager", "--kubeconfig="+data+"/admin.kubeconfig", "--leader-elect-resource-namespace=leases", "--http-bind-address="+strings.TrimPrefix(controller, "http://"))
 	await(t, http.DefaultClient, controller+"/readyz")
 
 	post(t, admin, url+"/api/v1/namespaces", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`)

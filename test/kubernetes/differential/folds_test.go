@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -263,17 +265,22 @@ func allowedByOthers(x *exchange) bool {
 }
 
 // foldOrder sorts causes, and the finalizers of a Namespace after a delete.
-// Kubernetes iterates over maps in random order.
+// Kubernetes iterates over maps in random order. In objects of RBAC, there are none but labels
+// and annotations.
 func foldOrder(x *exchange) {
 	for _, a := range []*answer{x.kube, x.borough} {
 		if finalizers, ok := metadataOf(a.Body)["finalizers"].([]any); ok && x.step.resource() == "namespaces" {
 			slices.SortFunc(finalizers, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		}
+		message, hasMessage := a.field("message").(string)
+		if a.Code == http.StatusUnprocessableEntity && strings.Contains(message, rbacv1.GroupName+" ") && !strings.Contains(message, "metadata.") {
+			continue
+		}
 		causes := a.causes()
 		slices.SortFunc(causes, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		a.setCauses(causes)
 		foldReview(a)
-		if message, ok := a.field("message").(string); ok && a.field("kind") == "Status" {
+		if hasMessage && a.field("kind") == "Status" {
 			held := ""
 			if refusesRights(message) { // the rights are in order, and only the errors are not
 				held, message, _ = strings.Cut(message, "; resolution errors: ")

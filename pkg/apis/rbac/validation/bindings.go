@@ -13,6 +13,10 @@ import (
 
 // ValidateRoleBinding validates a new RoleBinding.
 func ValidateRoleBinding(binding *rbacv1.RoleBinding) field.ErrorList {
+	return declarativeLast(validateRoleBinding(binding))
+}
+
+func validateRoleBinding(binding *rbacv1.RoleBinding) field.ErrorList {
 	errs := validateMeta(&binding.ObjectMeta, true)
 	errs = append(errs, validateRoleRef(binding.RoleRef, "Role", "ClusterRole")...)
 	return append(errs, validateSubjects(binding.Subjects, true)...)
@@ -20,13 +24,17 @@ func ValidateRoleBinding(binding *rbacv1.RoleBinding) field.ErrorList {
 
 // ValidateRoleBindingUpdate validates an update of a RoleBinding.
 func ValidateRoleBindingUpdate(binding, old *rbacv1.RoleBinding) field.ErrorList {
-	errs := ValidateRoleBinding(binding)
+	errs := validateRoleBinding(binding)
 	errs = append(errs, validateMetaUpdate(&binding.ObjectMeta, &old.ObjectMeta)...)
-	return append(errs, validateSameRoleRef(binding.RoleRef, old.RoleRef)...)
+	return declarativeLast(append(errs, validateSameRoleRef(binding.RoleRef, old.RoleRef)...))
 }
 
 // ValidateClusterRoleBinding validates a new ClusterRoleBinding.
 func ValidateClusterRoleBinding(binding *rbacv1.ClusterRoleBinding) field.ErrorList {
+	return declarativeLast(validateClusterRoleBinding(binding))
+}
+
+func validateClusterRoleBinding(binding *rbacv1.ClusterRoleBinding) field.ErrorList {
 	errs := validateMeta(&binding.ObjectMeta, false)
 	errs = append(errs, validateRoleRef(binding.RoleRef, "ClusterRole")...)
 	return append(errs, validateSubjects(binding.Subjects, false)...)
@@ -34,9 +42,9 @@ func ValidateClusterRoleBinding(binding *rbacv1.ClusterRoleBinding) field.ErrorL
 
 // ValidateClusterRoleBindingUpdate validates an update of a ClusterRoleBinding.
 func ValidateClusterRoleBindingUpdate(binding, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-	errs := ValidateClusterRoleBinding(binding)
+	errs := validateClusterRoleBinding(binding)
 	errs = append(errs, validateMetaUpdate(&binding.ObjectMeta, &old.ObjectMeta)...)
-	return append(errs, validateSameRoleRef(binding.RoleRef, old.RoleRef)...)
+	return declarativeLast(append(errs, validateSameRoleRef(binding.RoleRef, old.RoleRef)...))
 }
 
 func validateRoleRef(ref rbacv1.RoleRef, kinds ...string) field.ErrorList {

@@ -6,7 +6,10 @@
 package validation
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -37,17 +40,17 @@ func validateMetaUpdate(meta, old *metav1.ObjectMeta) field.ErrorList {
 
 // ValidateRole validates a new Role.
 func ValidateRole(role *rbacv1.Role) field.ErrorList {
-	return append(validateMeta(&role.ObjectMeta, true), validateRules(role.Rules, true)...)
+	return declarativeLast(append(validateMeta(&role.ObjectMeta, true), validateRules(role.Rules, true)...))
 }
 
 // ValidateRoleUpdate validates an update of a Role.
 func ValidateRoleUpdate(role, old *rbacv1.Role) field.ErrorList {
-	return append(ValidateRole(role), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...)
+	return declarativeLast(append(ValidateRole(role), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...))
 }
 
 // ValidateClusterRole validates a new ClusterRole.
 func ValidateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
-	return validateClusterRole(role, metav1validation.LabelSelectorValidationOptions{})
+	return declarativeLast(validateClusterRole(role, metav1validation.LabelSelectorValidationOptions{}))
 }
 
 // ValidateClusterRoleUpdate validates an update of a ClusterRole. Label selectors may
@@ -55,7 +58,7 @@ func ValidateClusterRole(role *rbacv1.ClusterRole) field.ErrorList {
 func ValidateClusterRoleUpdate(role, old *rbacv1.ClusterRole) field.ErrorList {
 	var options metav1validation.LabelSelectorValidationOptions
 	options.AllowInvalidLabelValueInSelector = len(validateAggregation(old.AggregationRule, options)) > 0
-	return append(validateClusterRole(role, options), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...)
+	return declarativeLast(append(validateClusterRole(role, options), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...))
 }
 
 func validateClusterRole(role *rbacv1.ClusterRole, options metav1validation.LabelSelectorValidationOptions) field.ErrorList {
@@ -93,17 +96,35 @@ func validateRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	for i := range rules {
 		errs = append(errs, validateRule(&rules[i], namespaced, field.NewPath("rules").Index(i))...)
 	}
-	// In Kubernetes, this is declarative validation, whose errors are the last.
-	for i := range rules {
-		if len(rules[i].Verbs) == 0 {
-			errs = append(errs, field.Required(field.NewPath("rules").Index(i).Child("verbs"), ""))
+	return errs
+}
+
+// declarativeLast returns the errors in the order of Kubernetes, which finds missing verbs and
+// names by declarative validation: after all other errors, in the order of the fields. It does
+// not validate a roleRef declaratively that has changed.
+func declarativeLast(errs field.ErrorList) field.ErrorList {
+	changed := slices.ContainsFunc(errs, func(err *field.Error) bool { return err.Field == "roleRef" })
+	rank := func(err *field.Error) int {
+		path, name, _ := strings.Cut(err.Field, ".")
+		switch {
+		case err.Type != field.ErrorTypeRequired || name != "name" && name != "verbs" || path == "metadata":
+			return 0
+		case path == "roleRef" && changed:
+			return 0
+		case path == "roleRef":
+			return 2 // after those of subjects
 		}
+		return 1
 	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(rank(a), rank(b)) })
 	return errs
 }
 
 func validateRule(rule *rbacv1.PolicyRule, namespaced bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if len(rule.Verbs) == 0 {
+		errs = append(errs, field.Required(path.Child("verbs"), ""))
+	}
 	if len(rule.NonResourceURLs) > 0 {
 		urls := path.Child("nonResourceURLs")
 		if namespaced {
