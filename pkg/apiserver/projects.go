@@ -26,12 +26,13 @@ type ClusterProjects struct {
 // the feed until drained is closed.
 func (p *ClusterProjects) work(drained <-chan struct{}) []work {
 	// The server is ready without it: nothing but projects depends on the policy.
-	return []work{{name: "projects", do: func(ctx context.Context) { go p.run(ctx, drained) }}}
+	return []work{{name: "projects", do: func(ctx context.Context) {
+		go p.run(klog.NewContext(wait.ContextForChannel(drained), klog.FromContext(ctx)))
+	}}}
 }
 
-// run follows the policy of the cluster until the context ends, and the Namespaces until drained
-// is closed.
-func (p *ClusterProjects) run(ctx context.Context, drained <-chan struct{}) {
+// run follows the policy of the cluster, and then the Namespaces.
+func (p *ClusterProjects) run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	if err := clusterpolicy.Follow(ctx, p.Client, p.Views.SetPolicy); err != nil {
 		if ctx.Err() == nil {
@@ -39,7 +40,6 @@ func (p *ClusterProjects) run(ctx context.Context, drained <-chan struct{}) {
 		}
 		return
 	}
-	ctx = klog.NewContext(wait.ContextForChannel(drained), logger)
 	if err := p.Views.Feed().Run(ctx); err != nil && ctx.Err() == nil {
 		logger.Error(err, "Cannot watch the Namespaces, so projects cannot be read")
 	}

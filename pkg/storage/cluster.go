@@ -152,8 +152,29 @@ func failFast(ctx context.Context, method string, req, reply any, cc *grpc.Clien
 	return invoke(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.WaitForReady(false))...)
 }
 
-// probeAttempts is how many requests a probe sends, one after the other, if they fail.
-const probeAttempts = 2
+// read reads from the cluster. One member may hang: if there is no response after the delay, the
+// client sends a second request, which another member gets.
+func (c *cluster) read(ctx context.Context, client *clientv3.Client, delay time.Duration) error {
+	results := make(chan error, 2)
+	get := func() {
+		_, err := client.Get(ctx, c.key)
+		results <- err
+	}
+	go get()
+	again := time.NewTimer(delay)
+	defer again.Stop()
+	for pending := 1; ; {
+		select {
+		case <-again.C:
+			pending++
+			go get()
+		case err := <-results:
+			if pending--; err == nil || pending == 0 {
+				return err
+			}
+		}
+	}
+}
 
 // probe reads from the cluster. Simultaneous probes with the same timeout are one.
 func (c *cluster) probe(ctx context.Context, timeout time.Duration) error {
@@ -162,16 +183,9 @@ func (c *cluster) probe(ctx context.Context, timeout time.Duration) error {
 		if err != nil {
 			return nil, err
 		}
-		// One member may hang. The client sends the second request to another one.
-		for range probeAttempts {
-			ctx, cancel := context.WithTimeout(client.Ctx(), timeout/probeAttempts)
-			_, err = client.Get(ctx, c.key)
-			cancel()
-			if err == nil {
-				break
-			}
-		}
-		return nil, err
+		ctx, cancel := context.WithTimeout(client.Ctx(), timeout)
+		defer cancel()
+		return nil, c.read(ctx, client, timeout/2)
 	})
 	select {
 	case <-ctx.Done():

@@ -39,10 +39,12 @@ import (
 // quiet is the level for what is reported in other ways.
 var quiet atomic.Bool
 
-// gRPC logs each attempt of each client to connect. Calls return the same reasons,
-// and the server logs the one that it waits for.
-func init() {
-	quiet.Store(true)
+func init() { quiet.Store(true) }
+
+// SetGRPCLogger makes gRPC write its log with klog, at the verbosity 4: it logs each attempt of
+// each client to connect. Calls return the same reasons, and the server logs the one that it
+// waits for. It is for the init function of a command: the log is that of the whole process.
+func SetGRPCLogger() {
 	grpclog.SetLoggerV2(zapgrpc.NewLogger(etcdlog.New(klog.Background().WithName("grpc"), &quiet)))
 }
 

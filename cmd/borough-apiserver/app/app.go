@@ -20,7 +20,10 @@ import (
 	"github.com/borough-io/borough/cmd/internal/command"
 	"github.com/borough-io/borough/cmd/internal/memory"
 	"github.com/borough-io/borough/pkg/certificates/reconcile"
+	"github.com/borough-io/borough/pkg/storage"
 )
+
+func init() { storage.SetGRPCLogger() }
 
 // NewCommand returns the command. The command passes the completed and validated
 // options to run; tests of the flags pass a run that starts nothing.

@@ -86,13 +86,22 @@ func (f *Feed) Decoded(obj runtime.Object) { f.sink.Decoded(obj) }
 func (f *Feed) Deleted(obj runtime.Object) { f.sink.Deleted(obj) }
 
 // Current returns the current revision of etcd.
-func (f *Feed) Current(ctx context.Context) (int64, error) {
+func (f *Feed) Current(ctx context.Context) (int64, error) { return f.current(ctx) }
+
+// currentOfAny returns the current revision of etcd. Reads of several keys are not sent to the
+// leader, but to each member in turn.
+func (f *Feed) currentOfAny(ctx context.Context) (int64, error) {
+	first, _ := f.source.keys()
+	return f.current(ctx, clientv3.WithRange(first+"\x00"))
+}
+
+func (f *Feed) current(ctx context.Context, options ...clientv3.OpOption) (int64, error) {
 	client := f.client.Load()
 	if client == nil {
 		return 0, errors.New("the feed of changes does not run yet")
 	}
 	first, _ := f.source.keys()
-	response, err := client.Get(ctx, first) // no object has this key
+	response, err := client.Get(ctx, first, options...) // no object has this key
 	if err != nil {
 		return 0, fmt.Errorf("read the current revision of etcd: %w", err)
 	}

@@ -57,7 +57,7 @@ func (l *lag) ask(ctx context.Context) {
 		// The member that is asked may be the one that lags.
 		ctx, cancel := context.WithTimeout(ctx, lagInterval)
 		defer cancel()
-		revision, err := l.feed.Current(ctx)
+		revision, err := l.feed.currentOfAny(ctx)
 		if err != nil {
 			revision = 0 // the reason may be all of etcd
 		}
@@ -68,6 +68,9 @@ func (l *lag) ask(ctx context.Context) {
 // set gives the feed time to reach the confirmed revision.
 func (l *lag) set(ctx context.Context, revision int64) {
 	l.asking, l.revision = false, revision
+	if revision == 0 {
+		l.asked = time.Time{} // ask another member
+	}
 	if l.feed.reached.Get() < revision {
 		l.feed.requestProgress(ctx)
 	}

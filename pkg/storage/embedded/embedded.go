@@ -17,10 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
-	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"k8s.io/klog/v2"
@@ -218,36 +215,11 @@ func newConfig(cfg Config, hook *fatalHook) *embed.Config {
 func (s *Server) Client() *clientv3.Client {
 	c := v3client.New(s.etcd.Server)
 	c.KV = readRetrier{c.KV}
-	c.Watcher = watcher{c.Watcher, s.etcd.Server, c}
+	c.Watcher = newWatcher(c, s.etcd.Server)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clients = append(s.clients, c)
 	return c
-}
-
-// watcher is the watcher of a client of the member.
-type watcher struct {
-	clientv3.Watcher
-	server *etcdserver.EtcdServer
-	client *clientv3.Client
-}
-
-// Open returns another watcher, which the caller or Close of the client closes.
-func (w watcher) Open() clientv3.Watcher {
-	opened := clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(w.server)), w.client)
-	return openedWatcher{opened, context.AfterFunc(w.client.Ctx(), func() { _ = opened.Close() })}
-}
-
-// openedWatcher is a watcher that is also closed with a client.
-type openedWatcher struct {
-	clientv3.Watcher
-	forget func() bool
-}
-
-// Close closes the watcher.
-func (w openedWatcher) Close() error {
-	w.forget()
-	return w.Watcher.Close()
 }
 
 // Status returns the member's status, or an error after Close: etcd would read a

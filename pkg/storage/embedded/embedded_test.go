@@ -347,3 +347,27 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// TestCloseOpenedWatchers closes a member while watches are open whose watchers are not closed.
+func TestCloseOpenedWatchers(t *testing.T) {
+	member := start(t, t.TempDir())
+	opener, ok := member.Client().Watcher.(interface{ Open() clientv3.Watcher })
+	if !ok {
+		t.Fatal("the watcher of a client opens no others")
+	}
+	opened := opener.Open()
+	watch := opened.Watch(t.Context(), "k", clientv3.WithCreatedNotify())
+	<-watch
+	if err := member.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if response, open := <-watch; open {
+		t.Errorf("after the member was closed, the watch got %v", response)
+	}
+	if response, open := <-opener.Open().Watch(t.Context(), "k"); open {
+		t.Errorf("a watch of a closed member got %v", response)
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
+	}
+}

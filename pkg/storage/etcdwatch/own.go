@@ -16,9 +16,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// noLeaderBackoff has the times between two attempts to open a watch while a member of etcd
-// has no leader: 20 to 30 seconds altogether, as long as a watch cache tries.
-var noLeaderBackoff = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 9, Cap: 5 * time.Second}
+const (
+	// maxReopens is how often a watch is opened again in a row: for 20 to 30 seconds altogether,
+	// as long as a watch cache tries.
+	maxReopens = 9
+	// maxReopenDelay is the longest time between two attempts. A watch that lasts longer is not
+	// one of those in a row.
+	maxReopenDelay = 5 * time.Second
+)
+
+// newReopenBackoff returns the times between the attempts, which maxReopenDelay bounds.
+func newReopenBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: maxReopens}
+}
 
 // ownWatcher gives each watch of a client of the server a watcher of its own. It opens another
 // one if etcd ends the watch because the member has no leader, as during an election:
@@ -36,18 +46,26 @@ func (w ownWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOp
 	to := make(chan clientv3.WatchResponse)
 	go func() {
 		defer close(to)
-		next, backoff := clientv3.OpGet(key, opts...).Rev(), noLeaderBackoff
+		next, backoff := clientv3.OpGet(key, opts...).Rev(), newReopenBackoff()
 		for {
 			opened := time.Now()
-			if !w.pass(ctx, to, &next, backoff.Steps > 0, key, opts...) {
+			lost := w.pass(ctx, to, &next, key, opts...)
+			if ctx.Err() != nil || lost == nil {
 				return
 			}
-			if time.Since(opened) > noLeaderBackoff.Cap {
-				backoff = noLeaderBackoff
+			if time.Since(opened) > maxReopenDelay {
+				backoff = newReopenBackoff()
+			}
+			if backoff.Steps == 0 || next == 0 {
+				select {
+				case to <- *lost:
+				case <-ctx.Done():
+				}
+				return
 			}
 			klog.FromContext(ctx).V(2).Info("Opening a watch again, because a member of etcd has no leader", "key", key, "revision", next)
 			select {
-			case <-time.After(backoff.Step()):
+			case <-time.After(min(backoff.Step(), maxReopenDelay)):
 			case <-ctx.Done():
 				return
 			}
@@ -56,9 +74,10 @@ func (w ownWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOp
 	return to
 }
 
-// pass opens a watch from the revision next, and passes its responses on. It reports whether the
-// watch has ended because the member has no leader, unless that has to be passed on, too.
-func (w ownWatcher) pass(ctx context.Context, to chan<- clientv3.WatchResponse, next *int64, again bool, key string, opts ...clientv3.OpOption) bool {
+// pass opens a watch from the revision next, and passes its responses on. It returns the
+// response with which etcd has ended the watch because the member has no leader, or nil if it
+// has ended for another reason.
+func (w ownWatcher) pass(ctx context.Context, to chan<- clientv3.WatchResponse, next *int64, key string, opts ...clientv3.OpOption) (lost *clientv3.WatchResponse) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watcher := openUntilDone(ctx, w.open)
@@ -66,17 +85,17 @@ func (w ownWatcher) pass(ctx context.Context, to chan<- clientv3.WatchResponse, 
 		opts = append(slices.Clip(opts), clientv3.WithRev(*next))
 	}
 	for response := range watcher.Watch(ctx, key, opts...) {
-		if again && *next > 0 && errors.Is(response.Err(), rpctypes.ErrNoLeader) {
-			return true
+		if errors.Is(response.Err(), rpctypes.ErrNoLeader) {
+			return &response
 		}
 		select {
 		case to <- response:
 		case <-ctx.Done():
-			return false
+			return nil
 		}
 		*next = max(*next, sentUntil(&response)+1)
 	}
-	return false
+	return nil
 }
 
 // sentUntil returns the revision up to which etcd has sent all events with a response, or 0.

@@ -217,7 +217,8 @@ func (w *watcher) pass(ctx context.Context, events <-chan watch.Event) {
 func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	if event.Type == watch.Bookmark {
 		w.noteInitialEvents(event.Object)
-		// Etcd sends the progress that was requested for one watch to all watches of a stream.
+		// For watch caches, etcd sends the progress that was requested for one watch to all watches
+		// of a stream.
 		return event, !w.isMark(event.Object) && w.bookmarks
 	}
 	s, ctx := w.store, klog.NewContext(context.Background(), w.logger)

@@ -52,7 +52,8 @@ func Start(t *testing.T) *Cluster {
 		config := embed.NewConfig()
 		config.Name, config.Dir = m.proxy.URL, t.TempDir()
 		config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-		config.TickMs, config.ElectionMs = 50, 500
+		config.UnsafeNoFsync = true
+		config.TickMs, config.ElectionMs = 100, 2000 // on a busy machine, the heartbeats of a leader come late
 		config.ListenPeerUrls, config.ListenClientUrls, config.AdvertiseClientUrls = anyPort, anyPort, anyPort
 		advertised, err := url.Parse(m.proxy.URL)
 		if err != nil {

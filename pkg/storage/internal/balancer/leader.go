@@ -31,8 +31,12 @@ const anyMemberEvery = 16
 // Leader is the leader of an etcd cluster, as its clients in this process know it.
 type Leader struct {
 	requests atomic.Uint64
-	asking   atomic.Bool
-	known    atomic.Pointer[leadership]
+	// spread is how many of the next requests any member gets. A leader whose disk hangs
+	// answers pings, and refuses writes, although another member leads, which only a response
+	// of the others shows.
+	spread atomic.Int64
+	asking atomic.Bool
+	known  atomic.Pointer[leadership]
 
 	mu        sync.Mutex        // held to change known and addresses
 	addresses map[uint64]string // of members, by ID
@@ -95,13 +99,14 @@ func (l *Leader) unary(ctx context.Context, method string, request, reply any, c
 		if context.Cause(ctx) == rpctypes.ErrGRPCLeaderChanged {
 			return rpctypes.ErrGRPCLeaderChanged
 		}
-		if code := status.Code(err); caller.Err() == nil && (code == codes.DeadlineExceeded || code == codes.Canceled) {
+		code := status.Code(err)
+		if chosen := r.chosen.Load(); chosen != nil && *chosen == known.address && (code == codes.Unavailable || code == codes.DeadlineExceeded) {
+			l.spread.Store(anyMemberEvery)
+		}
+		if caller.Err() == nil && (code == codes.DeadlineExceeded || code == codes.Canceled) {
 			// The member has given up. With these codes, etcd's client would repeat a
 			// write that may have been carried out.
 			return status.Error(codes.Unavailable, err.Error())
-		}
-		if chosen := r.chosen.Load(); chosen != nil && *chosen == known.address && status.Code(err) == codes.Unavailable {
-			l.doubt(known)
 		}
 		return err
 	}
@@ -109,17 +114,15 @@ func (l *Leader) unary(ctx context.Context, method string, request, reply any, c
 	return nil
 }
 
-// doubt makes all members get requests until one has responded, which is then asked who leads.
-// A leader whose disk hangs answers pings, and refuses writes, although another one leads.
-func (l *Leader) doubt(known *leadership) {
-	l.known.CompareAndSwap(known, &leadership{replaced: known.replaced, replace: known.replace})
-}
-
 // prefersLeader reports whether a request is sent to the leader if possible. Any member
 // gets reads of several keys, for which encoding the response takes more time than
 // asking the leader.
 func (l *Leader) prefersLeader(request any) bool {
 	if read, ok := request.(*pb.RangeRequest); ok && len(read.RangeEnd) > 0 {
+		return false
+	}
+	if l.spread.Load() > 0 {
+		l.spread.Add(-1)
 		return false
 	}
 	return l.requests.Add(1)%anyMemberEvery != 0
