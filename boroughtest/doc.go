@@ -12,5 +12,8 @@
 // A server and a controller in the process write their log with klog, whose settings are
 // those of the process. From the first start on, unless go test is verbose, what klog would
 // write to the standard error is held back, also what the test itself logs with klog. Tests
-// that fail log the end of it. The package registers no flags.
+// that fail log the end of it. The package registers no flags, but sets some defaults for the
+// process: feature gates of the API server library, the allow-list of metric labels, and the
+// size of the files of etcd's log. A server cannot run in a bubble of testing/synctest, because
+// it waits for the network.
 package boroughtest

@@ -41,11 +41,14 @@ func listen(address string) (*listener, error) {
 }
 
 // Accept implements net.Listener. After cutOff it returns when the listener is closed:
-// the library treats an error before that as a bug, and panics.
+// the library treats net.ErrClosed before that as a bug, and panics. After other errors, as
+// when there are too many open files, it tries again.
 func (l *listener) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
-		<-l.closed
+		if errors.Is(err, net.ErrClosed) {
+			<-l.closed
+		}
 		return nil, err
 	}
 	c := &conn{Conn: accepted, of: l}

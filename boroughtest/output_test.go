@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/grpclog"
+
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/boroughtest"
@@ -34,6 +36,8 @@ func TestChild(t *testing.T) {
 	switch how {
 	case "fail":
 		t.Error("as expected")
+	case "grpc":
+		grpclog.Error("an error of gRPC")
 	case "exit":
 		klog.Error("cannot continue")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
@@ -54,6 +58,7 @@ func TestOutput(t *testing.T) {
 		"failure":                            {env: inChild + "=fail", stdout: logged, fails: true},
 		"failure, what is logged at the end": {env: inChild + "=fail", stdout: "The namespace controller has ended", fails: true},
 		"exit":                               {env: inChild + "=exit", stderr: "cannot continue", fails: true},
+		"the test uses gRPC":                 {env: inChild + "=grpc", stdout: "PASS\n", stderr: "an error of gRPC"},
 		"verbose":                            {env: inChild + "=succeed", args: []string{"-test.v"}, stdout: "--- PASS", stderr: logged},
 		"without Main":                       {env: withoutMain + "=1", args: []string{"-test.run=TestBothGroups"}, stdout: "os.Exit(boroughtest.Main(m))", fails: true},
 	} {

@@ -37,6 +37,11 @@ const NamespaceTerminatingCause metav1.CauseType = corev1.NamespaceTerminatingCa
 // one that a new read resolves.
 const NamespaceNotEmptyCause metav1.CauseType = "NamespaceNotEmpty"
 
+// StorageFullReason is the reason in the response, with the code 507, to a write for which
+// etcd has no space. A client that retries it has to wait until an administrator has freed
+// space.
+const StorageFullReason metav1.StatusReason = "StorageFull"
+
 // NamespaceProtectedCause is the cause in the Conflict of a request to delete a
 // Namespace that has spec.deletionProtection.
 const NamespaceProtectedCause metav1.CauseType = "NamespaceProtected"
