@@ -80,8 +80,9 @@ func TestInformers(t *testing.T) {
 	}
 }
 
-// TestWatchResumes checks that a watch continues where it ended after a restart
-// of the server, and misses no event.
+// TestWatchResumes checks that a watch misses no event after a restart of the server. It continues
+// from a revision after the start, and gets 410 from one before: the watch cache does not have
+// what was between them.
 func TestWatchResumes(t *testing.T) {
 	t.Parallel()
 	b := harness.New(t)
@@ -91,36 +92,41 @@ func TestWatchResumes(t *testing.T) {
 	ns := newNamespace(t, b)
 	first := createPod(t, b, ns, newPod("first"))
 	createPod(t, b, ns, newPod("second"))
-	if err := b.Client(t).TenancyV1().Pods(ns).Delete(t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
-		t.Fatal(err)
-	}
 	if err := b.Server.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	watcher, err := b.Client(t).TenancyV1().Pods(ns).Watch(t.Context(), metav1.ListOptions{ResourceVersion: first.ResourceVersion})
-	if err != nil {
+	third := createPod(t, b, ns, newPod("third"))
+	createPod(t, b, ns, newPod("fourth"))
+	pods := b.Client(t).TenancyV1().Pods(ns)
+	if err := pods.Delete(t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		t.Fatal(err)
 	}
-	defer watcher.Stop()
+	watchFrom := func(pod *v1.Pod) watch.Interface {
+		t.Helper()
+		watcher, err := pods.Watch(t.Context(), metav1.ListOptions{ResourceVersion: pod.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(watcher.Stop)
+		return watcher
+	}
+	after := watchFrom(third)
 	for _, want := range []struct {
 		kind watch.EventType
 		name string
-	}{{watch.Added, "second"}, {watch.Deleted, "first"}} {
-		event := next(t, watcher.ResultChan())
-		if event.Type == watch.Error {
-			// The watch cache starts at the revision of the restart. A client
-			// with an older resourceVersion must list again.
-			if status, ok := event.Object.(*metav1.Status); ok && status.Code == 410 {
-				return
-			}
-		}
+	}{{watch.Added, "fourth"}, {watch.Deleted, "first"}} {
+		event := next(t, after.ResultChan())
 		pod, ok := event.Object.(*v1.Pod)
 		if !ok || event.Type != want.kind || pod.Name != want.name {
 			t.Fatalf("got %s of %+v, want %s of %s", event.Type, event.Object, want.kind, want.name)
 		}
+	}
+	event := next(t, watchFrom(first).ResultChan())
+	if status, ok := event.Object.(*metav1.Status); !ok || event.Type != watch.Error || status.Code != 410 {
+		t.Errorf("from a revision before the start, the watch got %s of %+v, want 410", event.Type, event.Object)
 	}
 }
 

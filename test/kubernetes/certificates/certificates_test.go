@@ -85,9 +85,9 @@ func TestCertificates(t *testing.T) {
 		}
 		await(t, "Secret to be repaired", d.inStep)
 	})
-	for name, content := range hostileContents(t) {
+	for name, content := range hostileContents {
 		t.Run("Secret with "+name, func(t *testing.T) {
-			d.replaceSecret(t, content)
+			d.replaceSecret(t, content(t))
 			await(t, "Secret to be restored", d.inStep)
 		})
 	}
@@ -106,12 +106,12 @@ func TestCertificates(t *testing.T) {
 	clients.stop(t)
 
 	// A server that starts knows only what is in the Secret and in the APIService.
-	for name, content := range hostileContents(t) {
+	for name, content := range hostileContents {
 		t.Run("started with "+name, func(t *testing.T) {
 			for _, s := range d.servers {
 				s.stop(t)
 			}
-			d.replaceSecret(t, content)
+			d.replaceSecret(t, content(t))
 			for _, s := range d.servers {
 				s.start(t)
 			}

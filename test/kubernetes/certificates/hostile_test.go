@@ -23,16 +23,21 @@ import (
 
 // hostileContents are what a user who may write the Secret, but not the APIService,
 // could write into it.
-func hostileContents(t *testing.T) map[string]map[string][]byte {
-	t.Helper()
-	return map[string]map[string][]byte{
-		"a pair for clients": forge(t, func(_, cert *x509.Certificate) {
-			cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-		}),
-		"a CA that excludes the Service": forge(t, func(ca, _ *x509.Certificate) { ca.ExcludedDNSDomains = []string{"svc"} }),
-		"a CA of ten years":              forge(t, func(ca, _ *x509.Certificate) { ca.NotAfter = ca.NotBefore.AddDate(10, 0, 0) }),
-		"a pair of the right lifetime":   forge(t, func(_, _ *x509.Certificate) {}),
-		"300 CAs":                        {"ca.crt": foreignCAs(t, 300)},
+var hostileContents = map[string]func(t *testing.T) map[string][]byte{
+	"a pair for clients": forged(func(_, cert *x509.Certificate) {
+		cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	}),
+	"a CA that excludes the Service": forged(func(ca, _ *x509.Certificate) { ca.ExcludedDNSDomains = []string{"svc"} }),
+	"a CA of ten years":              forged(func(ca, _ *x509.Certificate) { ca.NotAfter = ca.NotBefore.AddDate(10, 0, 0) }),
+	"a pair of the right lifetime":   forged(func(_, _ *x509.Certificate) {}),
+	"300 CAs":                        func(t *testing.T) map[string][]byte { return map[string][]byte{"ca.crt": foreignCAs(t, 300)} },
+}
+
+// forged returns what forge returns when it is called: the lifetime is short.
+func forged(change func(ca, cert *x509.Certificate)) func(t *testing.T) map[string][]byte {
+	return func(t *testing.T) map[string][]byte {
+		t.Helper()
+		return forge(t, change)
 	}
 }
 

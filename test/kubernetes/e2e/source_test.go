@@ -90,7 +90,10 @@ func TestSource(t *testing.T) {
 	write := func(name, image string) {
 		t.Helper()
 		text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: '%s', resources: {requests: {cpu: 2}}}]}\n", name, image)
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "."+name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "."+name), filepath.Join(dir, name+".yaml")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -55,7 +55,7 @@ type Server struct {
 // New returns a site that has started. It stops with the test.
 func New(t *testing.T) *Site {
 	t.Helper()
-	s := &Site{Etcd: testcluster.StartEtcdForTest(t, t.TempDir(), testcluster.EtcdOptions{Members: 3})}
+	s := &Site{Etcd: testcluster.StartEtcdForTest(t, t.TempDir(), testcluster.EtcdOptions{Members: 3, Unsafe: true})} // processes are killed, but the page cache survives
 	var err error
 	if s.Client, err = s.Etcd.NewClient(); err != nil {
 		t.Fatal(err)

@@ -23,8 +23,6 @@ const (
 	// prefix is the prefix of all keys.
 	prefix           = site.Prefix
 	namespacesPrefix = prefix + tenancy.GroupName + "/namespaces/"
-	// markKey is a key of the test; it marks how far the history has been read.
-	markKey = prefix + "mark"
 )
 
 // write is a write to a key. A resourceVersion is a revision of etcd.
@@ -101,11 +99,11 @@ func newHistory(ctx context.Context, client *clientv3.Client) *history {
 // keys, and checks that it has the acknowledged writes and deletes. It returns the
 // number of keys in Namespaces.
 func (h *history) examine(ctx context.Context, acknowledged []write, deleted []incarnation) (keys int, err error) {
-	mark, err := h.client.Put(ctx, markKey, "")
+	mark, err := site.Mark(ctx, h.client)
 	if err != nil {
-		return 0, fmt.Errorf("mark the present in etcd: %w", err)
+		return 0, err
 	}
-	if err := h.readTo(ctx, mark.Header.Revision); err != nil {
+	if err := h.readTo(ctx, mark); err != nil {
 		return 0, fmt.Errorf("read the history from etcd: %w", err)
 	}
 	for _, w := range acknowledged {
@@ -118,7 +116,7 @@ func (h *history) examine(ctx context.Context, acknowledged []write, deleted []i
 			h.violations = append(h.violations, fmt.Sprintf("the delete of %s with the UID %s was acknowledged, and it exists", object.key, object.uid))
 		}
 	}
-	return h.compare(ctx, mark.Header.Revision)
+	return h.compare(ctx, mark)
 }
 
 func (h *history) readTo(ctx context.Context, end int64) error {

@@ -15,9 +15,6 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/site"
 )
 
-// markKey is a key of the test; it marks how far the history has been read.
-const markKey = site.Prefix + "mark"
-
 // history reads the history of all keys in etcd, and computes the views from it.
 type history struct {
 	client *clientv3.Client
@@ -49,11 +46,10 @@ func newHistory(ctx context.Context, client *clientv3.Client, views []*view) *hi
 
 // read reads the history up to the present.
 func (h *history) read(ctx context.Context) error {
-	mark, err := h.client.Put(ctx, markKey, "")
+	end, err := site.Mark(ctx, h.client)
 	if err != nil {
-		return fmt.Errorf("mark the present in etcd: %w", err)
+		return err
 	}
-	end := mark.Header.Revision
 	for {
 		for len(h.unread) > 0 {
 			event := h.unread[0]

@@ -24,7 +24,7 @@ kubectl create quota odd --hard=pods=x -n "$NS-made"
 
 kubectl create quota ends --hard=pods=5 --scopes=Terminating -n "$NS-made"
 
-kubectl wait --for=jsonpath='{.status.used.pods}'=1 quota/few -n "$NS-made" --timeout=30s
+kubectl wait --for=jsonpath='{.status.used.pods}'=1 quota/few -n "$NS-made" --timeout=100s
 
 kubectl describe quota few -n "$NS-made"
 
@@ -36,7 +36,7 @@ kubectl create -f limitrange.yaml -n "$NS-made"
 
 kubectl describe limits -n "$NS-made" | sort
 
-kubectl wait --for=jsonpath='{.status.hard.pods}'=5 quota/ends -n "$NS-made" --timeout=30s
+kubectl wait --for=jsonpath='{.status.hard.pods}'=5 quota/ends -n "$NS-made" --timeout=100s
 
 kubectl describe ns "$NS-made" | sort
 
