@@ -37,7 +37,8 @@ func TestChild(t *testing.T) {
 	case "fail":
 		t.Error("as expected")
 	case "grpc":
-		grpclog.Error("an error of gRPC")
+		grpclog.Error("an error of gRPC") // with klog, as the API server library sets it
+		t.Error("as expected")
 	case "exit":
 		klog.Error("cannot continue")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
@@ -58,7 +59,7 @@ func TestOutput(t *testing.T) {
 		"failure":                            {env: inChild + "=fail", stdout: logged, fails: true},
 		"failure, what is logged at the end": {env: inChild + "=fail", stdout: "The namespace controller has ended", fails: true},
 		"exit":                               {env: inChild + "=exit", stderr: "cannot continue", fails: true},
-		"the test uses gRPC":                 {env: inChild + "=grpc", stdout: "PASS\n", stderr: "an error of gRPC"},
+		"the test uses gRPC":                 {env: inChild + "=grpc", stdout: "an error of gRPC", fails: true},
 		"verbose":                            {env: inChild + "=succeed", args: []string{"-test.v"}, stdout: "--- PASS", stderr: logged},
 		"without Main":                       {env: withoutMain + "=1", args: []string{"-test.run=TestBothGroups"}, stdout: "os.Exit(boroughtest.Main(m))", fails: true},
 	} {
