@@ -152,8 +152,8 @@ func failFast(ctx context.Context, method string, req, reply any, cc *grpc.Clien
 	return invoke(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.WaitForReady(false))...)
 }
 
-// read reads from the cluster. One member may hang: if there is no response after the delay, the
-// client sends a second request, which another member gets.
+// read reads from the cluster. One member may hang, or be stopping: if there is no response after
+// the delay, or an error, the client sends a second request, which another member gets.
 func (c *cluster) read(ctx context.Context, client *clientv3.Client, delay time.Duration) error {
 	results := make(chan error, 2)
 	get := func() {
@@ -161,19 +161,21 @@ func (c *cluster) read(ctx context.Context, client *clientv3.Client, delay time.
 		results <- err
 	}
 	go get()
-	again := time.NewTimer(delay)
-	defer again.Stop()
-	for pending := 1; ; {
-		select {
-		case <-again.C:
-			pending++
-			go get()
-		case err := <-results:
-			if pending--; err == nil || pending == 0 {
-				return err
-			}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		go get()
+		if err := <-results; err == nil {
+			return nil
 		}
+	case err := <-results:
+		if err == nil {
+			return nil
+		}
+		go get()
 	}
+	return <-results
 }
 
 // probe reads from the cluster. Simultaneous probes with the same timeout are one.

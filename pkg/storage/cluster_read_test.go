@@ -47,7 +47,9 @@ func TestProbeOfTwoMembers(t *testing.T) {
 		reads   int64
 	}{
 		"answers":                    {[]scriptedRead{{0, nil}}, nil, 0, 1},
-		"fails":                      {[]scriptedRead{{0, failure}}, failure, 0, 1},
+		"fails":                      {[]scriptedRead{{0, failure}, {0, failure}}, failure, 0, 2},
+		"one fails":                  {[]scriptedRead{{0, failure}, {0, nil}}, nil, 0, 2},
+		"one fails late":             {[]scriptedRead{{1500 * time.Millisecond, failure}, {900 * time.Millisecond, nil}}, nil, 1900 * time.Millisecond, 2},
 		"is slow":                    {[]scriptedRead{{1900 * time.Millisecond, nil}, {hangs, nil}}, nil, 1900 * time.Millisecond, 2},
 		"one hangs":                  {[]scriptedRead{{hangs, nil}, {0, nil}}, nil, time.Second, 2},
 		"one hangs, the other fails": {[]scriptedRead{{hangs, nil}, {0, failure}}, context.DeadlineExceeded, 2 * time.Second, 2},

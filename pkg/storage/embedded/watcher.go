@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 )
 
-// watcher is the watcher of a client. Those that it has opened are closed before it is: a watch
-// that is open when the member is closed could read a closed database.
+// watcher is the watcher of a client. Close also closes those that it has opened, because a watch
+// that reads while the member is closed can get a closed database.
 type watcher struct {
 	clientv3.Watcher
 	open func() clientv3.Watcher

@@ -16,6 +16,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -27,6 +28,10 @@ import (
 // anyMemberEvery is the share of requests that any member gets: one in so many. A leader
 // that hangs sends no response with a new term, but the other members do.
 const anyMemberEvery = 16
+
+// lateAfter is how long the leader may take. A request whose caller waits for less shows nothing
+// about the leader if it ends without a response.
+const lateAfter = time.Second
 
 // Leader is the leader of an etcd cluster, as its clients in this process know it.
 type Leader struct {
@@ -94,13 +99,15 @@ func (l *Leader) unary(ctx context.Context, method string, request, reply any, c
 		}
 	})()
 
+	began := time.Now()
 	err := invoke(ctx, method, request, reply, cc, options...)
 	if err != nil {
 		if context.Cause(ctx) == rpctypes.ErrGRPCLeaderChanged {
 			return rpctypes.ErrGRPCLeaderChanged
 		}
 		code := status.Code(err)
-		if chosen := r.chosen.Load(); chosen != nil && *chosen == known.address && (code == codes.Unavailable || code == codes.DeadlineExceeded) {
+		late := code == codes.DeadlineExceeded && time.Since(began) >= lateAfter
+		if chosen := r.chosen.Load(); chosen != nil && *chosen == known.address && (code == codes.Unavailable || late) {
 			l.spread.Store(anyMemberEvery)
 		}
 		if caller.Err() == nil && (code == codes.DeadlineExceeded || code == codes.Canceled) {

@@ -364,6 +364,7 @@ func TestHangingLeader(t *testing.T) {
 			})
 			s.member.proxy.Hang()
 			s.leader.requests.Store(0) // so that the next requests are for the leader
+			s.leader.spread.Store(0)
 			results := make(chan error, anyMemberEvery-1)
 			for range cap(results) {
 				go func() {
