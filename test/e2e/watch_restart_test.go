@@ -117,7 +117,7 @@ func TestWatchResumes(t *testing.T) {
 	for _, want := range []struct {
 		kind watch.EventType
 		name string
-	}{{watch.Added, "fourth"}, {watch.Deleted, "first"}} {
+	}{{watch.Added, "fourth"}, {watch.Modified, "first"}, {watch.Deleted, "first"}} { // a Pod is marked before it is removed
 		event := next(t, after.ResultChan())
 		pod, ok := event.Object.(*v1.Pod)
 		if !ok || event.Type != want.kind || pod.Name != want.name {
