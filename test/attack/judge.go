@@ -18,7 +18,7 @@ import (
 const (
 	// noise is what a request may cost however small it is: a JSON patch may copy
 	// 3 MiB.
-	noiseBytes, noiseObjects, noiseLog, noiseCPU = 40 << 20, 100_000, 16 << 10, 2.0
+	noiseBytes, noiseObjects, noiseLog, noiseCPU = 32 << 20, 100_000, 16 << 10, 2.0
 	// excess is the multiple of an ordinary request.
 	excess, excessCPU = 4, 20
 	// The body of a refused request is not decoded: each byte costs no more than
