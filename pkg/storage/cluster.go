@@ -28,6 +28,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 )
 
 // cluster is an etcd cluster, or the embedded member, as seen by health checks and
@@ -152,32 +153,6 @@ func failFast(ctx context.Context, method string, req, reply any, cc *grpc.Clien
 	return invoke(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.WaitForReady(false))...)
 }
 
-// read reads from the cluster. One member may hang, or be stopping: if there is no response after
-// the delay, or an error, the client sends a second request, which another member gets.
-func (c *cluster) read(ctx context.Context, client *clientv3.Client, delay time.Duration) error {
-	results := make(chan error, 2)
-	get := func() {
-		_, err := client.Get(ctx, c.key)
-		results <- err
-	}
-	go get()
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		go get()
-		if err := <-results; err == nil {
-			return nil
-		}
-	case err := <-results:
-		if err == nil {
-			return nil
-		}
-		go get()
-	}
-	return <-results
-}
-
 // probe reads from the cluster. Simultaneous probes with the same timeout are one.
 func (c *cluster) probe(ctx context.Context, timeout time.Duration) error {
 	result := c.probes.DoChan(timeout.String(), func() (any, error) {
@@ -187,7 +162,9 @@ func (c *cluster) probe(ctx context.Context, timeout time.Duration) error {
 		}
 		ctx, cancel := context.WithTimeout(client.Ctx(), timeout)
 		defer cancel()
-		return nil, c.read(ctx, client, timeout/2)
+		return unanswered.Hedge(ctx, timeout/2, func(ctx context.Context) (any, error) {
+			return client.Get(ctx, c.key)
+		})
 	})
 	select {
 	case <-ctx.Done():

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
 )
 
 const (
@@ -30,7 +32,6 @@ type lag struct {
 	confirmed chan int64 // a revision of etcd
 	asking    bool
 	asked     time.Time // the last time
-	failed    bool      // the last question
 	revision  int64     // that etcd has confirmed, or 0
 	reached   int64     // when etcd was asked
 }
@@ -58,7 +59,7 @@ func (l *lag) ask(ctx context.Context) {
 		// The member that is asked may be the one that lags.
 		ctx, cancel := context.WithTimeout(ctx, lagInterval)
 		defer cancel()
-		revision, err := l.feed.currentOfAny(ctx)
+		revision, err := unanswered.Hedge(ctx, lagInterval/2, l.feed.currentOfAny)
 		if err != nil {
 			revision = 0 // the reason may be all of etcd
 		}
@@ -69,18 +70,6 @@ func (l *lag) ask(ctx context.Context) {
 // set gives the feed time to reach the confirmed revision.
 func (l *lag) set(ctx context.Context, revision int64) {
 	l.asking, l.revision = false, revision
-	if revision == 0 && !l.failed {
-		// Perhaps the member that lags was asked. So another one is asked, at once if that took
-		// as long as the time between two questions.
-		l.failed = true
-		took := time.Since(l.asked)
-		l.asked = time.Time{}
-		if took >= lagInterval {
-			l.ask(ctx)
-			return
-		}
-	}
-	l.failed = revision == 0
 	if l.feed.reached.Get() < revision {
 		l.feed.requestProgress(ctx)
 	}

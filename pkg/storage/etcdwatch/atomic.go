@@ -23,9 +23,9 @@ func isContinued(ctx context.Context) bool {
 	return continued
 }
 
-// atomicWatcher is for objects of which one transaction writes several. A watch that continues from a revision gets
-// all events of that revision again if it has several, because the client may have got only
-// some of them.
+// atomicWatcher is for objects of which one transaction writes several. A watch that continues
+// from a revision gets all events of that revision again if it has several, because the client
+// may have got only some of them.
 type atomicWatcher struct{ clientv3.Watcher }
 
 // Watch watches keys from a revision.

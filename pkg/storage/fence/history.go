@@ -91,13 +91,13 @@ var errWatchClosed = errors.New("the watch was closed")
 // until, in order, until visit returns true. It returns rpctypes.ErrTimeout if the member does not
 // send them.
 func readHistory(ctx context.Context, client *clientv3.Client, key string, since, until int64, visit func(*clientv3.Event) (stop bool)) (err error) {
+	ctx, cancel := context.WithTimeoutCause(clientv3.WithRequireLeader(ctx), historyTimeout, rpctypes.ErrTimeout)
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("read the history of the key: %w", err)
+			err = fmt.Errorf("read the history of the key: %w", cmp.Or(context.Cause(ctx), err))
 		}
+		cancel()
 	}()
-	ctx, cancel := context.WithTimeoutCause(clientv3.WithRequireLeader(ctx), historyTimeout, rpctypes.ErrTimeout)
-	defer cancel()
 	watcher := etcdwatch.Open(ctx, client)
 	events := watcher.Watch(ctx, key, clientv3.WithRev(since+1))
 	ticker := time.NewTicker(progressInterval)
@@ -106,10 +106,10 @@ func readHistory(ctx context.Context, client *clientv3.Client, key string, since
 		select {
 		case response, ok := <-events:
 			if !ok {
-				return cmp.Or(context.Cause(ctx), errWatchClosed)
+				return errWatchClosed
 			}
 			if err := response.Err(); err != nil {
-				return cmp.Or(context.Cause(ctx), err)
+				return err
 			}
 			for _, event := range response.Events {
 				if event.Kv.ModRevision > until || visit(event) {
@@ -122,10 +122,10 @@ func readHistory(ctx context.Context, client *clientv3.Client, key string, since
 				return nil
 			}
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ctx.Err()
 		case <-ticker.C:
 			if err := watcher.RequestProgress(ctx); err != nil {
-				return cmp.Or(context.Cause(ctx), err)
+				return err
 			}
 		}
 	}

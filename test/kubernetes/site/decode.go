@@ -4,12 +4,9 @@
 package site
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,27 +15,10 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/scheme"
-	"github.com/borough-io/borough/test/poll"
 )
 
 // Prefix is the prefix of all keys in etcd.
 const Prefix = "/registry/"
-
-// Mark writes a key of the tests, which marks the present, and returns the revision. It tries
-// again while the members of etcd elect a leader.
-func Mark(ctx context.Context, client *clientv3.Client) (revision int64, err error) {
-	err = poll.Until(ctx, time.Minute, func(ctx context.Context) error {
-		mark, err := client.Put(ctx, Prefix+"mark", "")
-		if err == nil {
-			revision = mark.Header.Revision
-		}
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("mark the present in etcd: %w", err)
-	}
-	return revision, nil
-}
 
 // IsObject reports whether a key is that of an object, and not one that a server or a
 // test keeps for itself.

@@ -55,7 +55,8 @@ type Server struct {
 // New returns a site that has started. It stops with the test.
 func New(t *testing.T) *Site {
 	t.Helper()
-	s := &Site{Etcd: testcluster.StartEtcdForTest(t, t.TempDir(), testcluster.EtcdOptions{Members: 3, Unsafe: true})} // processes are killed, but the page cache survives
+	// Processes are killed, but the page cache survives.
+	s := &Site{Etcd: testcluster.StartEtcdForTest(t, t.TempDir(), testcluster.EtcdOptions{Members: 3, Unsafe: true})}
 	var err error
 	if s.Client, err = s.Etcd.NewClient(); err != nil {
 		t.Fatal(err)
@@ -156,4 +157,20 @@ func (s *Site) leader(ctx context.Context) (leader int, id, other uint64, err er
 			return 0, 0, 0, fmt.Errorf("etcd has no leader: %w", err)
 		}
 	}
+}
+
+// Mark writes a key of the tests, which marks the present, and returns the revision. It tries
+// again while the members of etcd elect a leader.
+func Mark(ctx context.Context, client *clientv3.Client) (revision int64, err error) {
+	err = poll.Until(ctx, time.Minute, func(ctx context.Context) error {
+		mark, err := client.Put(ctx, Prefix+"mark", "")
+		if err == nil {
+			revision = mark.Header.Revision
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("mark the present in etcd: %w", err)
+	}
+	return revision, nil
 }

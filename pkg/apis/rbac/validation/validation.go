@@ -40,12 +40,16 @@ func validateMetaUpdate(meta, old *metav1.ObjectMeta) field.ErrorList {
 
 // ValidateRole validates a new Role.
 func ValidateRole(role *rbacv1.Role) field.ErrorList {
-	return declarativeLast(append(validateMeta(&role.ObjectMeta, true), validateRules(role.Rules, true)...))
+	return declarativeLast(validateRole(role))
+}
+
+func validateRole(role *rbacv1.Role) field.ErrorList {
+	return append(validateMeta(&role.ObjectMeta, true), validateRules(role.Rules, true)...)
 }
 
 // ValidateRoleUpdate validates an update of a Role.
 func ValidateRoleUpdate(role, old *rbacv1.Role) field.ErrorList {
-	return declarativeLast(append(ValidateRole(role), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...))
+	return declarativeLast(append(validateRole(role), validateMetaUpdate(&role.ObjectMeta, &old.ObjectMeta)...))
 }
 
 // ValidateClusterRole validates a new ClusterRole.
