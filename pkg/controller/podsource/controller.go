@@ -156,7 +156,8 @@ func (c *Controller) Converge(ctx context.Context) error {
 			return err
 		})
 		if ctx.Err() != nil {
-			return fmt.Errorf("make the Pods those of %s: %w", c.source, context.Cause(ctx))
+			err = fmt.Errorf("make the Pods those of %s: %w", c.source, context.Cause(ctx))
+			return utilerrors.NewAggregate([]error{err, problemsError(remaining)})
 		}
 		if !errors.Is(err, errNamespaceGone) && !errors.Is(err, leader.ErrLost) {
 			return utilerrors.NewAggregate([]error{err, problemsError(remaining)})

@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,6 +117,17 @@ func (f *fixture) new(config Config) *Controller {
 	f.must(err)
 	c.refusedRetryPeriod = cmp.Or(f.retryPeriod, c.refusedRetryPeriod)
 	return c
+}
+
+// respond returns the response of a server to a request that fails.
+func respond(failure *apierrors.StatusError) (*http.Response, error) {
+	status := failure.Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	recorder := httptest.NewRecorder()
+	recorder.Header().Set("Content-Type", "application/json")
+	recorder.WriteHeader(int(status.Code))
+	err := json.NewEncoder(recorder).Encode(status)
+	return recorder.Result(), err
 }
 
 // start runs a controller until the test ends, or stop is called.

@@ -31,7 +31,7 @@ func NewMetrics(registry metrics.KubeRegistry) *Metrics {
 		refused: metrics.NewGaugeVec(&metrics.GaugeOpts{
 			Subsystem:      metricsSubsystem,
 			Name:           "refused_pods",
-			Help:           "Pods of a source that cannot be used, or that the server has refused.",
+			Help:           "Pods of a source that cannot be used, that the server has refused, or whose write or delete keeps failing.",
 			StabilityLevel: metrics.ALPHA,
 		}, []string{"source"}),
 		unreadable: metrics.NewGaugeVec(&metrics.GaugeOpts{

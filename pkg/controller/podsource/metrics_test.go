@@ -24,7 +24,7 @@ func TestMetricsOfQueries(t *testing.T) {
 	m.set(second, []source.Problem{{Pod: "c"}})
 	m.set(second, nil)
 	want := `
-		# HELP borough_source_refused_pods [ALPHA] Pods of a source that cannot be used, or that the server has refused.
+		# HELP borough_source_refused_pods [ALPHA] Pods of a source that cannot be used, that the server has refused, or whose write or delete keeps failing.
 		# TYPE borough_source_refused_pods gauge
 		borough_source_refused_pods{source="https://pods.example.com/pods?..."} 2
 		# HELP borough_source_unreadable_files [ALPHA] Files of a source that cannot be read, or 1 if the whole source cannot.

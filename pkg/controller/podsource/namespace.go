@@ -39,6 +39,11 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 			return nil, context.Cause(ctx)
 		}
 		reason := "it is being deleted"
+		var next time.Time
+		if err == nil {
+			// The Namespace is not gone until it is confirmed that its Pods have ended.
+			next, err = c.deletePods(ctx, namespace.UID)
+		}
 		if err != nil {
 			reason = message(err)
 		}
@@ -47,11 +52,8 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 			last = reason
 		}
 		delay := backoff.Step()
-		if err == nil {
-			// The Namespace is not gone until it is confirmed that its Pods have ended.
-			if next, err := c.deletePods(ctx, namespace.UID); err == nil && !next.IsZero() {
-				delay = min(delay, time.Until(next))
-			}
+		if err == nil && !next.IsZero() {
+			delay = min(delay, time.Until(next))
 		}
 		if c.awaitChange(ctx, namespace, delay) {
 			backoff = newBackoff()

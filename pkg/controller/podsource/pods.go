@@ -46,12 +46,14 @@ func (s *session) sync(ctx context.Context, name string) error {
 	case !known:
 		return nil
 	case pod == nil:
-		s.problems.resolvePod(name)
 		s.applied.Delete(name)
-		if live == nil {
-			return nil
+		if live != nil {
+			if err := s.remove(ctx, live); err != nil {
+				return err
+			}
 		}
-		return s.remove(ctx, live)
+		s.problems.resolvePod(name)
+		return nil
 	}
 	refusal := s.problems.refusal(name, pod.hash())
 	refused := refusal != nil && !isNotOwned(refusal)
@@ -89,9 +91,19 @@ func (s *session) fail(ctx context.Context, name string, pod *desiredPod, began 
 		return err // no event says that the other Pod is gone
 	case s.limitsChanged.Load().(time.Time).After(began.Add(-limitsDelay)):
 		s.problems.retryPod(name)
-		s.queue.AddAfter(name, limitsDelay/10)
+		// Each delay is about twice the one before.
+		s.queue.AddAfter(name, max(limitsDelay/10, time.Since(s.limitsChanged.Load().(time.Time))))
 	}
 	return nil
+}
+
+// report shows the error of a Pod whose sync has failed repeatedly.
+func (s *session) report(name string, err error) {
+	problem := source.Problem{Pod: name, Message: message(err)}
+	if pod, _ := s.desired.get(name, nil); pod != nil {
+		problem.Pod, problem.File = pod.name, pod.file
+	}
+	s.problems.add(name, problem)
 }
 
 // write creates, updates or replaces the Pod, unless it is as in the source.

@@ -46,7 +46,7 @@ type problems struct {
 	refused map[string]refusal // by the name of the Pod in the API
 }
 
-// refusal is a write that the server refused.
+// refusal is a write that the server refused, or that has failed repeatedly.
 type refusal struct {
 	// hash is that of the Pod. It is empty when the write is to be tried again.
 	hash    string
@@ -89,6 +89,14 @@ func (p *problems) refuse(name string, pod *desiredPod, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused[name] = refusal{hash: pod.hash(), err: err, problem: source.Problem{File: pod.file, Pod: pod.name, Message: message(err)}}
+	p.changed()
+}
+
+// add adds the problem of a Pod, whose write is tried again.
+func (p *problems) add(name string, problem source.Problem) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused[name] = refusal{problem: problem}
 	p.changed()
 }
 

@@ -140,6 +140,8 @@ func (c *Controller) deletePod(ctx context.Context, pod *unstructured.Unstructur
 		return again, nil
 	case apierrors.IsConflict(err): // it has changed, or another one has its name
 		return now, nil
+	case err != nil:
+		return time.Time{}, err // the caller decides when it tries again
 	}
-	return again, err
+	return again, nil
 }

@@ -5,7 +5,6 @@ package podsource
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -75,7 +74,7 @@ func TestRefusals(t *testing.T) {
 		"c.yaml/more: exceeded quota: quota",
 	)
 	want := fmt.Sprintf(`
-# HELP borough_source_refused_pods [ALPHA] Pods of a source that cannot be used, or that the server has refused.
+# HELP borough_source_refused_pods [ALPHA] Pods of a source that cannot be used, that the server has refused, or whose write or delete keeps failing.
 # TYPE borough_source_refused_pods gauge
 borough_source_refused_pods{source=%q} 4
 `, f.dir)
@@ -174,13 +173,7 @@ func TestPolicyChanges(t *testing.T) {
 			if req.Method != http.MethodPatch || !strings.Contains(req.URL.Path, "/pods/") || refused.Add(1) > 5 && reported.Load() > 0 {
 				return next.RoundTrip(req)
 			}
-			recorder := httptest.NewRecorder()
-			recorder.Header().Set("Content-Type", "application/json")
-			recorder.WriteHeader(http.StatusForbidden)
-			status := apierrors.NewForbidden(podResource.GroupResource(), "a-node-1", errors.New("denied")).Status()
-			status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-			err := json.NewEncoder(recorder).Encode(status)
-			return recorder.Result(), err
+			return respond(apierrors.NewForbidden(podResource.GroupResource(), "a-node-1", errors.New("denied")))
 		})
 	}
 	f.write("a.yaml", newPod("a"))

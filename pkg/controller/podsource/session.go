@@ -35,6 +35,9 @@ const (
 	// retryBaseDelay and retryMaxDelay bound the backoff of a write that failed.
 	retryBaseDelay = 100 * time.Millisecond
 	retryMaxDelay  = 30 * time.Second
+	// reportedAttempts is the number of attempts, in about three seconds, after which the error
+	// of a write is shown, although it is tried again.
+	reportedAttempts = 6
 	// refusedRetryPeriod is the time between retries of the writes that were refused.
 	refusedRetryPeriod = 5 * time.Minute
 	// limitsDelay is how long after the event of a change of limits a server may still
@@ -299,7 +302,11 @@ func (s *session) work(ctx context.Context) bool {
 		return true
 	}
 	if ctx.Err() == nil && !isNotOwned(err) { // that is in the log as a problem
-		klog.FromContext(ctx).Info("A write failed, will retry", "pod", key, "attempt", s.queue.NumRequeues(key)+1, "err", err)
+		attempt := s.queue.NumRequeues(key) + 1
+		klog.FromContext(ctx).Info("A write failed, will retry", "pod", key, "attempt", attempt, "err", err)
+		if attempt >= reportedAttempts && key != statusKey {
+			s.report(key, err)
+		}
 	}
 	s.queue.AddRateLimited(key)
 	return true
