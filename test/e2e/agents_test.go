@@ -11,13 +11,16 @@ import (
 	"sync"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
+	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -98,15 +101,16 @@ func TestTwoAgents(t *testing.T) {
 	t.Parallel()
 	const finalizer = v1.FinalizerName("example.com/origin") // the agent also removes it from the Namespaces of other tests
 	namespaces := borough.Client(t).TenancyV1().Namespaces()
-	ns, err := namespaces.Create(t.Context(), &v1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "two-agents-"},
-		Spec:       v1.NamespaceSpec{Finalizers: []v1.FinalizerName{finalizer, v1.FinalizerKubernetes}},
-	}, metav1.CreateOptions{})
+	ns, err := namespaces.Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "two-agents-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	createPod(t, borough, ns.Name, newPod("p"))
-	origin := &agent{finalizer: finalizer, client: borough.Client(t), store: map[string]int{ns.Name: 3, "other": 1}}
+	origin := &agent{finalizer: finalizer, client: newAgentClient(t), store: map[string]int{ns.Name: 3, "other": 1}}
+	ns.Spec.Finalizers = append(ns.Spec.Finalizers, finalizer)
+	if ns, err = origin.client.TenancyV1().Namespaces().Finalize(t.Context(), ns.Name, ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 
 	// The controller removes the content and its finalizer, not the Namespace.
 	deleteNamespace(t, borough, ns.Name)
@@ -133,4 +137,30 @@ func TestTwoAgents(t *testing.T) {
 	}
 	wantEqual(t, "items in the agent's store", origin.items(ns.Name), 0)
 	wantEqual(t, "items of another Namespace", origin.items("other"), 1)
+}
+
+// newAgentClient returns a client of a user that has only the documented rights of an agent.
+func newAgentClient(t *testing.T) versioned.Interface {
+	t.Helper()
+	manifest, err := harness.Documented("concepts/namespace-lifecycle.md", "agent-rights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var role rbacv1.ClusterRole
+	if err := yaml.UnmarshalStrict([]byte(manifest), &role); err != nil {
+		t.Fatalf("decode the ClusterRole: %v", err)
+	}
+	const user = "two-agents:origin"
+	if _, err := rights(t, borough).ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if _, err := rights(t, borough).ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return clientAs(t, borough, user)
 }
