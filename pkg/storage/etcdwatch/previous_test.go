@@ -14,10 +14,10 @@ import (
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
 
-// withoutPrevious is a watcher that does not ask for previous values.
-type withoutPrevious struct{ clientv3.Watcher }
+// forgetful is a watcher that does not ask for previous values.
+type forgetful struct{ clientv3.Watcher }
 
-func (w withoutPrevious) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+func (w forgetful) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
 	return w.Watcher.Watch(ctx, key, clientv3.WithRev(clientv3.OpGet(key, opts...).Rev()))
 }
 
@@ -45,8 +45,9 @@ func TestPreviousValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch := func(t *testing.T, revision int64) clientv3.WatchResponse {
-		watcher := previousWatcher{withoutPrevious{client}, client}
-		return <-watcher.Watch(t.Context(), "key", clientv3.WithRev(revision), clientv3.WithPrevKV())
+		watcher := previousWatcher{forgetful{client}, client}
+		ctx := WithFlow(t.Context(), NewFlow(func(string) {}))
+		return <-watcher.Watch(ctx, "key", clientv3.WithRev(revision), clientv3.WithPrevKV())
 	}
 	for i, revision := range revisions {
 		response := watch(t, revision)
@@ -58,6 +59,21 @@ func TestPreviousValues(t *testing.T) {
 			if got := string(event.PrevKv.GetValue()); got != previous[j] {
 				t.Errorf("event %d from revision %d has the previous value %q, want %q", j, revision, got, previous[j])
 			}
+		}
+	}
+	// A watch cache has the objects.
+	watched := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for response := range (previousWatcher{client, nil}).Watch(ctx, "k", clientv3.WithRev(revisions[0]), clientv3.WithPrefix(), clientv3.WithPrevKV()) {
+		for _, event := range response.Events {
+			watched++
+			if value := event.PrevKv.GetValue(); IsOmitted(value) == event.IsCreate() {
+				t.Errorf("the %v at revision %d for a watch cache has the previous value %q", event.Type, event.Kv.ModRevision, value)
+			}
+		}
+		if watched == len(revisions)+1 { // the deletion
+			break
 		}
 	}
 	// The watch can begin here, but the value before is gone.

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	etcdmetrics "k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/value"
+
+	"github.com/borough-io/borough/pkg/storage/etcdwatch"
 )
 
 // The library's store reads an object in two steps, decryption and decoding, and
@@ -30,7 +32,7 @@ import (
 //     an empty object, which the list drops at the end.
 //   - A watch reads several objects in parallel, and decodes without a context. The
 //     key is appended to the value, and an object that cannot be read becomes a
-//     placeholder.
+//     placeholder. An object that was removed is not read for a watch cache, see removed.
 //   - Every other operation reads one object, and returns the error.
 //
 // An object whose name or namespace differs from its key, for example because a byte
@@ -83,6 +85,9 @@ type transformer struct {
 }
 
 func (t transformer) TransformFromStorage(ctx context.Context, data []byte, key value.Context) ([]byte, bool, error) {
+	if etcdwatch.IsOmitted(data) {
+		return label(data, key.AuthenticatedData(), nil), false, nil
+	}
 	out, stale, err := t.Transformer.TransformFromStorage(ctx, data, key)
 	if err != nil {
 		if IsOutage(err) || ctx.Err() != nil {
@@ -145,6 +150,13 @@ type watchCodec struct {
 
 func (c watchCodec) Decode(labelled []byte, _ *schema.GroupVersionKind, _ runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	data, key, err := unlabel(labelled)
+	if err == nil && etcdwatch.IsOmitted(data) {
+		removed, err := c.store.removed(string(key))
+		if err != nil {
+			return nil, nil, err
+		}
+		return removed.(runtime.Object), nil, nil
+	}
 	if err == nil {
 		var obj runtime.Object
 		if obj, err = c.store.decodeShared(data, key); err == nil {

@@ -229,14 +229,8 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	unread, ok := obj.(*placeholder)
 	switch {
 	case !ok:
-		// A deletion can be that of an object that has become unreadable, see readable. Otherwise,
-		// if there is a record, examine removes it.
-		if event.Type != watch.Error && event.Type != watch.Deleted && s.config.Objects.any(s.config.Resource) {
-			if read, err := meta.Accessor(obj); err == nil {
-				// The watch may be behind a list that has found the object unreadable.
-				revision, _ := s.config.Versioner.ObjectResourceVersion(obj)
-				s.config.Objects.remove(w.logger, s.config.Resource, read.GetNamespace(), read.GetName(), int64(revision))
-			}
+		if event.Type != watch.Error && s.config.Objects.any(s.config.Resource) {
+			w.removeRecord(event.Type, obj)
 		}
 		return event, true
 	case event.Type == watch.Deleted:
@@ -248,16 +242,43 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	if event.Type == watch.Added {
 		return event, false
 	}
-	namespace, name := s.split(unread.key)
-	deleted := s.config.NewFunc()
-	accessor, err := meta.Accessor(deleted)
+	deleted, err := s.removed(unread.key)
 	if err != nil {
 		return event, false
 	}
+	deleted.SetResourceVersion(unread.ResourceVersion)
+	return watch.Event{Type: watch.Deleted, Object: deleted.(runtime.Object)}, true
+}
+
+// removeRecord removes the record of an object that was read, or deleted.
+func (w *watcher) removeRecord(event watch.EventType, obj runtime.Object) {
+	read, err := meta.Accessor(obj)
+	if err != nil {
+		return
+	}
+	// The watch may be behind a list that has found the object unreadable.
+	revision, _ := w.store.config.Versioner.ObjectResourceVersion(obj)
+	switch {
+	case event != watch.Deleted:
+	case w.flow == nil:
+		revision = latest
+	default: // It can have become unreadable, see readable. Otherwise examine removes the record.
+		return
+	}
+	w.store.config.Objects.remove(w.logger, w.store.config.Resource, read.GetNamespace(), read.GetName(), int64(revision))
+}
+
+// removed returns the object in the deletion of a key for a watch cache, which has the object
+// itself.
+func (s *Store) removed(key string) (metav1.Object, error) {
+	accessor, err := meta.Accessor(s.config.NewFunc())
+	if err != nil {
+		return nil, err
+	}
+	namespace, name := s.split(key)
 	accessor.SetNamespace(namespace)
 	accessor.SetName(name)
-	accessor.SetResourceVersion(unread.ResourceVersion)
-	return watch.Event{Type: watch.Deleted, Object: deleted}, true
+	return accessor, nil
 }
 
 // isMark reports whether a bookmark is a mark of the flow.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/storage/etcdwatch"
 )
 
 // TestRecordStays checks that events of when an object could be read do not remove its record.
@@ -24,12 +25,14 @@ func TestRecordStays(t *testing.T) {
 		recorded int64 // the revision, 0 if it is not known
 		event    watch.EventType
 		revision string
+		cache    bool // the watch is that of a watch cache
 		removed  bool
 	}{
-		"it has become unreadable":         {5, watch.Deleted, "5", false},
-		"it was created, and is not known": {0, watch.Added, "3", false},
-		"it was created":                   {5, watch.Added, "3", false},
-		"it is readable again":             {5, watch.Added, "6", true},
+		"it has become unreadable":         {5, watch.Deleted, "5", false, false},
+		"it was created, and is not known": {0, watch.Added, "3", true, false},
+		"it was created":                   {5, watch.Added, "3", true, false},
+		"it is readable again":             {5, watch.Added, "6", true, true},
+		"it was deleted":                   {5, watch.Deleted, "6", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := newPodStore(t)
@@ -38,6 +41,9 @@ func TestRecordStays(t *testing.T) {
 			event := pod.DeepCopy()
 			event.ResourceVersion = tc.revision
 			w := &watcher{store: s, logger: klog.Background()}
+			if !tc.cache {
+				w.flow = etcdwatch.NewFlow(w.expire)
+			}
 			w.translate(watch.Event{Type: tc.event, Object: event})
 			if removed := !objects.any(s.config.Resource); removed != tc.removed {
 				t.Errorf("removed: %t, want %t", removed, tc.removed)
