@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/borough-io/borough/cmd/internal/client"
 	"github.com/borough-io/borough/cmd/internal/command"
 	"github.com/borough-io/borough/pkg/doctor"
 )
@@ -37,9 +38,11 @@ nothing. It skips checks that the user of the kubeconfig lacks the rights for.`,
 			if !ok {
 				return fmt.Errorf("--output must be text or json, not %q", output)
 			}
-			rules := clientcmd.NewDefaultClientConfigLoadingRules()
-			rules.ExplicitPath = kubeconfig
-			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+			load := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig
+			if kubeconfig != "" {
+				load = (&client.File{Flag: "kubeconfig", Path: kubeconfig}).Load
+			}
+			config, err := load()
 			if err != nil {
 				return fmt.Errorf("load the kubeconfig of the cluster: %w", err)
 			}

@@ -43,7 +43,7 @@ func (o *Options) AwaitChange(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		// A file that is missing or empty is being written.
-		if content, err := os.ReadFile(o.Kubeconfig); err == nil && len(content) > 0 && !bytes.Equal(content, o.content) {
+		if content, err := os.ReadFile(o.Kubeconfig); err == nil && len(content) > 0 && !bytes.Equal(content, o.file.content) {
 			return fmt.Errorf("--kubeconfig=%s has changed: the process has to be started again to use it", o.Kubeconfig)
 		}
 		select {

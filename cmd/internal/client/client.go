@@ -7,14 +7,11 @@ package client
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Options are the flags of a client.
@@ -26,7 +23,7 @@ type Options struct {
 	QPS   float32
 	Burst int
 
-	content      []byte        // of the kubeconfig that Config has read
+	file         File          // that Config has loaded
 	resyncPeriod time.Duration // for tests
 }
 
@@ -61,19 +58,9 @@ func (o *Options) Config(userAgent string) (config *rest.Config, err error) {
 			return nil, fmt.Errorf("pass --kubeconfig=FILE; without it: %w", err)
 		}
 	} else {
-		// Not loaded deferred: if the file is empty, that returns the cluster that the process
-		// runs in.
-		rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig}
-		var file *clientcmdapi.Config
-		o.content, err = os.ReadFile(o.Kubeconfig)
-		if err == nil {
-			file, err = rules.Load()
-		}
-		if err == nil {
-			config, err = clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, rules).ClientConfig()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--kubeconfig=%s: %w", o.Kubeconfig, err)
+		o.file = File{Flag: "kubeconfig", Path: o.Kubeconfig}
+		if config, err = o.file.Load(); err != nil {
+			return nil, err
 		}
 	}
 	config.QPS, config.Burst = o.QPS, o.Burst

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/delegation"
@@ -21,12 +22,8 @@ import (
 // newAuthenticator returns the authenticator that Authentication.ApplyTo configures,
 // except that it waits for the cluster. ApplyTo fails when the cluster does not
 // answer, and allows all users together 200 TokenReviews per second.
-func (o *Options) newAuthenticator() (*delegation.Authenticator, error) {
+func (o *Options) newAuthenticator(cluster *rest.Config) (_ *delegation.Authenticator, err error) {
 	flags := o.Authentication
-	cluster, err := loadCluster(flags.RemoteKubeConfigFile)
-	if err != nil {
-		return nil, fmt.Errorf("load the kubeconfig for TokenReviews (--authentication-kubeconfig): %w", err)
-	}
 	config := delegation.AuthenticatorConfig{
 		Cluster:  cluster,
 		TokenTTL: flags.CacheTTL,

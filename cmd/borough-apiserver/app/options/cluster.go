@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/borough-io/borough/cmd/internal/flags"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
@@ -114,11 +113,11 @@ func (o *Options) validateInCluster() []error {
 
 // applyInCluster configures authentication and authorization of a server behind a
 // cluster's kube-apiserver. It delegates both to kube-apiserver. The projects may be nil.
-func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig, projects *apiserver.ClusterProjects) error {
-	if err := o.CoreAPI.ApplyTo(generic); err != nil {
-		return err
+func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig, cluster *kubeconfigs, projects *apiserver.ClusterProjects) error {
+	if err := cluster.applyTo(generic); err != nil {
+		return fmt.Errorf("create the client for the cluster: %w", err)
 	}
-	authenticator, err := o.newAuthenticator()
+	authenticator, err := o.newAuthenticator(cluster.authentication)
 	if err != nil {
 		return err
 	}
@@ -126,7 +125,7 @@ func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig, pr
 	if err := startWithCluster(generic, authenticator); err != nil {
 		return err
 	}
-	if err := o.applyAuthorization(&generic.Authorization); err != nil {
+	if err := o.applyAuthorization(&generic.Authorization, cluster.authorization); err != nil {
 		return err
 	}
 	if projects != nil {
@@ -139,11 +138,7 @@ func (o *Options) applyInCluster(generic *genericapiserver.RecommendedConfig, pr
 
 // applyAuthorization does what Authorization.ApplyTo does, which allows all users
 // together 200 SubjectAccessReviews per second.
-func (o *Options) applyAuthorization(authorization *genericapiserver.AuthorizationInfo) error {
-	cluster, err := loadCluster(o.Authorization.RemoteKubeConfigFile)
-	if err != nil {
-		return fmt.Errorf("load the kubeconfig for SubjectAccessReviews (--authorization-kubeconfig): %w", err)
-	}
+func (o *Options) applyAuthorization(authorization *genericapiserver.AuthorizationInfo, cluster *rest.Config) (err error) {
 	authorization.Authorizer, err = delegation.AuthorizerConfig{
 		Cluster:       cluster,
 		AllowTTL:      o.Authorization.AllowCacheTTL,
@@ -164,16 +159,8 @@ func newClusterProjects(config *storage.Config) *apiserver.ClusterProjects {
 	return &apiserver.ClusterProjects{Views: views}
 }
 
-// loadCluster returns how the cluster is reached: by a kubeconfig, or from inside it.
-func loadCluster(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		return rest.InClusterConfig()
-	}
-	return clientcmd.BuildConfigFromFlags("", kubeconfig)
-}
-
 // newRotator returns the rotator of the serving certificate, which the server runs.
-func (o *Options) newRotator() (*rotation.Rotator, error) {
+func (o *Options) newRotator(cluster *rest.Config) (*rotation.Rotator, error) {
 	secret, err := flags.NamespacedName("serving-cert-secret", o.Cluster.CertSecret)
 	if err != nil {
 		return nil, err
@@ -182,15 +169,11 @@ func (o *Options) newRotator() (*rotation.Rotator, error) {
 	if err != nil {
 		return nil, err
 	}
-	generic := &genericapiserver.RecommendedConfig{}
-	if err := o.CoreAPI.ApplyTo(generic); err != nil {
-		return nil, err
-	}
-	client, err := kubernetes.NewForConfig(generic.ClientConfig)
+	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("create the client for the cluster: %w", err)
 	}
-	dynamic, err := dynamic.NewForConfig(generic.ClientConfig)
+	dynamic, err := dynamic.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("create the dynamic client for the cluster: %w", err)
 	}

@@ -74,7 +74,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 			if o.Standalone {
 				return o.applyStandalone(generic, deps.pki, standalone)
 			}
-			return o.applyInCluster(generic, projects)
+			return o.applyInCluster(generic, deps.cluster, projects)
 		}},
 	} {
 		if err := step.apply(); err != nil {

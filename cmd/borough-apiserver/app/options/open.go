@@ -21,6 +21,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 
+	"github.com/borough-io/borough/cmd/internal/client"
 	"github.com/borough-io/borough/pkg/certificates/rotation"
 	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage/embedded"
@@ -38,15 +39,16 @@ type Dependencies struct {
 	serving *genericoptions.SecureServingOptions
 	rotator *rotation.Rotator // nil without --serving-cert-secret
 	pki     *standalone.PKI   // nil unless standalone
+	cluster *kubeconfigs      // nil if standalone
 
 	auditBackend audit.Backend
 	auditPolicy  audit.PolicyRuleEvaluator
 }
 
-// Open locks the data directory, starts the embedded etcd, ensures that the
-// certificates exist, opens the audit log and the port, and writes the kubeconfigs. Only
-// Open creates files, objects and listeners; Config composes them. The caller closes the
-// dependencies after the server has ended.
+// Open loads the kubeconfigs of the cluster or locks the data directory, starts the
+// embedded etcd, ensures that the certificates exist, opens the audit log and the port, and
+// writes the kubeconfigs of the users. Only Open creates files, objects and listeners;
+// Config composes them. The caller closes the dependencies after the server has ended.
 func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 	d := &Dependencies{}
 	defer func() {
@@ -58,6 +60,8 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 		if d.lock, err = lockDir(o.DataDir); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
+	} else if d.cluster, err = o.loadKubeconfigs(); err != nil {
+		return nil, err
 	}
 	if o.Storage.Embedded() {
 		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd"), QuotaBytes: o.Storage.QuotaBytes, Ephemeral: o.EphemeralEtcd}); err != nil {
@@ -169,7 +173,7 @@ func (o *Options) openClusterCertificate(d *Dependencies) (err error) {
 		}
 		return nil
 	}
-	if d.rotator, err = o.newRotator(); err != nil {
+	if d.rotator, err = o.newRotator(d.cluster.core); err != nil {
 		return fmt.Errorf("--serving-cert-secret: %w", err)
 	}
 	d.serving.ServerCert.GeneratedCert = d.rotator
@@ -181,6 +185,13 @@ func (o *Options) openAudit(d *Dependencies) error {
 	config := &genericapiserver.Config{}
 	if err := o.EgressSelector.ApplyTo(config); err != nil {
 		return fmt.Errorf("--egress-selector-config-file: %w", err)
+	}
+	if file := o.Audit.WebhookOptions.ConfigFile; file != "" {
+		// The library sends events to the cluster that the process runs in if the file is empty.
+		kubeconfig := client.File{Flag: "audit-webhook-config-file", Path: file}
+		if _, err := kubeconfig.Load(); err != nil {
+			return err
+		}
 	}
 	if err := o.Audit.ApplyTo(config); err != nil {
 		return fmt.Errorf("--audit-policy-file, --audit-log-path and --audit-webhook-config-file: %w", err)

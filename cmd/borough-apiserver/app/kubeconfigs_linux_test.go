@@ -1,0 +1,66 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/borough-io/borough/test/inpod"
+)
+
+const (
+	noContext  = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://192.0.2.2\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"
+	kubeconfig = noContext + "current-context: c\n"
+)
+
+// TestEmptyKubeconfigInAPod opens a server with a kubeconfig without content, and with one
+// without a current context, where it could connect to the cluster that it runs in.
+func TestEmptyKubeconfigInAPod(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	full := file("full", kubeconfig)
+	server := []string{"--etcd-servers=http://127.0.0.1:1", "--secure-port=" + free(t)}
+	for _, bad := range []string{file("empty", ""), file("no-context", noContext)} {
+		for flag, more := range map[string][]string{
+			"--kubeconfig":                {"--serving-cert-secret=a/b"},
+			"--authentication-kubeconfig": {"--kubeconfig=" + full},
+			"--authorization-kubeconfig":  {"--kubeconfig=" + full},
+			"--audit-webhook-config-file": {"--kubeconfig=" + full, auditPolicy(t)},
+		} {
+			flag += "=" + bad
+			t.Run(strings.ReplaceAll(flag, dir, ""), func(t *testing.T) {
+				o, err := run(t, append(append(more, flag), server...)...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				inpod.Run(t, func() {
+					deps, err := o.Open(t.Context())
+					if err == nil {
+						_, err = o.Config(deps)
+						t.Error("opened", deps.Close())
+					}
+					if err == nil || !strings.HasPrefix(err.Error(), flag+": ") || strings.Contains(err.Error(), "\n") {
+						t.Errorf("got %v, want one line with the flag", err)
+					}
+				})
+			})
+		}
+		t.Run("doctor --kubeconfig="+filepath.Base(bad), func(t *testing.T) {
+			inpod.Run(t, func() {
+				if out, err := runDoctor(t, "--kubeconfig="+bad); err == nil || !strings.Contains(err.Error(), "--kubeconfig="+bad+": ") {
+					t.Errorf("got %v, want an error with the flag\n%s", err, out)
+				}
+			})
+		})
+	}
+}

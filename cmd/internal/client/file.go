@@ -1,0 +1,40 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// File is a kubeconfig in a file.
+type File struct {
+	Flag string // that names the file, without dashes
+	Path string
+
+	content []byte // that Load has read
+}
+
+// Load returns the config in the file. It returns an error with the flag if there is none.
+func (f *File) Load() (config *rest.Config, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("--%s=%s: %w", f.Flag, f.Path, err)
+		}
+	}()
+	if f.content, err = os.ReadFile(f.Path); err != nil {
+		return nil, err
+	}
+	// Not loaded deferred: if the file is empty or has no current context, that returns the
+	// cluster that the process runs in.
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Path}
+	file, err := rules.Load()
+	if err != nil {
+		return nil, err
+	}
+	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+}
