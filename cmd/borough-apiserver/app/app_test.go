@@ -185,6 +185,8 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--standalone", "--external-hostname=https://borough.example"}, `--external-hostname must be a DNS name or an IP address, not "https://borough.example"`},
 		{[]string{"--standalone", "--external-hostname=borough.example:443"}, `--external-hostname must be a DNS name or an IP address, not "borough.example:443"`},
 		{[]string{"--standalone", "--external-hostname=bücher.example"}, `--external-hostname must be a DNS name or an IP address, not "bücher.example"`},
+		{[]string{"--standalone", "--etcd-servers="}, "--etcd-servers must not be empty"},
+		{[]string{"--kubeconfig=x", "--etcd-servers="}, "--etcd-servers must not be empty"},
 		{[]string{"--standalone", "--etcd-cafile=x"}, "--etcd-cafile needs --etcd-servers"},
 		{[]string{"--standalone", "--storage-media-type=text/plain"}, "--storage-media-type"},
 		{[]string{"--standalone", "--nonsense"}, "--nonsense"},

@@ -4,6 +4,7 @@
 package options
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -99,6 +100,10 @@ func (o *Options) ignoredFlags(flags *pflag.FlagSet) (errs []error) {
 				errs = append(errs, fmt.Errorf("--%s needs --%s", flag.Name, strings.Join(dependent.needs, " or --")))
 			}
 		})
+	}
+	// Such as a variable that is not set. Without the flag, objects are in the embedded etcd.
+	if flags.Changed("etcd-servers") && o.Storage.Embedded() {
+		errs = append(errs, errors.New("--etcd-servers must not be empty"))
 	}
 	for _, name := range []string{"serving-cert-secret", "tls-cert-file"} {
 		if flags.Changed("cert-dir") && has(name) {
