@@ -66,8 +66,8 @@ const headroom = 128 << 20
 
 var registerMetrics = sync.OnceFunc(func() { reconcile.RegisterMetrics(legacyregistry.MustRegister) })
 
-// Run serves until the context ends. It returns an error if the embedded etcd
-// stops before that.
+// Run serves until the context ends. It returns an error if the embedded etcd stops, or a
+// kubeconfig of the cluster changes, before that.
 func Run(ctx context.Context, o *options.Options) (err error) {
 	// Not in Complete, because a process can apply this only once.
 	if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
@@ -98,6 +98,11 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 		case <-ctx.Done():
 		}
 	}()
+	changed := make(chan error, 1)
+	go func() {
+		changed <- deps.AwaitChange(ctx)
+		cancel(nil) // as on SIGTERM
+	}()
 
 	config, err := o.Config(deps)
 	if err != nil {
@@ -119,7 +124,7 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	if errors.Is(context.Cause(ctx), errEtcdStopped) {
 		return errEtcdStopped
 	}
-	return nil
+	return <-changed
 }
 
 var errEtcdStopped = errors.New("the embedded etcd stopped unexpectedly; see its log for the cause")

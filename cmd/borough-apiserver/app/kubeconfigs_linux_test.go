@@ -12,11 +12,6 @@ import (
 	"github.com/borough-io/borough/test/inpod"
 )
 
-const (
-	noContext  = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://192.0.2.2\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"
-	kubeconfig = noContext + "current-context: c\n"
-)
-
 // TestEmptyKubeconfigInAPod opens a server with a kubeconfig without content, and with one
 // without a current context, where it could connect to the cluster that it runs in.
 func TestEmptyKubeconfigInAPod(t *testing.T) {

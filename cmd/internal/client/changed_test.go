@@ -86,7 +86,7 @@ func TestAwaitChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := optionsOf(t, link)
-		o.resyncPeriod = time.Millisecond
+		o.file.resyncPeriod = time.Millisecond
 		changed := make(chan error, 1)
 		go func() { changed <- o.AwaitChange(t.Context()) }()
 		write(t, file, kubeconfig+"# renewed\n")

@@ -7,7 +7,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,8 +22,7 @@ type Options struct {
 	QPS   float32
 	Burst int
 
-	file         File          // that Config has loaded
-	resyncPeriod time.Duration // for tests
+	file File // that Config has loaded
 }
 
 // New returns the defaults.

@@ -6,6 +6,7 @@ package client
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,7 +17,8 @@ type File struct {
 	Flag string // that names the file, without dashes
 	Path string
 
-	content []byte // that Load has read
+	content      []byte        // that Load has read
+	resyncPeriod time.Duration // for tests
 }
 
 // Load returns the config in the file. It returns an error with the flag if there is none.

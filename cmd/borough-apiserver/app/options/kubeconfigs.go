@@ -4,8 +4,10 @@
 package options
 
 import (
+	"context"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -17,31 +19,53 @@ import (
 
 // kubeconfigs are how a server reaches the cluster.
 type kubeconfigs struct {
+	files                               []*client.File // each once
 	core, authentication, authorization *rest.Config
 }
 
 // loadKubeconfigs loads the kubeconfigs. Without one, the cluster is reached from inside it.
 // The options of the library do that for an empty kubeconfig, too.
-func (o *Options) loadKubeconfigs() (*kubeconfigs, error) {
+func (o *Options) loadKubeconfigs() (_ *kubeconfigs, err error) {
 	k := &kubeconfigs{}
+	loaded := map[string]*rest.Config{}
 	for _, flag := range []struct {
-		file   client.File
-		config **rest.Config
+		name, path string
+		config     **rest.Config
 	}{
-		{client.File{Flag: "kubeconfig", Path: o.CoreAPI.CoreAPIKubeconfigPath}, &k.core},
-		{client.File{Flag: "authentication-kubeconfig", Path: o.Authentication.RemoteKubeConfigFile}, &k.authentication},
-		{client.File{Flag: "authorization-kubeconfig", Path: o.Authorization.RemoteKubeConfigFile}, &k.authorization},
+		{"kubeconfig", o.CoreAPI.CoreAPIKubeconfigPath, &k.core},
+		{"authentication-kubeconfig", o.Authentication.RemoteKubeConfigFile, &k.authentication},
+		{"authorization-kubeconfig", o.Authorization.RemoteKubeConfigFile, &k.authorization},
 	} {
-		load := flag.file.Load
-		if flag.file.Path == "" {
-			load = rest.InClusterConfig
+		if loaded[flag.path] == nil {
+			load := rest.InClusterConfig
+			if flag.path != "" {
+				file := &client.File{Flag: flag.name, Path: flag.path}
+				k.files = append(k.files, file)
+				load = file.Load
+			}
+			if loaded[flag.path], err = load(); err != nil {
+				return nil, err
+			}
 		}
-		var err error
-		if *flag.config, err = load(); err != nil {
-			return nil, err
-		}
+		*flag.config = loaded[flag.path]
 	}
 	return k, nil
+}
+
+// AwaitChange returns an error when a kubeconfig of the cluster is no longer that which Open
+// has loaded, because the clients do not read it again, and nil when the context ends.
+func (d *Dependencies) AwaitChange(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		<-ctx.Done()
+		return nil
+	})
+	if d.cluster != nil {
+		for _, file := range d.cluster.files {
+			group.Go(func() error { return file.AwaitChange(ctx) })
+		}
+	}
+	return group.Wait()
 }
 
 // applyTo does what CoreAPI.ApplyTo does.

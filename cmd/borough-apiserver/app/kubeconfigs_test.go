@@ -1,0 +1,56 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	noContext  = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"https://192.0.2.2\"}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"
+	kubeconfig = noContext + "current-context: c\n"
+)
+
+// TestAwaitChange opens a server, and writes another kubeconfig into the file of each flag.
+func TestAwaitChange(t *testing.T) {
+	for _, flag := range []string{"--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"} {
+		t.Run(flag, func(t *testing.T) {
+			dir := t.TempDir()
+			file := func(name, content string) string {
+				path := filepath.Join(dir, name)
+				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return path
+			}
+			set := flag + "=" + file("set", kubeconfig)
+			o, err := run(t, "--kubeconfig="+file("other", kubeconfig), set, "--etcd-servers=http://127.0.0.1:1", "--secure-port="+free(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps, err := o.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := deps.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			ended, end := context.WithCancel(t.Context())
+			end()
+			if err := deps.AwaitChange(ended); err != nil {
+				t.Errorf("without a change: %v", err)
+			}
+			file("set", kubeconfig+"# renewed\n")
+			if err := deps.AwaitChange(t.Context()); err == nil || !strings.HasPrefix(err.Error(), set+" has changed") {
+				t.Errorf("got %v, want an error with the flag", err)
+			}
+		})
+	}
+}
