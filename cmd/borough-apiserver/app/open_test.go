@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io/fs"
@@ -186,6 +187,39 @@ func openWithCertificate(t *testing.T, pair certificates.Pair, above ...*x509.Ce
 	}
 	openAndClose(t, "--standalone", "--data-dir="+dir, "--secure-port="+free(t), "--etcd-servers=http://127.0.0.1:1", "--tls-cert-file="+both, "--tls-private-key-file="+both)
 	return dir, certPEM
+}
+
+// TestCertDirectory opens a server in a cluster whose directory for the certificate has what
+// remains when a server is killed while it writes there.
+func TestCertDirectory(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
+	args := []string{"--kubeconfig=" + filepath.Join(dir, "kubeconfig"), "--etcd-servers=http://127.0.0.1:1", "--secure-port=" + free(t), "--cert-dir=" + dir}
+	if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ name, removed string }{
+		{"nothing", ""},
+		{"only the certificate", key},
+		{"only the key", cert},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.removed != "" {
+				if err := os.Remove(tc.removed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			openAndClose(t, args...)
+			if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+				t.Error(err)
+			}
+			before := files(t, dir)
+			openAndClose(t, args...)
+			if after := files(t, dir); after != before {
+				t.Errorf("the second start has changed the directory from\n%s\nto\n%s", before, after)
+			}
+		})
+	}
 }
 
 // TestKubeconfigsHaveNoServingKey serves with a file that has both a certificate and its key.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/cmd/internal/client"
+	"github.com/borough-io/borough/pkg/certificates"
 	"github.com/borough-io/borough/pkg/certificates/rotation"
 	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage/embedded"
@@ -168,7 +170,7 @@ func (o *Options) openStandaloneCertificate(d *Dependencies) (err error) {
 // --tls-cert-file, or a self-signed one.
 func (o *Options) openClusterCertificate(d *Dependencies) (err error) {
 	if o.Cluster.CertSecret == "" {
-		if err := d.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		if err := d.openSelfSigned(); err != nil {
 			return fmt.Errorf("create a serving certificate: %w", err)
 		}
 		return nil
@@ -178,6 +180,50 @@ func (o *Options) openClusterCertificate(d *Dependencies) (err error) {
 	}
 	d.serving.ServerCert.GeneratedCert = d.rotator
 	return nil
+}
+
+// openSelfSigned ensures that there is a self-signed certificate, in memory or in --cert-dir,
+// or uses that in --tls-cert-file.
+func (d *Dependencies) openSelfSigned() error {
+	hosts := []net.IP{net.IPv4(127, 0, 0, 1)}
+	if cert := d.serving.ServerCert; cert.CertDirectory != "" {
+		// The library does not start with one file of the pair, which is what remains if it is
+		// killed while it writes them.
+		file := filepath.Join(cert.CertDirectory, cert.PairName)
+		addresses := hosts
+		if !d.serving.BindAddress.IsUnspecified() {
+			addresses = append(addresses, d.serving.BindAddress)
+		}
+		if err := ensureSelfSigned(file+".crt", file+".key", addresses); err != nil {
+			return fmt.Errorf("--cert-dir: %w", err)
+		}
+	}
+	return d.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, hosts)
+}
+
+// ensureSelfSigned writes a certificate for localhost and the addresses, and its key, unless
+// both files exist. There is no certificate while the key is written, so that a process that
+// is killed does not leave it with another key.
+func ensureSelfSigned(certFile, keyFile string, addresses []net.IP) error {
+	_, certErr := os.Stat(certFile)
+	_, keyErr := os.Stat(keyFile)
+	if !errors.Is(certErr, fs.ErrNotExist) && !errors.Is(keyErr, fs.ErrNotExist) {
+		return nil
+	}
+	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", addresses, nil)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(certFile), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(certFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := certificates.WriteFile(keyFile, key, 0o600); err != nil {
+		return err
+	}
+	return certificates.WriteFile(certFile, cert, 0o644)
 }
 
 // openAudit opens the audit log. The library does that when it configures auditing.
