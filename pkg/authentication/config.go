@@ -34,13 +34,29 @@ func parseConfig(content []byte, egress egressselector.Lookup) (*apiserverapi.Au
 	return config, nil
 }
 
+// egressTypes are the types of egress selector that an issuer can have. The library refuses
+// others.
+var egressTypes = map[apiserverapi.EgressSelectorType]egressselector.EgressType{
+	apiserverapi.EgressSelectorControlPlane: egressselector.ControlPlane,
+	apiserverapi.EgressSelectorCluster:      egressselector.Cluster,
+}
+
 // validateEgress checks that there is a way to the issuers. The library checks that
 // only when it connects to them.
 func validateEgress(config *apiserverapi.AuthenticationConfiguration, egress egressselector.Lookup) (errs field.ErrorList) {
 	for i, issuer := range config.JWT {
-		if kind := issuer.Issuer.EgressSelectorType; kind != "" && egress == nil {
-			path := field.NewPath("jwt").Index(i).Child("issuer", "egressSelectorType")
+		kind := issuer.Issuer.EgressSelectorType
+		selection, ok := egressTypes[kind]
+		if !ok {
+			continue
+		}
+		path := field.NewPath("jwt").Index(i).Child("issuer", "egressSelectorType")
+		if egress == nil {
 			errs = append(errs, field.Invalid(path, kind, "it needs --egress-selector-config-file"))
+		} else if dial, err := egress(selection.AsNetworkContext()); err != nil {
+			errs = append(errs, field.Invalid(path, kind, err.Error()))
+		} else if dial == nil {
+			errs = append(errs, field.Invalid(path, kind, "the file of --egress-selector-config-file has no selection of that name"))
 		}
 	}
 	return errs

@@ -84,9 +84,19 @@ func TestConfigs(t *testing.T) {
 		})
 	}
 
-	direct := func(egressselector.NetworkContext) (utilnet.DialFunc, error) { return (&net.Dialer{}).DialContext, nil }
-	if _, err := parseConfig([]byte(strings.Replace(minimal, "audiences:", "egressSelectorType: cluster, audiences:", 1)), direct); err != nil {
-		t.Errorf("with a way to the issuers: %v", err)
+	const field = "jwt[0].issuer.egressSelectorType: Invalid value"
+	// As a file with only the selection cluster.
+	lookup := func(network egressselector.NetworkContext) (utilnet.DialFunc, error) {
+		if network != egressselector.Cluster.AsNetworkContext() {
+			return nil, nil
+		}
+		return (&net.Dialer{}).DialContext, nil
+	}
+	for kind, want := range map[string]string{"cluster": "", "controlplane": field} {
+		_, err := parseConfig([]byte(strings.Replace(minimal, "audiences:", "egressSelectorType: "+kind+", audiences:", 1)), lookup)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("with a way to the issuers, %s: got %v, want %q", kind, err, want)
+		}
 	}
 }
 
