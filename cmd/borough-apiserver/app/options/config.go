@@ -64,7 +64,7 @@ func (o *Options) Config(deps *Dependencies) (*apiserver.Config, error) {
 	}{
 		{"server", func() error { return o.Server.ApplyTo(&generic.Config) }},
 		{"egress selector", func() error { return o.EgressSelector.ApplyTo(&generic.Config) }},
-		{"tracing", func() error { return o.Traces.ApplyTo(generic.EgressSelector, &generic.Config) }},
+		{"tracing", func() error { return o.applyTracing(&generic.Config) }},
 		{"storage", func() (err error) {
 			backend, err = o.Storage.ApplyTo(&generic.Config, storageConfig)
 			return err
