@@ -28,6 +28,7 @@ import (
 
 	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
@@ -115,6 +116,12 @@ func newClientConfig(t storagebackend.TransportConfig) (clientv3.Config, error) 
 func newTLSConfig(t storagebackend.TransportConfig) (*tls.Config, error) {
 	if t.CertFile == "" && t.KeyFile == "" && t.TrustedCAFile == "" {
 		return nil, nil
+	}
+	if t.TrustedCAFile != "" {
+		// etcd's client ignores what is not a certificate, and would trust no server.
+		if _, err := certutil.CertsFromFile(t.TrustedCAFile); err != nil {
+			return nil, fmt.Errorf("--etcd-cafile: %w", err)
+		}
 	}
 	return transport.TLSInfo{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile}.ClientConfig()
 }

@@ -127,7 +127,7 @@ func parse(t *testing.T, flags string) *storage.Options {
 
 func TestApplyToRefuses(t *testing.T) {
 	member := storagetest.StartEmbedded(t)
-	unreadable := filepath.Join(t.TempDir(), "encryption.yaml")
+	unreadable := filepath.Join(t.TempDir(), "unreadable")
 	if err := os.WriteFile(unreadable, []byte("rubbish"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,12 @@ func TestApplyToRefuses(t *testing.T) {
 		"missing TLS file": {
 			flags:  "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=/does/not/exist",
 			change: func(c *storage.Config) { c.Embedded = nil },
-			want:   "read the TLS files for etcd: open /does/not/exist",
+			want:   "read the TLS files for etcd: --etcd-cafile: open /does/not/exist",
+		},
+		"no certificate": {
+			flags:  "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=" + unreadable,
+			change: func(c *storage.Config) { c.Embedded = nil },
+			want:   "--etcd-cafile: error reading " + unreadable,
 		},
 		"split": {
 			flags:  "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides=tenancy.borough.io/pods#http://127.0.0.1:2",
