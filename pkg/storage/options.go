@@ -101,6 +101,9 @@ func (o *Options) Validate() []error {
 	if etcd.DeleteCollectionWorkers < 1 {
 		errs = append(errs, fmt.Errorf("--delete-collection-workers must be at least 1, not %d", etcd.DeleteCollectionWorkers))
 	}
+	if seconds := etcd.StorageConfig.LeaseManagerConfig.ReuseDurationSeconds; seconds < 0 {
+		errs = append(errs, fmt.Errorf("--lease-reuse-duration-seconds must not be negative, but is %d", seconds))
+	}
 	for _, d := range []struct {
 		flag  string
 		value time.Duration

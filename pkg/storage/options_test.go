@@ -86,6 +86,8 @@ func TestValidate(t *testing.T) {
 		{flags: "--storage-backend=etcd2", want: []string{"--storage-backend invalid"}},
 		{flags: "--storage-media-type=text/plain", want: []string{`--storage-media-type "text/plain" invalid`}},
 		{flags: "--delete-collection-workers=0", want: []string{"--delete-collection-workers must be at least 1, not 0"}},
+		{flags: "--lease-reuse-duration-seconds=0"},
+		{flags: "--lease-reuse-duration-seconds=-1", want: []string{"--lease-reuse-duration-seconds must not be negative, but is -1"}},
 		{flags: "--watch-cache-sizes=pods", want: []string{"--watch-cache-sizes: invalid value"}},
 		{flags: "--encryption-provider-config-automatic-reload", want: []string{"must be set with --encryption-provider-config"}},
 		{flags: "--etcd-healthcheck-timeout=0s", want: []string{"--etcd-healthcheck-timeout must be positive"}},
