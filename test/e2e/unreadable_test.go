@@ -115,6 +115,62 @@ func TestUnreadablePodStopsPurge(t *testing.T) {
 	poll.Eventually(t, gone(t, b, ns))
 }
 
+// TestUnreadableContentHolds deletes a Namespace that another agent holds, and whose last content, a Role,
+// cannot be read. The controller does not take the Namespace for empty.
+func TestUnreadableContentHolds(t *testing.T) {
+	t.Parallel()
+	url := storagetest.StartGRPC(t)
+	client := storagetest.NewClient(t, url)
+	b := harness.New(t)
+	if err := b.StartServer(t.Context(), "--etcd-servers="+url); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.StartController(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	namespaces := b.Client(t).TenancyV1().Namespaces()
+	const ns, other = "held", "example.com/other"
+	held := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: v1.NamespaceSpec{Finalizers: []v1.FinalizerName{other}}}
+	if _, err := namespaces.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Put(t.Context(), "/registry/rbac.authorization.k8s.io/roles/"+ns+"/bad", "unreadable"); err != nil {
+		t.Fatal(err)
+	}
+	b.Kubectl(t, "delete", "ns", ns, "--wait=false")
+	poll.Eventually(t, func() string {
+		got, err := namespaces.Get(t.Context(), ns, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Spec.Finalizers, []v1.FinalizerName{other, v1.FinalizerKubernetes}) {
+			t.Fatalf("the controller has removed its finalizer: %v, conditions: %+v", got.Spec.Finalizers, got.Status.Conditions)
+		}
+		statuses := map[v1.NamespaceConditionType]corev1.ConditionStatus{}
+		for _, c := range got.Status.Conditions {
+			statuses[c.Type] = c.Status
+		}
+		if statuses[v1.NamespaceContentRemaining] != corev1.ConditionUnknown || statuses[v1.NamespaceFinalizersRemaining] != corev1.ConditionUnknown ||
+			statuses[v1.NamespaceDeletionContentFailure] != corev1.ConditionTrue {
+			return fmt.Sprintf("conditions: %+v", got.Status.Conditions)
+		}
+		return ""
+	})
+	if _, err := client.Delete(t.Context(), "/registry/rbac.authorization.k8s.io/roles/"+ns+"/bad"); err != nil {
+		t.Fatal(err)
+	}
+	poll.Eventually(t, func() string {
+		got, err := namespaces.Get(t.Context(), ns, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Spec.Finalizers, []v1.FinalizerName{other}) {
+			return fmt.Sprintf("without the Role: finalizers %v, conditions: %+v", got.Spec.Finalizers, got.Status.Conditions)
+		}
+		return ""
+	})
+}
+
 // flipStopped stops the processes, and damages values in the embedded etcd.
 func flipStopped(t *testing.T, b *harness.Borough, keys ...string) {
 	t.Helper()

@@ -146,6 +146,27 @@ func TestFailures(t *testing.T) {
 			},
 		},
 		{
+			name:      "content that cannot be read blocks the finalizer, although another holds the namespace",
+			namespace: func(ns *v1.Namespace) { ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other") },
+			server: func(s *server) {
+				s.before = func(verb, _, _ string) error {
+					if verb == "create" {
+						return unread(limitRanges)
+					}
+					return nil
+				}
+			},
+			requests: []string{"list limitranges", "list pods", "update namespaces/status"},
+			stays:    true,
+			err:      "purge the namespace: limitranges.tenancy.borough.io cannot be read",
+			conditions: []string{
+				discoveryFine, parsingFine,
+				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: purge the namespace: limitranges.tenancy.borough.io cannot be read",
+				"NamespaceContentRemaining=Unknown ContentUnknown: Not all content could be read: limitranges.tenancy.borough.io",
+				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: limitranges.tenancy.borough.io",
+			},
+		},
+		{
 			name: "a group that cannot be discovered blocks the finalizer, not the rest",
 			server: func(s *server) {
 				s.add(limitRanges, object("l"))

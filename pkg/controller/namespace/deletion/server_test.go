@@ -353,3 +353,12 @@ func forbidden(resource schema.GroupVersionResource) error {
 func unavailable() error {
 	return apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "", schema.GroupResource{}, "", "try later", 0, true)
 }
+
+// unread returns the error of a purge of a Namespace with objects that cannot be read.
+func unread(resource schema.GroupVersionResource) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
+		Details: &metav1.StatusDetails{Group: resource.Group, Kind: resource.Resource},
+		Message: resource.GroupResource().String() + " cannot be read",
+	}}
+}

@@ -357,29 +357,43 @@ func TestUnreadableQuota(t *testing.T) {
 	}
 }
 
-// TestUnreadablePod purges a Namespace with a Pod that cannot be read. It may run, so only force
-// deletes what other stages have.
-func TestUnreadablePod(t *testing.T) {
-	for name, finalize := range map[string]bool{"purge": false, "finalize": true} {
-		t.Run(name, func(t *testing.T) {
-			member := storagetest.StartEmbedded(t)
-			p := newPurger(t, member)
-			p.CreateLimitRange(t, "l")
-			if _, err := member.Client().Put(t.Context(), "/registry/tenancy.borough.io/pods/"+p.Namespace+"/p", "unreadable"); err != nil {
-				t.Fatal(err)
-			}
-			p.awaitCaches(t)
-			uid := p.Terminate(t)
-			purge := ordinary(uid)
-			purge.Finalize = finalize
-			_, err := p.purge(purge)
-			want := fmt.Sprintf(`pods.tenancy.borough.io ["p"] in the namespace %q cannot be read`, p.Namespace)
-			if apierrors.ReasonForError(err) != metav1.StatusReasonStoreReadError || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %q", err, want)
-			}
-			if got, err := p.purge(forced(uid)); err != nil || len(got) != 2 || got[1].Removed != 1 {
-				t.Errorf("with force: got %v, %v", got, err)
-			}
-		})
+// TestUnreadable purges a Namespace with an object that cannot be read. The purge fails, so that
+// nothing takes the Namespace for empty. A Pod may run, so only force deletes what other stages
+// have.
+func TestUnreadable(t *testing.T) {
+	for _, tc := range []struct {
+		resource string
+		left     bool // what can be read of the last stage
+	}{
+		{"pods", true},
+		{"limitranges", false},
+	} {
+		for name, finalize := range map[string]bool{"purge": false, "finalize": true} {
+			t.Run(tc.resource+" "+name, func(t *testing.T) {
+				member := storagetest.StartEmbedded(t)
+				p := newPurger(t, member)
+				p.CreatePod(t, "sound")
+				p.CreateLimitRange(t, "sound")
+				if _, err := member.Client().Put(t.Context(), "/registry/tenancy.borough.io/"+tc.resource+"/"+p.Namespace+"/bad", "unreadable"); err != nil {
+					t.Fatal(err)
+				}
+				p.awaitCaches(t)
+				uid := p.Terminate(t)
+				purge := ordinary(uid)
+				purge.Finalize = finalize
+				got, err := p.purge(purge)
+				want := fmt.Sprintf(`%s.tenancy.borough.io ["bad"] in the namespace %q cannot be read`, tc.resource, p.Namespace)
+				if apierrors.ReasonForError(err) != metav1.StatusReasonStoreReadError || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, %v, want %q", got, err, want)
+				}
+				_, err = p.LimitRanges.Get(p.Context, "sound", &metav1.GetOptions{})
+				if left := err == nil; left != tc.left || len(p.PodNames(t)) > 0 {
+					t.Errorf("left: %v, and the LimitRange: %t, want %t", p.PodNames(t), left, tc.left)
+				}
+				if got, err := p.purge(forced(uid)); err != nil || len(got) != 2 || got[1].Removed == 1 != tc.left {
+					t.Errorf("with force: got %v, %v", got, err)
+				}
+			})
+		}
 	}
 }

@@ -215,7 +215,7 @@ func (r *REST) finalize(ctx context.Context, report *report, options *metav1.Cre
 
 // purge deletes the content, resource by resource. What is left of a resource stops only
 // those of higher stages. That admission refused to delete some of it is returned at the
-// end, or that some of it cannot be read, if that has stopped others.
+// end, or that some of it cannot be read: the status counts only what can.
 func (r *REST) purge(ctx context.Context, report *report, options *metav1.CreateOptions) error {
 	var refused error
 	var unread *Content       // the first of which an object cannot be read
@@ -224,9 +224,6 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		content := &r.Content[i]
 		if content.Stage > incomplete {
 			report.skip(content.Resource.GroupResource())
-			if refused == nil && unread != nil {
-				refused = r.newUnreadable(ctx, unread)
-			}
 			continue
 		}
 		deleter := r.newDeleter(ctx, i, report, options)
@@ -244,6 +241,9 @@ func (r *REST) purge(ctx context.Context, report *report, options *metav1.Create
 		if refused == nil {
 			refused = err
 		}
+	}
+	if refused == nil && unread != nil {
+		return r.newUnreadable(ctx, unread)
 	}
 	return refused
 }
@@ -266,7 +266,7 @@ func (r *REST) newUnreadable(ctx context.Context, content *Content) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonStoreReadError,
 		Details: &metav1.StatusDetails{Group: resource.Group, Kind: resource.Resource},
-		Message: fmt.Sprintf("%s %q%s in the namespace %q cannot be read from storage, so the purge stops there: see docs/operations.md, An object that cannot be read",
+		Message: fmt.Sprintf("%s %q%s in the namespace %q cannot be read from storage, so they and what is purged after them stay: see docs/operations.md, An object that cannot be read",
 			resource, names, more, namespace),
 	}}
 }
