@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -152,7 +151,7 @@ func (c *Controller) RunWorkers(ctx context.Context, workers int) {
 	logger.Info("Starting the namespace controller", "workers", workers)
 	defer logger.Info("The namespace controller has ended")
 
-	c.slots = &slots{free: workers, in: sets.New[string]()}
+	c.slots = newSlots(workers)
 	// A Namespace is in the cache before it is observed, so none is missed.
 	c.working.Store(true)
 	for _, key := range c.informer.GetIndexer().ListKeys() {
@@ -182,10 +181,11 @@ func (c *Controller) processNext(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
+	requeues := c.queue.NumRequeues(key)
 	switch {
-	case c.queue.NumRequeues(key) == 0:
+	case requeues == 0:
 		c.processFirst(ctx, key)
-	case c.slots.acquire(key):
+	case c.slots.acquire(key, requeues == 1):
 		c.process(ctx, ctx, key, true)
 		c.slots.release()
 	default:
@@ -199,7 +199,7 @@ func (c *Controller) processNext(ctx context.Context) bool {
 
 // processFirst makes a pass over a Namespace that is not a retry. A pass that takes
 // longer than firstPassTimeout continues in a slot. If none is free, it is canceled
-// and retried.
+// and retried: it then waits for other first retries, but not for all that hang.
 func (c *Controller) processFirst(ctx context.Context, key string) {
 	passCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -12,23 +12,30 @@ import (
 // slots bounds how many workers are busy with passes that may take long. The keys
 // that wait for a slot are not in the work queue, so they keep no worker busy.
 type slots struct {
-	mu      sync.Mutex
-	free    int
-	waiting []string         // first in, first out
-	in      sets.Set[string] // waiting
+	mu   sync.Mutex
+	free int
+	// firstRetries and others wait. They take turns: most of the others hang, and would
+	// keep a Namespace waiting whose first pass was only too long.
+	firstRetries, others line
+	othersTurn           bool
+}
+
+func newSlots(n int) *slots {
+	return &slots{free: n, firstRetries: line{in: sets.New[string]()}, others: line{in: sets.New[string]()}}
 }
 
 // acquire takes a slot for a key. If none is free, it returns false, and the key
 // waits until next returns it.
-func (s *slots) acquire(key string) bool {
+func (s *slots) acquire(key string, firstRetry bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.take() {
+	switch {
+	case s.take():
 		return true
-	}
-	if !s.in.Has(key) {
-		s.in.Insert(key)
-		s.waiting = append(s.waiting, key)
+	case firstRetry:
+		s.firstRetries.add(key)
+	default:
+		s.others.add(key)
 	}
 	return false
 }
@@ -62,10 +69,38 @@ func (s *slots) release() {
 func (s *slots) next() (key string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free == 0 || len(s.waiting) == 0 {
+	if s.free == 0 {
 		return "", false
 	}
-	key, s.waiting = s.waiting[0], s.waiting[1:]
-	s.in.Delete(key)
+	turn, after := &s.firstRetries, &s.others
+	if s.othersTurn {
+		turn, after = after, turn
+	}
+	s.othersTurn = !s.othersTurn
+	if key, ok := turn.next(); ok {
+		return key, true
+	}
+	return after.next()
+}
+
+// line is a queue of keys, first in, first out. No key is in it twice.
+type line struct {
+	keys []string
+	in   sets.Set[string]
+}
+
+func (l *line) add(key string) {
+	if !l.in.Has(key) {
+		l.in.Insert(key)
+		l.keys = append(l.keys, key)
+	}
+}
+
+func (l *line) next() (key string, ok bool) {
+	if len(l.keys) == 0 {
+		return "", false
+	}
+	key, l.keys = l.keys[0], l.keys[1:]
+	l.in.Delete(key)
 	return key, true
 }
