@@ -253,7 +253,7 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, retry boo
 	var remaining *deletion.ContentRemainingError
 	waiting := errors.As(err, &remaining)
 	if waiting {
-		c.watches.keep(ctx, key, ns.UID, remaining.Content)
+		c.watches.keep(ctx, key, ns.UID, c.queue.NumRequeues(key), remaining.Content)
 	}
 	switch {
 	case waiting && remaining.Failure == nil:

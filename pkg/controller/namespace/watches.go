@@ -4,7 +4,6 @@
 package namespace
 
 import (
-	"container/list"
 	"context"
 	"maps"
 	"slices"
@@ -23,8 +22,8 @@ import (
 )
 
 // maxContentWatches bounds the watches that are open at once, for the server's
-// sake. For another one, the watch that has been open longest ends: it waits for what is
-// most likely stuck. Its Namespace is looked at by its backoff.
+// sake. For another one, a watch ends whose Namespace was retried more often: it waits for
+// what is most likely stuck. A Namespace without a watch is looked at by its backoff.
 const maxContentWatches = 1000
 
 // contentWatches watches content that remains in Namespaces and wakes the
@@ -38,7 +37,8 @@ type contentWatches struct {
 
 	mu    sync.Mutex
 	byKey map[string]map[schema.GroupVersionResource]*contentWatch
-	open  *list.List // of *contentWatch, in the order in which they were opened
+	open  int // the number of watches in byKey
+	max   int // maxContentWatches, except in tests
 	wg    sync.WaitGroup
 }
 
@@ -49,7 +49,7 @@ func newContentWatches(client metadata.Interface, wake func(key string, gone boo
 		moved:  moved,
 		purged: purged,
 		byKey:  map[string]map[schema.GroupVersionResource]*contentWatch{},
-		open:   list.New(),
+		max:    maxContentWatches,
 	}
 }
 
@@ -58,8 +58,8 @@ type contentWatch struct {
 	key      string
 	uid      types.UID // of the Namespace
 	resource schema.GroupVersionResource
+	requeues int // of the Namespace, at its last pass
 	cancel   context.CancelFunc
-	element  *list.Element // of the list of open watches
 
 	// objects has the finalizers of the objects that remain, finalizers the
 	// number of objects by finalizer. Both belong to the watch's goroutine.
@@ -67,26 +67,45 @@ type contentWatch struct {
 	finalizers map[string]int
 }
 
-// keep has the given content of a Namespace watched, and no other. What is
-// watched already stays so.
-func (w *contentWatches) keep(ctx context.Context, key string, uid types.UID, content []deletion.Remaining) {
+// keep has the given content of a Namespace, which was retried so many times, watched, and
+// no other. What is watched already stays so.
+func (w *contentWatches) keep(ctx context.Context, key string, uid types.UID, requeues int, content []deletion.Remaining) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for gvr, old := range w.byKey[key] {
 		stays := old.uid == uid && slices.ContainsFunc(content, func(r deletion.Remaining) bool { return r.GroupVersionResource == gvr })
 		if !stays {
 			w.end(old)
+			continue
 		}
+		old.requeues = requeues
 	}
 	for _, r := range content {
 		if !r.Watch || w.byKey[key][r.GroupVersionResource] != nil || ctx.Err() != nil {
 			continue
 		}
-		if w.open.Len() == maxContentWatches {
-			w.end(w.open.Front().Value.(*contentWatch))
+		if w.open < w.max || w.makeRoom(requeues) {
+			w.start(ctx, key, uid, requeues, r)
 		}
-		w.start(ctx, key, uid, r)
 	}
+}
+
+// makeRoom ends a watch of the Namespace that was retried most often, and reports whether
+// one was retried more often than the number. The lock is held.
+func (w *contentWatches) makeRoom(requeues int) bool {
+	var most *contentWatch
+	for _, watches := range w.byKey {
+		for _, cw := range watches {
+			if cw.requeues > requeues {
+				most, requeues = cw, cw.requeues
+			}
+		}
+	}
+	if most == nil {
+		return false
+	}
+	w.end(most)
+	return true
 }
 
 // stop ends all watches of a Namespace.
@@ -102,10 +121,10 @@ func (w *contentWatches) stop(key string) {
 func (w *contentWatches) wait() { w.wg.Wait() }
 
 // start opens a watch. The lock is held.
-func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r deletion.Remaining) {
+func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, requeues int, r deletion.Remaining) {
 	ctx, cancel := context.WithCancel(ctx)
 	cw := &contentWatch{
-		key: key, uid: uid, resource: r.GroupVersionResource, cancel: cancel,
+		key: key, uid: uid, resource: r.GroupVersionResource, requeues: requeues, cancel: cancel,
 		// A copy, because the caller may still read the content to log it.
 		objects: maps.Clone(r.Objects), finalizers: map[string]int{},
 	}
@@ -118,21 +137,21 @@ func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, r
 		w.byKey[key] = map[schema.GroupVersionResource]*contentWatch{}
 	}
 	w.byKey[key][cw.resource] = cw
-	cw.element = w.open.PushBack(cw)
+	w.open++
 	w.wg.Go(func() {
 		w.run(ctx, cw, r.ResourceVersion)
 		w.remove(cw)
 	})
 }
 
-// end closes a watch and removes it from open and byKey, once. The lock is held.
+// end closes a watch and removes it from byKey, once. The lock is held.
 func (w *contentWatches) end(cw *contentWatch) {
 	cw.cancel()
 	watches := w.byKey[cw.key]
 	if watches[cw.resource] != cw {
 		return
 	}
-	w.open.Remove(cw.element)
+	w.open--
 	delete(watches, cw.resource)
 	if len(watches) == 0 {
 		delete(w.byKey, cw.key)

@@ -184,9 +184,9 @@ func TestContentWatchEnds(t *testing.T) {
 						if gone {
 							t.Error("it was woken as if the content were gone")
 						}
-						w.keep(t.Context(), key, "1", []deletion.Remaining{remaining("8", "a")})
+						w.keep(t.Context(), key, "1", 0, []deletion.Remaining{remaining("8", "a")})
 					}, func(string, types.UID) {}, func(schema.GroupVersionResource, int) {})
-					w.keep(t.Context(), "ns", "1", []deletion.Remaining{remaining("7", "a")})
+					w.keep(t.Context(), "ns", "1", 0, []deletion.Remaining{remaining("7", "a")})
 					time.Sleep(after)
 					synctest.Wait()
 					end(client.byKind[podsOf("ns")])
@@ -214,32 +214,32 @@ func TestContentWatches(t *testing.T) {
 		expect := func(when string, open int, from ...string) {
 			t.Helper()
 			synctest.Wait()
-			if got := client.open(); got != open || w.open.Len() != open {
-				t.Errorf("%s: %d watches are open (%d on the books), want %d", when, got, w.open.Len(), open)
+			if got := client.open(); got != open || w.open != open {
+				t.Errorf("%s: %d watches are open (%d on the books), want %d", when, got, w.open, open)
 			}
 			if !slices.Equal(client.from, from) {
 				t.Errorf("%s: watches from %v, want %v", when, client.from, from)
 			}
 		}
 
-		w.keep(ctx, "ns", "1", []deletion.Remaining{remaining("7", "a", "b")})
+		w.keep(ctx, "ns", "1", 0, []deletion.Remaining{remaining("7", "a", "b")})
 		expect("content remains", 1, "7")
-		w.keep(ctx, "ns", "1", []deletion.Remaining{remaining("8", "a", "b")})
+		w.keep(ctx, "ns", "1", 0, []deletion.Remaining{remaining("8", "a", "b")})
 		expect("it still does", 1, "7")
-		w.keep(ctx, "ns", "2", []deletion.Remaining{remaining("9", "c", "d")})
+		w.keep(ctx, "ns", "2", 0, []deletion.Remaining{remaining("9", "c", "d")})
 		expect("of another incarnation", 1, "7", "9")
 		others := remaining("10", "l")
 		others.GroupVersionResource = limitRanges
-		w.keep(ctx, "ns", "2", []deletion.Remaining{others})
+		w.keep(ctx, "ns", "2", 0, []deletion.Remaining{others})
 		expect("of another kind", 1, "7", "9", "10")
 		blind := remaining("11", "x")
 		blind.Watch = false
-		w.keep(ctx, "ns", "2", []deletion.Remaining{others, blind})
+		w.keep(ctx, "ns", "2", 0, []deletion.Remaining{others, blind})
 		expect("that cannot be watched", 1, "7", "9", "10")
 		w.stop("ns")
 		expect("the namespace is gone", 0, "7", "9", "10")
 
-		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("12", "a")})
+		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("12", "a")})
 		expect("once more", 1, "7", "9", "10", "12")
 		client.send(podsOf("ns"), watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "too old"}})
 		expect("the watch breaks", 0, "7", "9", "10", "12")
@@ -247,10 +247,10 @@ func TestContentWatches(t *testing.T) {
 			t.Errorf("woken by a watch that broke: %v", woken)
 		}
 		client.refused = errors.New("no")
-		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("13", "a")})
+		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("13", "a")})
 		expect("the watch is refused", 0, "7", "9", "10", "12")
 		client.refused = nil
-		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("14", "a")})
+		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("14", "a")})
 		expect("and then not", 1, "7", "9", "10", "12", "14")
 		client.send(podsOf("ns"), gone("a"))
 		expect("the content is gone", 0, "7", "9", "10", "12", "14")
@@ -260,7 +260,7 @@ func TestContentWatches(t *testing.T) {
 
 		held := remaining("15", "a")
 		held.Objects["a"] = []string{"f", "g"}
-		w.keep(ctx, "ns", "3", []deletion.Remaining{held})
+		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{held})
 		synctest.Wait()
 		client.send(podsOf("ns"), event(watch.Modified, "a", true, "f", "g"))
 		synctest.Wait()
@@ -281,31 +281,103 @@ func TestContentWatches(t *testing.T) {
 		// A pass that is woken may watch the same content again.
 		w.wake = func(key string, _ bool) {
 			w.wake = func(string, bool) {}
-			w.keep(ctx, key, "3", []deletion.Remaining{remaining("16", "b")})
+			w.keep(ctx, key, "3", 0, []deletion.Remaining{remaining("16", "b")})
 		}
-		w.keep(ctx, "ns", "3", []deletion.Remaining{remaining("15", "a")})
+		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("15", "a")})
 		synctest.Wait()
 		client.send(podsOf("ns"), gone("a"))
 		expect("content again", 1, "7", "9", "10", "12", "14", "15", "16")
 		w.stop("ns")
 
-		client.from = nil
-		for i := range maxContentWatches + 10 {
-			w.keep(ctx, fmt.Sprint(i), "1", []deletion.Remaining{remaining("1", "a")})
-		}
-		synctest.Wait()
-		if got := client.open(); got != maxContentWatches {
-			t.Errorf("%d watches are open", got)
-		}
-		for i, stopped := range map[int]bool{0: true, 9: true, 10: false, maxContentWatches + 9: false} {
-			if got := client.byKind[podsOf(fmt.Sprint(i))].IsStopped(); got != stopped {
-				t.Errorf("the watch that was opened as number %d has ended: %t, want %t", i, got, stopped)
-			}
-		}
+		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("17", "a")})
+		expect("until the context ends", 1, "7", "9", "10", "12", "14", "15", "16", "17")
 		cancel()
 		w.wait()
-		if got := client.open(); got != 0 || len(w.byKey) != 0 || w.open.Len() != 0 {
-			t.Errorf("%d watches are open, %d on the books", got, w.open.Len())
+		if got := client.open(); got != 0 || len(w.byKey) != 0 || w.open != 0 {
+			t.Errorf("%d watches are open, %d on the books", got, w.open)
+		}
+	})
+}
+
+// TestMaxContentWatches shows which watches are open if more content remains than can be watched.
+func TestMaxContentWatches(t *testing.T) {
+	type pass struct {
+		key      string
+		requeues int
+	}
+	for _, tc := range []struct {
+		name   string
+		passes []pass
+		open   []string
+	}{
+		{"the most retried goes", []pass{{"a", 3}, {"b", 2}, {"new", 0}}, []string{"b", "new"}},
+		{"it was retried since", []pass{{"a", 0}, {"b", 0}, {"b", 1}, {"new", 0}}, []string{"a", "new"}},
+		{"it opens no other", []pass{{"a", 3}, {"b", 2}, {"new", 0}, {"a", 4}, {"new", 1}, {"a", 5}}, []string{"b", "new"}},
+		{"none was retried more often", []pass{{"a", 1}, {"b", 1}, {"c", 1}}, []string{"a", "b"}},
+		{"there is room again", []pass{{"a", 1}, {"b", 1}, {"c", 1}, {"a", -1}, {"c", 2}}, []string{"b", "c"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := newContentWatcher()
+				w := newContentWatches(client, func(string, bool) {}, func(string, types.UID) {}, func(schema.GroupVersionResource, int) {})
+				w.max = 2
+				for _, p := range tc.passes {
+					if p.requeues < 0 {
+						w.stop(p.key)
+					} else {
+						w.keep(t.Context(), p.key, "1", p.requeues, []deletion.Remaining{remaining("7", "a")})
+					}
+					synctest.Wait()
+				}
+				var open []string
+				for of, watcher := range client.byKind {
+					if !watcher.IsStopped() {
+						open = append(open, of.namespace)
+					}
+				}
+				slices.Sort(open)
+				if !slices.Equal(open, tc.open) || w.open != len(tc.open) {
+					t.Errorf("watches of %v are open (%d on the books), want %v", open, w.open, tc.open)
+				}
+				for _, key := range open {
+					w.stop(key)
+				}
+				w.wait()
+			})
+		})
+	}
+}
+
+// TestWatchOfFreshAmongStuck has more Namespaces stuck than there are watches. A Namespace that is
+// deleted after them keeps its watch, and is worked on as soon as its content is gone.
+func TestWatchOfFreshAmongStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, func(_ context.Context, b *bench, ns *v1.Namespace) error {
+			r := remaining("7", "a")
+			if ns.Name != "fresh" {
+				r.Objects["a"] = []string{"example.com/stuck"}
+			}
+			return &deletion.ContentRemainingError{Content: []deletion.Remaining{r}}
+		})
+		defer b.stop()
+		b.watches.max = 2
+		for i := range 3 {
+			b.create(terminating(fmt.Sprint("stuck-", i), types.UID(fmt.Sprint(i))))
+		}
+		time.Sleep(10 * time.Minute)
+		b.create(terminating("fresh", "fresh"))
+		synctest.Wait()
+		opened := b.content.byKind[podsOf("fresh")]
+		time.Sleep(100 * time.Second) // each of the others is retried
+		synctest.Wait()
+		if opened == nil || opened.IsStopped() || b.content.open() != 2 {
+			t.Fatalf("the watch: %v, and %d watches are open", opened, b.content.open())
+		}
+		before := len(b.attemptsAt("fresh"))
+		b.content.send(podsOf("fresh"), gone("a"))
+		synctest.Wait()
+		if got := len(b.attemptsAt("fresh")) - before; got != 1 {
+			t.Errorf("%d passes when the content was gone, want one", got)
 		}
 	})
 }
