@@ -100,7 +100,8 @@ func TestCoreKeepsOwnFields(t *testing.T) {
 		if !got.Spec.DeletionProtection || !cmp.Equal(manager(got), []string{"guard"}) {
 			t.Errorf("after %s: protected %v by %v", step.name, got.Spec.DeletionProtection, manager(got))
 		}
-		// Once more changes nothing.
+		// Once more changes nothing, also at a later time.
+		awaitLaterTime(t, got.ManagedFields)
 		if err := step.write(); err != nil {
 			t.Errorf("%s: %v", step.name, err)
 		}

@@ -11,6 +11,7 @@ import (
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -73,7 +74,18 @@ func Update(ctx context.Context, store *genericregistry.Store, name string, objI
 // UpdatedObjectInfo returns info for an update through our group or the core group, with
 // BadRequest in place of errors that have no status code.
 func UpdatedObjectInfo(info rest.UpdatedObjectInfo) rest.UpdatedObjectInfo {
-	return objectinfo.BadRequestOnInvalidPatch(coregroup.UpdatedObjectInfo(info))
+	return objectinfo.BadRequestOnInvalidPatch(rest.WrapUpdatedObjectInfo(coregroup.UpdatedObjectInfo(info), withoutKinds))
+}
+
+// withoutKinds removes the kinds from both objects. Where the type of a version is the
+// internal type, too, server-side apply sets that of the current object and not that of
+// the new one. The store then finds them different, and writes an apply that changes
+// nothing.
+func withoutKinds(_ context.Context, updated, old runtime.Object) (runtime.Object, error) {
+	for _, obj := range []runtime.Object{updated, old} {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return updated, nil
 }
 
 // Delete deletes an object.
