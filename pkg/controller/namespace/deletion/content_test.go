@@ -22,11 +22,6 @@ func TestContent(t *testing.T) {
 			requests: []string{"create namespacepurges"},
 		},
 		{
-			name:     "a server that does not finalize with a purge",
-			server:   func(s *server) { s.older = true },
-			requests: []string{"create namespacepurges", "create namespacepurges", "update namespaces/finalize"},
-		},
-		{
 			name: "pods go before the others",
 			server: func(s *server) {
 				s.add(pods, object("a"), object("b"))

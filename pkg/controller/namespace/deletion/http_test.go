@@ -23,8 +23,8 @@ import (
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 )
 
-// TestPurgeRequest shows what a purge is on the wire. A server that does not know
-// spec.force has to refuse it, or it would force the purge.
+// TestPurgeRequest shows what a purge is on the wire: a server has to refuse a field that it
+// does not know.
 func TestPurgeRequest(t *testing.T) {
 	var got *http.Request
 	var body string

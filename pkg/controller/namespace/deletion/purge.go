@@ -85,17 +85,14 @@ func (d *Deleter) purge(ctx context.Context, in incarnation, found *findings, po
 // createPurge creates a NamespacePurge and returns its status. It returns errGone
 // if the incarnation is gone.
 //
-// A server from before spec.force existed would force every purge. It refuses
-// this one because the field is present in JSON, and validation is strict. So does
-// a server from before spec.finalize existed; the purge is then created without it.
+// A server of an earlier release refuses a purge with a field that it does not know,
+// because validation is strict and the client sends JSON: in protobuf, such a field
+// would be ignored.
 func (d *Deleter) createPurge(ctx context.Context, in incarnation, finalize bool) (*v1.NamespacePurgeStatus, error) {
 	purge := &v1.NamespacePurge{Spec: v1.NamespacePurgeSpec{NamespaceUID: in.uid, Finalize: finalize}}
 	purge, err := d.client.NamespacePurges(in.name).Create(ctx, purge, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 	if err == nil {
 		return &purge.Status, nil
-	}
-	if finalize && apierrors.IsBadRequest(err) {
-		return d.createPurge(ctx, in, false)
 	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		if err := d.check(ctx, in); err != nil {

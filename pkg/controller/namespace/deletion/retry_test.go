@@ -140,8 +140,9 @@ func TestUndiscovered(t *testing.T) {
 // server may have an Event, so the finalizer stays while another agent holds the Namespace.
 func TestPurgeFails(t *testing.T) {
 	for name, failure := range map[string]error{
-		"it fails":      unavailable(),
-		"it is refused": forbidden(v1.SchemeGroupVersion.WithResource("namespacepurges")),
+		"it fails":                 unavailable(),
+		"it is refused":            forbidden(v1.SchemeGroupVersion.WithResource("namespacepurges")),
+		"it is of a later release": apierrors.NewBadRequest(`strict decoding error: unknown field "spec.later"`),
 	} {
 		for _, held := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, held=%t", name, held), func(t *testing.T) {
@@ -207,7 +208,7 @@ func TestConflicts(t *testing.T) {
 		for _, subresource := range []string{"namespaces/finalize", "namespaces/status"} {
 			t.Run(fmt.Sprint(subresource, conflicts), func(t *testing.T) {
 				s := newServer(t)
-				s.older = true // a purge would finalize
+				s.addForeign()
 				ns := s.terminating(func(ns *v1.Namespace) {
 					if subresource == "namespaces/status" {
 						ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other")

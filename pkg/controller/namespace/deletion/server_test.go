@@ -62,8 +62,6 @@ type server struct {
 	clock *clocktesting.FakePassiveClock
 	// counted is how many objects were reported as purged.
 	counted int
-	// older means that the server does not know spec.finalize of a purge.
-	older bool
 }
 
 func newServer(t testing.TB) *server {
@@ -77,6 +75,12 @@ func newServer(t testing.TB) *server {
 			{GroupVersionResource: pods, Delete: true, DeleteCollection: true, Watch: true},
 		}},
 	}
+}
+
+// addForeign adds content that a purge does not delete, so that it does not finalize.
+func (s *server) addForeign() {
+	s.discoverForeign()
+	s.add(things, object("x"))
 }
 
 // discoverForeign adds resources of other groups to discovery.
@@ -225,9 +229,6 @@ func (c *purgeClient) Create(_ context.Context, purge *v1.NamespacePurge, opts m
 		return nil, err
 	}
 	defer c.s.mu.Unlock()
-	if purge.Spec.Finalize && c.s.older {
-		return nil, apierrors.NewBadRequest(`strict decoding error: unknown field "spec.finalize"`)
-	}
 	ns := c.s.namespaces["ns"]
 	if ns == nil {
 		return nil, apierrors.NewNotFound(v1.Resource("namespaces"), "ns")

@@ -98,7 +98,7 @@ func TestTermination(t *testing.T) {
 		{"no discovery at all", func(s *server) { s.discovered.Failure = errors.New("no") },
 			&v1.NamespaceTermination{Undiscovered: []v1.UndiscoveredGroup{{LastError: "no"}}}},
 		{"a refused finalize", func(s *server) {
-			s.older = true // a purge would finalize
+			s.addForeign()
 			s.before = func(_, resource, _ string) error {
 				if resource == "namespaces/finalize" {
 					return forbidden(v1.SchemeGroupVersion.WithResource("namespaces"))
