@@ -6,18 +6,17 @@ package visibility
 import (
 	"context"
 	"errors"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
+	"github.com/borough-io/borough/pkg/authorization/revocation"
 )
 
 // Projects is what one user sees, as Projects: the Namespaces with the user's access.
@@ -34,7 +33,7 @@ func (v *Views) Projects(ctx context.Context) (*Projects, error) {
 		return nil, err
 	}
 	view := View{views: v, asProjects: true}
-	if slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
+	if revocation.IsPrivileged(u) {
 		view.all = true
 	} else {
 		view.subjects = rbac.Subjects(u)

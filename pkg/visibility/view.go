@@ -63,7 +63,7 @@ func (v *Views) For(ctx context.Context, options *metainternalversion.ListOption
 			return nil, nil // not a request of a user
 		}
 	}
-	if attributes.GetUser() == nil || slices.Contains(attributes.GetUser().GetGroups(), user.SystemPrivilegedGroup) {
+	if attributes.GetUser() == nil || revocation.IsPrivileged(attributes.GetUser()) {
 		return nil, nil
 	}
 	if err := v.index.RequireSync(ctx); err != nil {

@@ -51,7 +51,7 @@ type noting struct{ authorizer.Authorizer }
 func (n noting) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	decision, reason, err := n.Authorizer.Authorize(ctx, a)
 	i, ok := ctx.Value(impersonationKey{}).(*impersonation)
-	if ok && decision == authorizer.DecisionAllow && a.GetVerb() == "impersonate" && !isPrivileged(a.GetUser()) {
+	if ok && decision == authorizer.DecisionAllow && a.GetVerb() == "impersonate" && !IsPrivileged(a.GetUser()) {
 		i.allowed = append(i.allowed, a)
 	}
 	return decision, reason, err

@@ -51,7 +51,7 @@ func WithAttributes(next http.Handler) http.Handler {
 		if ok && info.IsResourceRequest && info.Verb == "watch" {
 			kept := watched{impersonation: impersonated(req.Context())}
 			attributes, err := filters.GetAuthorizerAttributes(req.Context())
-			if err == nil && attributes.GetUser() != nil && !isPrivileged(attributes.GetUser()) {
+			if err == nil && attributes.GetUser() != nil && !IsPrivileged(attributes.GetUser()) {
 				kept.request = attributes
 			}
 			req = req.WithContext(context.WithValue(req.Context(), watchKey{}, kept))
@@ -60,8 +60,8 @@ func WithAttributes(next http.Handler) http.Handler {
 	})
 }
 
-// isPrivileged reports whether a user has all rights, always.
-func isPrivileged(u user.Info) bool {
+// IsPrivileged reports whether a user has all rights, which cannot be revoked.
+func IsPrivileged(u user.Info) bool {
 	return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
+	"github.com/borough-io/borough/pkg/authorization/revocation"
 	"github.com/borough-io/borough/pkg/retriable"
 )
 
@@ -149,7 +148,7 @@ func (s Storage) ConfirmTemplate(ctx context.Context, resource schema.GroupResou
 // isPrivileged reports whether the user may do everything, regardless of the policy.
 func isPrivileged(ctx context.Context) bool {
 	u, ok := request.UserFrom(ctx)
-	return ok && slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
+	return ok && revocation.IsPrivileged(u)
 }
 
 // mayEscalate reports whether the user may escalate the role of the request.
