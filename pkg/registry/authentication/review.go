@@ -8,7 +8,6 @@ package authentication
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -39,7 +38,10 @@ func NewStorage(tokens authenticator.Token) map[string]rest.Storage {
 				if r.Spec.Token == "" {
 					return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
 				}
-				return func(ctx context.Context) (runtime.Object, error) { return r, reviewToken(ctx, r, tokens) }, nil
+				return func(ctx context.Context) (runtime.Object, error) {
+					reviewToken(ctx, r, tokens)
+					return r, nil
+				}, nil
 			},
 		},
 	}
@@ -56,10 +58,9 @@ func reviewSelf(ctx context.Context) (runtime.Object, error) {
 	}, nil
 }
 
-func reviewToken(ctx context.Context, review *authenticationv1.TokenReview, tokens authenticator.Token) error {
+func reviewToken(ctx context.Context, review *authenticationv1.TokenReview, tokens authenticator.Token) {
 	review.Status = authenticationv1.TokenReviewStatus{}
-	audiences := authenticator.Audiences(review.Spec.Audiences)
-	if len(audiences) > 0 {
+	if audiences := review.Spec.Audiences; len(audiences) > 0 {
 		ctx = authenticator.WithAudiences(ctx, audiences)
 	}
 	response, ok, err := tokens.AuthenticateToken(ctx, review.Spec.Token)
@@ -70,20 +71,13 @@ func reviewToken(ctx context.Context, review *authenticationv1.TokenReview, toke
 	if err != nil {
 		review.Status.Error = err.Error()
 	}
-	if response == nil || response.User == nil {
-		return nil
+	if response != nil && response.User != nil {
+		review.Status.User, review.Status.Audiences = userInfo(response.User), response.Audiences
 	}
-	if len(audiences) > 0 && len(audiences.Intersect(response.Audiences)) == 0 {
-		return apierrors.NewInternalError(fmt.Errorf("validate the audiences of a token: %w", errAudiences))
-	}
-	review.Status.User, review.Status.Audiences = userInfo(response.User), response.Audiences
-	return nil
 }
 
 // errToken is the error of Kubernetes for a token that no authenticator knows.
 var errToken = errors.New("invalid bearer token")
-
-var errAudiences = errors.New("the authenticator returned a token for other audiences")
 
 func userInfo(u user.Info) authenticationv1.UserInfo {
 	info := authenticationv1.UserInfo{
