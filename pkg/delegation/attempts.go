@@ -34,7 +34,7 @@ var errNoConnection = errors.New("no connection to kube-apiserver in time")
 //
 // A connection stalls if nothing at all is received on it. A cluster that answers
 // slowly is not asked again: it answers the pings that the client sends, as package
-// connections configures it.
+// cmd/internal/command configures it.
 type attempts struct {
 	delegate http.RoundTripper
 	dialer   *dialer

@@ -19,8 +19,6 @@ import (
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/term"
 	"k8s.io/component-base/version"
-
-	"github.com/borough-io/borough/cmd/internal/connections"
 )
 
 // AddFlags adds the flags in sections, and those that all commands have.
@@ -44,7 +42,7 @@ func AddSections(cmd *cobra.Command, sets cliflag.NamedFlagSets) {
 // Run runs the command until it ends or the process gets SIGINT or SIGTERM. If the
 // command fails, Run prints why in one line, and exits with 1.
 func Run(cmd *cobra.Command) {
-	connections.SetHealthChecks()
+	setHealthChecks()
 	signalled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// Not signalled itself: the libraries treat any cause except context.Canceled
 	// as a failure.

@@ -1,8 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connections configures the connections of the clients in a process.
-package connections
+package command
 
 import "os"
 
@@ -17,10 +16,10 @@ var healthChecks = map[string]string{
 	"HTTP2_PING_TIMEOUT_SECONDS":      "3",
 }
 
-// SetHealthChecks makes clients close connections that stall within 5 seconds, unless
+// setHealthChecks makes clients close connections that stall within 5 seconds, unless
 // the environment has other times. It must be called before the first client is
 // created; the library takes the times only from the environment.
-func SetHealthChecks() {
+func setHealthChecks() {
 	for name, value := range healthChecks {
 		if _, ok := os.LookupEnv(name); !ok {
 			// It fails only for an invalid name.

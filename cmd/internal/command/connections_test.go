@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package connections
+package command
 
 import (
 	"os"
@@ -16,7 +16,7 @@ func TestSetHealthChecks(t *testing.T) {
 		}
 	}
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "20")
-	SetHealthChecks()
+	setHealthChecks()
 	for name, want := range map[string]string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "2", "HTTP2_PING_TIMEOUT_SECONDS": "20"} {
 		if got := os.Getenv(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

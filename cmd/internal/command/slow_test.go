@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package connections
+package command
 
 import (
 	"context"
@@ -77,7 +77,7 @@ func (a addressed) LocalAddr() net.Addr { return a.local }
 // TestSlowCluster sends a review each second to a kube-apiserver that takes five seconds
 // for each. Its connections do not stall, so no review is sent twice.
 func TestSlowCluster(t *testing.T) {
-	SetHealthChecks()
+	setHealthChecks()
 	synctest.Test(t, testSlowCluster)
 }
 
