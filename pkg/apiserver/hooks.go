@@ -164,7 +164,7 @@ func ensureDefaultNamespace(ctx context.Context, client versioned.Interface, att
 		if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsStoreReadError(err) {
 			return true, nil
 		}
-		klog.FromContext(ctx).Info("Failed to create the Namespace that always exists, will retry", "namespace", name, "err", err)
+		klog.FromContext(ctx).Info("Failed to create the default Namespace, will retry", "namespace", name, "err", err)
 		return false, nil
 	})
 }

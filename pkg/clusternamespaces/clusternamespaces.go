@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusternamespaces is what the deletion of a namespace of the cluster means for
-// Borough's Namespace of the same name.
+// Package clusternamespaces decides what happens to Borough's Namespace when the cluster's
+// namespace of the same name is deleted.
 package clusternamespaces
 
 import (

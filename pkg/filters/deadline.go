@@ -43,7 +43,7 @@ func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.
 			deadline = time.Time{}
 		}
 		// With HTTP/1, it is that of the connection, and remains until the next request. A writer
-		// that has none, as that of a request in the process, is of no network.
+		// without a deadline is that of an in-process request, which uses no network.
 		_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 		if req.Header.Get("Upgrade") != "" {
 			w = withUpgradeDeadline(w, deadline)

@@ -3,9 +3,9 @@
 
 // Package leader does work only while the process holds a lock, which is a Lease.
 //
-// Two processes do not work at once. The elector of the library does not ensure that: when
-// it cannot renew the Lease, it tries to release it before it ends the work. So the lock
-// ends the work itself, RenewDeadline after it sent the last request that renewed the
+// At most one process works at a time. The elector of the library does not ensure that:
+// when it cannot renew the Lease, it tries to release it before it ends the work. So the
+// lock ends the work itself, RenewDeadline after it sent the last request that renewed the
 // Lease, and releases the Lease only when the work has returned. Other processes take over
 // no earlier than LeaseDuration after that request. The work must return within the
 // difference.

@@ -163,7 +163,7 @@ func TestYAMLAliases(t *testing.T) {
 		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i+1, i+1, repeat(9, fmt.Sprintf("*a%d", i)))
 	}
 	const tooMany = "the YAML document must have at most 10000 values once its aliases are replaced"
-	const tooLongTexts = "the aliases of the YAML document must stand for texts of at most 200000 bytes in all"
+	const tooLongTexts = "the aliases of the YAML document must expand to at most 200000 bytes of text"
 	for _, test := range []struct{ name, body, want string }{
 		{"billion laughs", laughs.String(), tooMany},
 		{"merged", "a: &a {k: [" + repeat(2000, "1") + "]}\n" + "b: {<<: *a}\nc: {<<: [*a, *a, *a]}\nd: *a\n", tooMany},

@@ -50,7 +50,7 @@ func checkAliases(data []byte) error {
 	case size.values > MaxYAMLNodes:
 		return &Error{Detail: fmt.Sprintf("the YAML document must have at most %d values once its aliases are replaced", MaxYAMLNodes)}
 	case size.bytes > len(data)+MaxAliasBytes:
-		return &Error{Detail: fmt.Sprintf("the aliases of the YAML document must stand for texts of at most %d bytes in all", MaxAliasBytes)}
+		return &Error{Detail: fmt.Sprintf("the aliases of the YAML document must expand to at most %d bytes of text", MaxAliasBytes)}
 	}
 	return nil
 }

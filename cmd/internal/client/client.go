@@ -33,7 +33,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, ""+
 		"Kubeconfig for the server that serves Borough's API. If empty, connect to the cluster that the process runs in.")
 	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, ""+
-		"Maximum number of requests per second to the server. -1 means no limit on this side; the server has its own limits.")
+		"Maximum number of requests per second to the server. -1 means no client-side limit; the server has its own limits.")
 	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, ""+
 		"Maximum burst of requests above --kube-api-qps.")
 }

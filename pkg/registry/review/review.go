@@ -1,8 +1,8 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package review serves kinds that are questions: a client creates an object, the
-// response is the object with the answer in its status, and nothing is stored.
+// Package review serves create-only kinds whose response has the answer: it is the object
+// that the client creates, with the answer in its status, and nothing is stored.
 package review
 
 import (

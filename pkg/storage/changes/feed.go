@@ -169,8 +169,8 @@ func (f *Feed) Run(ctx context.Context) error {
 	})
 }
 
-// follow continues where the sink is, or lists the objects if it is nowhere, more of them
-// can be decrypted, or etcd has compacted what follows. It ends with an error.
+// follow continues where the sink is, or lists the objects if it has no revision yet, more
+// of them can be decrypted, or etcd has compacted what follows. It ends with an error.
 func (f *Feed) follow(ctx context.Context, client *clientv3.Client) error {
 	if f.reached.Get() == 0 || f.readable {
 		if err := f.relist(ctx, client); err != nil {

@@ -127,8 +127,8 @@ func (o *Options) newGenericConfig() *genericapiserver.RecommendedConfig {
 	return generic
 }
 
-// withoutInternal leaves the internal version, which some types are of, too, out of what
-// definitions are of.
+// withoutInternal removes the internal version from the kinds of OpenAPI definitions; some
+// types are registered in it, too.
 func withoutInternal(name func(string) (string, spec.Extensions)) func(string) (string, spec.Extensions) {
 	const key = "x-kubernetes-group-version-kind"
 	return func(goName string) (string, spec.Extensions) {
