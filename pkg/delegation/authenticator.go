@@ -19,12 +19,14 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authentication/request/union"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/borough-io/borough/pkg/authentication/x509cache"
 	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/retriable"
 )
@@ -96,20 +98,23 @@ func (c AuthenticatorConfig) New() (*Authenticator, error) {
 	if a.FrontProxy, err = a.frontProxy(c); err != nil {
 		return nil, err
 	}
-	delegate, security, err := authenticatorfactory.DelegatingAuthenticatorConfig{
-		TokenAccessReviewClient:            reviews,
-		TokenAccessReviewTimeout:           c.Timeout,
-		WebhookRetryBackoff:                &c.Backoff,
-		CacheTTL:                           c.TokenTTL,
-		ClientCertificateCAContentProvider: clientCA,
+	tokens, security, err := authenticatorfactory.DelegatingAuthenticatorConfig{
+		TokenAccessReviewClient:  reviews,
+		TokenAccessReviewTimeout: c.Timeout,
+		WebhookRetryBackoff:      &c.Backoff,
+		CacheTTL:                 c.TokenTTL,
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("create the authenticator: %w", err)
 	}
-	users := delegate
+	var each []authenticator.Request
 	if a.FrontProxy != nil {
-		users = group.NewAuthenticatedGroupAdder(union.New(newFrontProxy(a.FrontProxy), delegate))
+		each = append(each, newFrontProxy(a.FrontProxy))
 	}
+	if clientCA != nil { // the factory would verify a certificate for each request
+		each = append(each, x509cache.New(x509.NewDynamic(clientCA.VerifyOptions, x509.CommonNameUserConversion), clientCA.CurrentCABundleContent))
+	}
+	users := group.NewAuthenticatedGroupAdder(union.New(append(each, tokens)...))
 	a.Request, a.Security = noteUnreviewed(union.NewFailOnError(users, anonymous.NewAuthenticator(nil))), security
 	return a, nil
 }

@@ -215,6 +215,29 @@ func TestNoLookup(t *testing.T) {
 	}
 }
 
+// The certificate of a user is verified once, and so is one that is not valid.
+func TestClientCertificatesAreCached(t *testing.T) {
+	bundle, bob := newCA(t, "bob")
+	_, other := newCA(t, "bob")
+	var ca changingCA
+	ca.set(t, bundle)
+	a, err := AuthenticatorConfig{Cluster: &rest.Config{Host: "https://127.0.0.1:1"}, Backoff: wait.Backoff{Steps: 1}, ClientCA: &ca}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, cert := range map[string]*x509.Certificate{"bob": bob, "": other} {
+		ca.verifications = 0
+		for range 3 {
+			if got := authenticate(t, a, cert); got != want {
+				t.Errorf("the user is %q, not %q", got, want)
+			}
+		}
+		if ca.verifications != 1 {
+			t.Errorf("the certificate of %q was verified %d times", want, ca.verifications)
+		}
+	}
+}
+
 // Many users with tokens do not wait for one another in the client.
 func TestTokenReviewsAreNotLimited(t *testing.T) {
 	reviews, err := AuthenticatorConfig{Cluster: &rest.Config{Host: "https://127.0.0.1:1"}}.reviews()

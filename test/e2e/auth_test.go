@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,14 +53,20 @@ func TestMonitoring(t *testing.T) {
 	wantEqual(t, "--bind-address, a default", got.Flags["bind-address"], "127.0.0.1")
 }
 
-// TestUnknownCertificate checks that a certificate of another CA, or a bearer
-// token, does not authenticate.
+// TestUnknownCertificate checks that a certificate of another CA, one with too many others, or
+// a bearer token, does not authenticate.
 func TestUnknownCertificate(t *testing.T) {
 	t.Parallel()
 	config := rest.CopyConfig(borough.Config(t, "admin"))
 	other := alone.Config(t, "admin")
 	config.CertData, config.KeyData = other.CertData, other.KeyData
 	wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 401, "Unauthorized")
+	admin := borough.Config(t, "admin")
+	config.CertData, config.KeyData = bytes.Repeat(admin.CertData, 10), admin.KeyData
+	wantAnswer(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 200)
+	config.CertData = bytes.Repeat(admin.CertData, 11)
+	wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 401, "Unauthorized")
+	wantContains(t, borough.Server.Output(), "the client sent 11 certificates, more than the maximum of 10")
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken = "guessed"
 	wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 401, "Unauthorized")
