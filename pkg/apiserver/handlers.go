@@ -21,8 +21,8 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 		chain = revocation.WithImpersonation(chain)
 	}
 	chain = filters.WithWriteDeadline(retriable.WithErrors(chain, generic.Serializer), generic)
-	// The deadline depends on what the request is for, for which its selectors are parsed.
-	chain = filters.WithLimitedSelectors(chain, generic.Serializer)
+	// The deadline depends on what the request is for, for which its query is decoded.
+	chain = filters.WithLimitedQuery(chain, generic.Serializer)
 	return filters.WithLimitedRequestLine(chain, generic.Serializer)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
@@ -27,16 +28,20 @@ const writeGrace = 5 * time.Second
 // which for such a client is never, and until then the request counts as one of those in flight:
 // a few connections, without any rights, could take all of them. A refusal has only
 // these seconds from its start: any client can have as many as it likes. A profile, which runs
-// for long, has no deadline.
+// for long, has no deadline. It answers 400 to a path of which it cannot find out what it is for.
 //
 // It has to be before authentication, whose errors are also written, and after
-// WithLimitedSelectors.
+// WithLimitedQuery.
 func WithWriteDeadline(next http.Handler, config *genericapiserver.Config) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		deadline := time.Now().Add(config.RequestTimeout + writeGrace)
 		info, err := config.RequestInfoResolver.NewRequestInfo(req)
+		if err != nil { // the library would answer 500, and log and quote the query
+			refuse(w, req, apierrors.NewBadRequest("the path of the request names no resource"), config.Serializer)
+			return
+		}
 		switch {
-		case err != nil || !config.LongRunningFunc(req, info):
+		case !config.LongRunningFunc(req, info):
 		case info.Verb == "watch":
 			deadline = deadline.Add(watchTimeout(req, time.Duration(config.MinRequestTimeout)*time.Second))
 		case !info.IsResourceRequest:

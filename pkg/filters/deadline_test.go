@@ -89,13 +89,21 @@ func TestDeadlineOfErrors(t *testing.T) {
 // deadline of the request before has passed.
 func TestDeadlineOfRefusals(t *testing.T) {
 	serializer := serializer.NewCodecFactory(runtime.NewScheme())
+	config := &genericapiserver.Config{
+		Serializer: serializer,
+		RequestInfoResolver: genericapiserver.NewRequestInfoResolver(&genericapiserver.Config{
+			LegacyAPIGroupPrefixes: sets.NewString(genericapiserver.DefaultLegacyAPIPrefix),
+		}),
+	}
 	next := http.NotFoundHandler()
 	for path, handler := range map[string]http.Handler{
 		"/" + strings.Repeat("x", maxPath):                            WithLimitedRequestLine(next, serializer),
 		"/" + strings.Repeat("%3C", maxPath/9+1):                      WithLimitedRequestLine(next, serializer),
 		"/readyz/etcd?exclude=" + strings.Repeat("x", maxHealthQuery): WithLimitedRequestLine(next, serializer),
-		"/?fieldSelector=" + strings.Repeat(",", 1000):                WithLimitedSelectors(next, serializer),
-		"/?labelSelector=a+in+(" + strings.Repeat("%25,", 20) + "b)":  WithLimitedSelectors(next, serializer),
+		"/?fieldSelector=" + strings.Repeat(",", 1000):                WithLimitedQuery(next, serializer),
+		"/?labelSelector=a+in+(" + strings.Repeat("%25,", 20) + "b)":  WithLimitedQuery(next, serializer),
+		"/?limit=" + strings.Repeat("x", maxLoggedQuery):              WithLimitedQuery(next, serializer),
+		"/api/v1/watch?" + strings.Repeat("x", maxLoggedQuery):        WithWriteDeadline(next, config),
 	} {
 		recorder := httptest.NewRecorder()
 		w, before := &deadlineWriter{ResponseWriter: recorder}, time.Now()

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +22,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/requestlimits"
+	"github.com/borough-io/borough/pkg/truncate"
 )
 
 // WithValidQuery answers 400 to a query that cannot be parsed. Everything behind
@@ -61,12 +65,26 @@ func WithLimitedFieldManager(next http.Handler, serializer runtime.NegotiatedSer
 	})
 }
 
-// WithLimitedSelectors answers 400 to a selector that would take too long to parse, or to
-// compare with objects. It has to be among the first handlers, because the library parses the
-// selector to find out what a request is for, before it authenticates the client.
-func WithLimitedSelectors(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
+const (
+	// maxLoggedQuery is the maximum length of a query in bytes that the library may log as a
+	// whole, with escapes, because it cannot decode its options.
+	maxLoggedQuery = 512
+	// maxQuotedError is the maximum length of the error about a longer query in bytes.
+	maxQuotedError = 256
+)
+
+// WithLimitedQuery answers 400 to a selector that would take too long to parse, or to compare
+// with objects, and to a long query with options that cannot be decoded, which the library would
+// log. It has to be among the first handlers, because the library decodes the options of a list
+// to find out what a request is for, before it authenticates the client.
+func WithLimitedQuery(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if err := checkSelectors(req.URL.Query()); err != nil {
+		query := req.URL.Query()
+		err := checkSelectors(query)
+		if err == nil && len(req.URL.RawQuery) > maxLoggedQuery {
+			err = checkOptions(req.Method, query)
+		}
+		if err != nil {
 			refuse(w, req, apierrors.NewBadRequest(err.Error()), serializer)
 			return
 		}
@@ -84,6 +102,22 @@ func checkSelectors(query url.Values) error {
 		if err := requestlimits.CheckFieldSelector(selector); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkOptions decodes the options that the library decodes before it authenticates the client.
+func checkOptions(method string, query url.Values) error {
+	if timeout := query.Get("timeout"); timeout != "" {
+		if _, err := time.ParseDuration(timeout); err != nil {
+			return fmt.Errorf("the timeout in the query cannot be parsed: %s", truncate.Text(err.Error(), maxQuotedError))
+		}
+	}
+	if method != http.MethodGet && method != http.MethodHead {
+		return nil
+	}
+	if err := metainternalversionscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &metainternalversion.ListOptions{}); err != nil {
+		return fmt.Errorf("the query cannot be decoded: %s", truncate.Text(err.Error(), maxQuotedError))
 	}
 	return nil
 }

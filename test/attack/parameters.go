@@ -22,6 +22,7 @@ func parameters(p paths) (requests []Request) {
 		requests = append(requests, Request{Name: "path or query", Method: method, Path: path, Header: typed(asJSON), Watch: strings.Contains(path, "watch"), Variant: alike})
 	}
 	long := strings.Repeat("a", longText)
+	raw := strings.Repeat("\xff", longText) // is not escaped in the query, and long in the log
 	texts := []string{"", "abc", "-1", "0", "1", "9223372036854775807", "9223372036854775808", "99999999999999999999999", "1e9", "true", "\x00", "\xff", "é", "../..", "{}", long}
 	for _, name := range []string{"resourceVersion", "resourceVersionMatch", "limit", "continue", "labelSelector", "fieldSelector", "timeoutSeconds", "timeout", "watch", "allowWatchBookmarks", "sendInitialEvents", "pretty", "dryRun", "fieldManager", "fieldValidation", "force", "gracePeriodSeconds", "propagationPolicy", "orphanDependents", "ignoreStoreReadErrorWithClusterBreakingPotential", "shardSelector"} {
 		for _, text := range texts {
@@ -35,6 +36,7 @@ func parameters(p paths) (requests []Request) {
 			requests = append(requests, Request{Name: "query of a POST", Method: http.MethodPost, Path: p.pods() + query + "&dryRun=All", Header: typed(asJSON), Body: ordinary(p, 1).Body, Variant: true})
 			requests = append(requests, Request{Name: "query of an apply", Method: http.MethodPatch, Path: p.pod() + query + "&dryRun=All", Header: typed(asApply), Body: asBytes(object("Pod", "there", nil)), Variant: true})
 		}
+		add(http.MethodGet, p.pods()+"?"+name+"="+raw)
 	}
 	// The library names each invalid character, and each invalid value.
 	invalidManager := "fieldManager=" + strings.Repeat("%01", 20_000)
@@ -47,6 +49,7 @@ func parameters(p paths) (requests []Request) {
 		"?fieldSelector=" + url.QueryEscape(numbered(1_000, "metadata.name!=v%d", ",")), "?fieldSelector=" + url.QueryEscape(numbered(10_000, "metadata.name=v%d", ",")), "?fieldSelector=" + url.QueryEscape(strings.Repeat(`a\`, 10_000)), "?fieldSelector=" + url.QueryEscape("spec.host=n1"), "?fieldSelector=%3D%3D%3D",
 		"?limit=1&continue=" + strings.Repeat("QUFB", 10_000), "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6LTEsInN0YXJ0IjoiLi4vLi4vLi4ifQ", "?continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJ4XHUwMDAwIn0",
 		"?watch=true&resourceVersion=abc", "?watch=true&resourceVersion=9999999999999", "?watch=1&sendInitialEvents=true", "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "?watch=1&limit=1&continue=x",
+		"?limit=" + raw, "?limit=x&a=" + raw, "?timeout=" + raw, "?watch=1&timeoutSeconds=" + raw, "?fieldSelector=" + raw, "?a=" + raw,
 		"?resourceVersion=0&resourceVersionMatch=Exact", "?resourceVersion=9223372036854775807&resourceVersionMatch=NotOlderThan", "?resourceVersion=1&resourceVersionMatch=Exact",
 	} {
 		add(http.MethodGet, p.pods()+query)
@@ -86,7 +89,7 @@ func parameters(p paths) (requests []Request) {
 		// Go's client cannot send the path // with HTTP/2.
 		requests[i].Malformed = err != nil || path == "//"
 		_, err = url.ParseQuery(query)
-		requests[i].Direct = err != nil || strings.Contains(query, invalidValues) || strings.Contains(query, invalidManager)
+		requests[i].Direct = err != nil || strings.Contains(query, invalidValues) || strings.Contains(query, invalidManager) || strings.Contains(query, raw)
 		if requests[i].Name == "path or query" {
 			requests[i].Name = fmt.Sprintf("%s %q", r.Method, r.Path[:min(len(r.Path), 160)])
 		}

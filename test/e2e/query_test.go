@@ -7,6 +7,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // TestMalformedQuery checks that a query that cannot be parsed completely is
@@ -50,6 +53,40 @@ func TestInvalidSelector(t *testing.T) {
 				wantStatus(t, anonymous(t, borough).Do(t, method, path+"?"+query, nil), 400, want)
 			}
 		}
+	}
+}
+
+// TestLogOfQueries sends long queries as a client without credentials. The server neither logs
+// nor repeats them as a whole.
+func TestLogOfQueries(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const most, end = 4 << 10, "the-last-request"
+	client, before, requests := anonymous(t, b), len(b.Server.Output()), 0
+	for _, name := range []string{
+		"limit", "timeoutSeconds", "timeout", "watch", "watch=1&timeoutSeconds", "allowWatchBookmarks", "sendInitialEvents", "resourceVersion", "resourceVersionMatch",
+		"continue", "labelSelector", "fieldSelector", "shardSelector", "pretty", "limit=x&a", "timeout=x&a", "a",
+	} {
+		for _, path := range []string{api + "/namespaces", "/api/v1/pods", "/api/v1/watch", "/apis/a/v1/proxy", "/version"} {
+			answer := client.Do(t, "GET", path+"?"+name+"="+strings.Repeat("\xff", 200_000), nil)
+			if answer.Code >= 500 || len(answer.Body) >= most {
+				t.Errorf("GET %s?%s=...: %d with %d bytes", path, name, answer.Code, len(answer.Body))
+			}
+			requests++
+		}
+	}
+	client.Do(t, "GET", "/api/v1/pods?limit="+end, nil)
+	poll.Eventually(t, func() string {
+		if !strings.Contains(b.Server.Output(), end) {
+			return "the last request is not logged"
+		}
+		return ""
+	})
+	if logged := len(b.Server.Output()) - before; logged > requests*most {
+		t.Errorf("%d bytes are logged for %d requests", logged, requests)
 	}
 }
 

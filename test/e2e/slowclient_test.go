@@ -152,6 +152,12 @@ func TestBufferedRefusals(t *testing.T) {
 		{"GET", "/livez?verbose&exclude=" + strings.Repeat("%01", 330)},
 		{"GET", "/healthz/" + escaped(110)},
 		{"GET", "/version?pretty=true"},
+		{"GET", "/version?timeout=" + strings.Repeat("\xff", 500)},
+		{"GET", "/version?timeout=" + strings.Repeat("<", 500)},
+		{"GET", "/version?timeout=" + strings.Repeat("<", 5000)},
+		{"GET", "/api/v1/pods?limit=" + strings.Repeat("<", 500)},
+		{"GET", "/api/v1/pods?limit=" + strings.Repeat("<", 5000)},
+		{"GET", "/api/v1/watch?" + strings.Repeat("x", 5000)},
 	} {
 		for name, client := range map[string]harness.HTTP{"anonymous": anonymous(t, borough), "user": user} {
 			answer := client.Do(t, request.method, request.path, nil)
