@@ -57,7 +57,10 @@ func WithRequestLimits(next http.Handler, checker *requestlimits.Checker, maxByt
 			err = check(body)
 		}
 		if err != nil {
-			responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), serializer, v1.SchemeGroupVersion, w, req)
+			if _, ok := err.(apierrors.APIStatus); !ok {
+				err = apierrors.NewBadRequest(err.Error())
+			}
+			responsewriters.ErrorNegotiated(err, serializer, v1.SchemeGroupVersion, w, req)
 			return
 		}
 		checked := req.WithContext(ctx)
@@ -81,16 +84,23 @@ func patchCheck(patchType types.PatchType, checker *requestlimits.Checker) func(
 	return nil
 }
 
-// optionsCheck returns the check for the options of a delete, or nil for an encoding that the
-// handler refuses.
+// optionsCheck returns the check for the options of a delete. It refuses all encodings that cannot
+// be checked: behind a feature gate, the handler accepts CBOR.
 func optionsCheck(req *http.Request, checker *requestlimits.Checker) func([]byte) error {
 	mediaType, _, _ := mime.ParseMediaType(cmp.Or(req.Header.Get("Content-Type"), runtime.ContentTypeJSON))
 	check := checker.CheckFor(mediaType)
-	if check == nil {
+	return func(body []byte) error {
+		switch {
+		case check != nil:
+			return check(body, metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
+		case len(body) > 0:
+			return negotiation.NewUnsupportedMediaTypeError(checkedOptions)
+		}
 		return nil
 	}
-	return func(body []byte) error { return check(body, metav1.SchemeGroupVersion.WithKind("DeleteOptions")) }
 }
+
+var checkedOptions = []string{runtime.ContentTypeJSON, runtime.ContentTypeYAML, runtime.ContentTypeProtobuf}
 
 var checkedPatches = []string{
 	string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType),

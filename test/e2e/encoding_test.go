@@ -22,6 +22,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
+	"github.com/borough-io/borough/test/harness"
 )
 
 func newScheme() *runtime.Scheme {
@@ -129,6 +130,30 @@ func TestEncodings(t *testing.T) {
 func servesCBOR(t *testing.T) bool {
 	answer := borough.HTTP(t).Do(t, "GET", api+"/namespaces/default", nil, "Accept", "application/cbor")
 	return answer.Code == 200
+}
+
+// TestCBOR checks that no body in CBOR is accepted behind the feature gate, because the limits of
+// requests are not checked in CBOR.
+func TestCBOR(t *testing.T) {
+	t.Parallel()
+	b := harness.New(t)
+	if err := b.StartServer(t.Context(), "--feature-gates=CBORServingAndStorage=true"); err != nil {
+		t.Fatal(err)
+	}
+	const cborMap = "\xd9\xd9\xf7\xa0"
+	client, namespace := b.HTTP(t), api+"/namespaces/default"
+	for path, methods := range map[string][]string{
+		api + "/namespaces": {"POST"}, namespace: {"PUT", "DELETE"}, namespace + "/pods": {"POST", "DELETE"},
+		"/api/v1/namespaces/default/pods/p": {"PUT", "DELETE"}, "/apis/rbac.authorization.k8s.io/v1/clusterroles": {"POST", "DELETE"},
+	} {
+		for _, method := range methods {
+			answer := client.Do(t, method, path, []byte(cborMap), "Content-Type", "application/cbor")
+			wantStatus(t, answer, 415, "accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf")
+		}
+	}
+	answer := client.Do(t, "PATCH", namespace+"?fieldManager=f", []byte(cborMap), "Content-Type", "application/apply-patch+cbor")
+	wantStatus(t, answer, 415, "the body of the request was in an unknown format")
+	wantAnswer(t, client.Do(t, "DELETE", namespace+"/pods", nil, "Content-Type", "application/cbor"), 200)
 }
 
 func TestGzip(t *testing.T) {
