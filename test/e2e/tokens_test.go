@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/test/harness"
@@ -208,6 +211,8 @@ func TestIssuers(t *testing.T) {
 	}
 	wantContains(t, b.Server.Output(), `unknown field \"surprise\"`)
 
+	grant(t, b, "default", "view", "alice")
+	next := streamAs(t, alice, api+"/namespaces/default/pods", url.Values{"watch": {"true"}})
 	replaceFile(t, file, issuers(second))
 	poll.Eventually(t, func() string {
 		if answer := alice.Do(t, "GET", allPods, nil); answer.Code != 401 {
@@ -215,6 +220,13 @@ func TestIssuers(t *testing.T) {
 		}
 		return ""
 	})
+	// A watch that is open continues until its user has no right to it.
+	createPod(t, b, "default", newPod("after"))
+	wantEqual(t, "the event of a watch with a token that is not valid any more", next().Type, watch.Added)
+	if err := rights(t, b).RoleBindings("default").Delete(t.Context(), "alice", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, "the event of this watch without its right", next().Type, watch.Error)
 	wantEqual(t, "bob", allowed(), "")
 }
 
