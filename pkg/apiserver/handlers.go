@@ -23,6 +23,7 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 	chain = filters.WithWriteDeadline(retriable.WithErrors(chain, generic.Serializer), generic)
 	// The deadline depends on what the request is for, for which its query is decoded.
 	chain = filters.WithLimitedQuery(chain, generic.Serializer)
+	chain = filters.WithLimitedImpersonation(chain, generic.Serializer)
 	return filters.WithLimitedRequestLine(chain, generic.Serializer)
 }
 

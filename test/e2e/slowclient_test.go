@@ -166,6 +166,19 @@ func TestBufferedRefusals(t *testing.T) {
 			}
 		}
 	}
+	for _, text := range []string{strings.Repeat("x", 1200), strings.Repeat("\xff", 109), strings.Repeat("\xff", 20_000), strings.Repeat("<", 20_000)} {
+		for _, header := range [][]string{
+			{"Impersonate-User", text}, {"Impersonate-Group", text, "Impersonate-User", "u"}, {"Impersonate-Uid", text, "Impersonate-User", "u"},
+			{"Impersonate-Extra-Scope", text, "Impersonate-User", "u"}, {"Impersonate-Extra-" + strings.Repeat("x", min(len(text), 3000)), "v", "Impersonate-User", "u"},
+		} {
+			for name, client := range map[string]harness.HTTP{"anonymous": anonymous(t, borough), "user": user} {
+				answer := client.Do(t, "GET", "/api/v1/pods", nil, header...)
+				if n := len(answer.Body); n >= buffered {
+					t.Errorf("%s: %.30s: %.30q: %d with %d bytes", name, header[0], header[1], answer.Code, n)
+				}
+			}
+		}
+	}
 }
 
 // TestUnreadWatch opens a watch that is not read, on a connection that stays open. It ends.
