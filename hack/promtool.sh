@@ -14,6 +14,9 @@ if [[ ! -x $promtool ]]; then
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
     cp test/monitoring/go.{mod,sum} "$tmp"
+    # At the versions that the server has, what both use is compiled once.
+    mapfile -t versions < <(go list -m -f '{{if not .Main}}-require={{.Path}}@{{.Version}}{{end}}' all)
+    go mod edit "${versions[@]}" "$tmp/go.mod"
     go -C test/monitoring build -modfile="$tmp/go.mod" -mod=mod -tags remove_all_sd -ldflags '-s -w' -o "$promtool" github.com/prometheus/prometheus/cmd/promtool
 fi
 echo "$promtool"
