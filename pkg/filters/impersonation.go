@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -19,8 +20,8 @@ import (
 const maxImpersonated = maxPath
 
 // WithLimitedImpersonation answers 400 to a request that impersonates with a header that is too
-// long. Each client can send one, and without the right to impersonate gets an error that quotes
-// the header.
+// long, or without a user. Each client can send one, and without the right to impersonate gets an
+// error that quotes the header, or all of them if there is no user.
 func WithLimitedImpersonation(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		for name, values := range req.Header {
@@ -33,6 +34,10 @@ func WithLimitedImpersonation(next http.Handler, serializer runtime.NegotiatedSe
 					refuse(w, req, apierrors.NewBadRequest(message), serializer)
 					return
 				}
+			}
+			if req.Header.Get(authenticationv1.ImpersonateUserHeader) == "" {
+				refuse(w, req, apierrors.NewBadRequest("the request impersonates groups, a UID or extra values without a user"), serializer)
+				return
 			}
 		}
 		next.ServeHTTP(w, req)

@@ -6,10 +6,12 @@ package storage
 import (
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +30,6 @@ import (
 
 	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
@@ -118,9 +119,13 @@ func newTLSConfig(t storagebackend.TransportConfig) (*tls.Config, error) {
 		return nil, nil
 	}
 	if t.TrustedCAFile != "" {
-		// etcd's client ignores what is not a certificate, and would trust no server.
-		if _, err := certutil.CertsFromFile(t.TrustedCAFile); err != nil {
+		// etcd's client ignores what is not PEM, and would trust no server.
+		content, err := os.ReadFile(t.TrustedCAFile)
+		if err != nil {
 			return nil, fmt.Errorf("--etcd-cafile: %w", err)
+		}
+		if block, _ := pem.Decode(content); block == nil {
+			return nil, fmt.Errorf("--etcd-cafile=%s: it has no certificate in PEM", t.TrustedCAFile)
 		}
 	}
 	return transport.TLSInfo{CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.TrustedCAFile}.ClientConfig()

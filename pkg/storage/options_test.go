@@ -155,7 +155,7 @@ func TestApplyToRefuses(t *testing.T) {
 		"no certificate": {
 			flags:  "--etcd-servers=https://127.0.0.1:1 --etcd-cafile=" + unreadable,
 			change: func(c *storage.Config) { c.Embedded = nil },
-			want:   "--etcd-cafile: error reading " + unreadable,
+			want:   "--etcd-cafile=" + unreadable + ": it has no certificate in PEM",
 		},
 		"split": {
 			flags:  "--etcd-servers=http://127.0.0.1:1 --etcd-servers-overrides=tenancy.borough.io/pods#http://127.0.0.1:2",

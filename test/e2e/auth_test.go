@@ -7,11 +7,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/borough-io/borough/test/harness"
+	"github.com/borough-io/borough/test/poll"
 )
 
 // anonymous returns a client without credentials that trusts the server's CA.
@@ -66,7 +68,13 @@ func TestUnknownCertificate(t *testing.T) {
 	wantAnswer(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 200)
 	config.CertData = bytes.Repeat(admin.CertData, 11)
 	wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 401, "Unauthorized")
-	wantContains(t, borough.Server.Output(), "the client sent 11 certificates, more than the maximum of 10")
+	poll.Eventually(t, func() string {
+		const reason = "the client sent 11 certificates, more than the maximum of 10"
+		if !strings.Contains(borough.Server.Output(), reason) {
+			return "not in the log: " + reason
+		}
+		return ""
+	})
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken = "guessed"
 	wantStatus(t, harness.NewHTTP(t, config).Do(t, "GET", api+"/namespaces", nil), 401, "Unauthorized")

@@ -166,6 +166,13 @@ func TestBufferedRefusals(t *testing.T) {
 			}
 		}
 	}
+	var withoutUser []string
+	for i := range 100 {
+		withoutUser = append(withoutUser, fmt.Sprintf("Impersonate-Extra-%d", i), strings.Repeat("\xff", 100))
+	}
+	if answer := anonymous(t, borough).Do(t, "GET", "/api/v1/pods", nil, withoutUser...); answer.Code != 400 || len(answer.Body) >= buffered {
+		t.Errorf("impersonation without a user: %d with %d bytes", answer.Code, len(answer.Body))
+	}
 	for _, text := range []string{strings.Repeat("x", 1200), strings.Repeat("\xff", 109), strings.Repeat("\xff", 20_000), strings.Repeat("<", 20_000)} {
 		for _, header := range [][]string{
 			{"Impersonate-User", text}, {"Impersonate-Group", text, "Impersonate-User", "u"}, {"Impersonate-Uid", text, "Impersonate-User", "u"},

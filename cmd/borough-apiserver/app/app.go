@@ -15,6 +15,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/version" // metric of the build
+	"k8s.io/klog/v2"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
 	"github.com/borough-io/borough/cmd/internal/command"
@@ -100,7 +101,11 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	}()
 	changed := make(chan error, 1)
 	go func() {
-		changed <- deps.AwaitChange(ctx)
+		err := deps.AwaitChange(ctx)
+		if err != nil {
+			klog.FromContext(ctx).Info("Shutting down", "reason", err)
+		}
+		changed <- err
 		cancel(nil) // as on SIGTERM
 	}()
 
@@ -124,7 +129,7 @@ func Run(ctx context.Context, o *options.Options) (err error) {
 	if errors.Is(context.Cause(ctx), errEtcdStopped) {
 		return errEtcdStopped
 	}
-	return <-changed
+	return <-changed // the context has ended
 }
 
 var errEtcdStopped = errors.New("the embedded etcd stopped unexpectedly; see its log for the cause")

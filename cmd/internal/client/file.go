@@ -33,10 +33,18 @@ func (f *File) Load() (config *rest.Config, err error) {
 	}
 	// Not loaded deferred: if the file is empty or has no current context, that returns the
 	// cluster that the process runs in.
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: f.Path}
-	file, err := rules.Load()
+	file, err := clientcmd.Load(f.content)
 	if err != nil {
 		return nil, err
 	}
-	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	for _, cluster := range file.Clusters {
+		cluster.LocationOfOrigin = f.Path
+	}
+	for _, user := range file.AuthInfos {
+		user.LocationOfOrigin = f.Path
+	}
+	if err := clientcmd.ResolveLocalPaths(file); err != nil {
+		return nil, err
+	}
+	return clientcmd.NewNonInteractiveClientConfig(*file, "", &clientcmd.ConfigOverrides{}, nil).ClientConfig()
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/borough-io/borough/test/certs"
 )
@@ -39,10 +40,10 @@ func TestHostileCertificates(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(trusted)
 	var verifications atomic.Int32
-	authn := New(x509request.NewDynamic(func() (x509.VerifyOptions, bool) {
+	authn := newCache(x509request.NewDynamic(func() (x509.VerifyOptions, bool) {
 		verifications.Add(1)
 		return x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
-	}, x509request.CommonNameUserConversion))
+	}, x509request.CommonNameUserConversion), clocktesting.NewFakePassiveClock(time.Now()))
 
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		response, ok, err := authn.AuthenticateRequest(req)

@@ -52,7 +52,7 @@ func (c *Controller) ensureNamespace(ctx context.Context) (namespace *v1.Namespa
 			last = reason
 		}
 		delay := backoff.Step()
-		if err == nil && !next.IsZero() {
+		if !next.IsZero() {
 			delay = min(delay, time.Until(next))
 		}
 		if c.awaitChange(ctx, namespace, delay) {

@@ -103,7 +103,7 @@ func (s *session) report(name string, err error) {
 	if pod, _ := s.desired.get(name, nil); pod != nil {
 		problem.Pod, problem.File = pod.name, pod.file
 	}
-	s.problems.add(name, problem)
+	s.problems.fail(name, problem)
 }
 
 // write creates, updates or replaces the Pod, unless it is as in the source.
@@ -259,6 +259,9 @@ func withName(err error, name string) error {
 // remove deletes the Pod, now and again when its grace period is over.
 func (s *session) remove(ctx context.Context, live *unstructured.Unstructured) error {
 	deadline, err := s.deletePod(ctx, live)
+	if err == nil {
+		s.problems.resolveFailure(live.GetName())
+	}
 	if wait := time.Until(deadline); wait > 0 {
 		s.queue.AddAfter(live.GetName(), wait)
 	}

@@ -49,7 +49,8 @@ type problems struct {
 // refusal is a write that the server refused, or that has failed repeatedly.
 type refusal struct {
 	// hash is that of the Pod. It is empty when the write is to be tried again.
-	hash    string
+	hash string
+	// err is nil if the write has failed.
 	err     error
 	problem source.Problem
 }
@@ -92,12 +93,25 @@ func (p *problems) refuse(name string, pod *desiredPod, err error) {
 	p.changed()
 }
 
-// add adds the problem of a Pod, whose write is tried again.
-func (p *problems) add(name string, problem source.Problem) {
+// fail adds the problem of a Pod whose write keeps failing, and is tried again. The first
+// reason stays: others can differ each time, as those of connections do.
+func (p *problems) fail(name string, problem source.Problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refused[name] = refusal{problem: problem}
-	p.changed()
+	if r, known := p.refused[name]; !known || r.err != nil {
+		p.refused[name] = refusal{problem: problem}
+		p.changed()
+	}
+}
+
+// resolveFailure removes what fail has added.
+func (p *problems) resolveFailure(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r, known := p.refused[name]; known && r.err == nil {
+		delete(p.refused, name)
+		p.changed()
+	}
 }
 
 func (p *problems) resolvePod(name string) {

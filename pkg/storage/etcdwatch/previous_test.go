@@ -76,6 +76,9 @@ func TestPreviousValues(t *testing.T) {
 			break
 		}
 	}
+	if watched != len(revisions)+1 {
+		t.Errorf("got %d events for a watch cache, want %d", watched, len(revisions)+1)
+	}
 	// The watch can begin here, but the value before is gone.
 	if _, err := client.Compact(t.Context(), revisions[1]); err != nil {
 		t.Fatal(err)

@@ -187,8 +187,8 @@ func (o *Options) openClusterCertificate(d *Dependencies) (err error) {
 func (d *Dependencies) openSelfSigned() error {
 	hosts := []net.IP{net.IPv4(127, 0, 0, 1)}
 	if cert := d.serving.ServerCert; cert.CertDirectory != "" {
-		// The library does not start with one file of the pair, which is what remains if it is
-		// killed while it writes them.
+		// The library does not start with one file of the pair, which is what remains if a server
+		// is killed while it writes them.
 		file := filepath.Join(cert.CertDirectory, cert.PairName)
 		addresses := hosts
 		if !d.serving.BindAddress.IsUnspecified() {
@@ -202,8 +202,7 @@ func (d *Dependencies) openSelfSigned() error {
 }
 
 // ensureSelfSigned writes a certificate for localhost and the addresses, and its key, unless
-// both files exist. There is no certificate while the key is written, so that a process that
-// is killed does not leave it with another key.
+// both files exist. It renames a file without the other: it can be of the user.
 func ensureSelfSigned(certFile, keyFile string, addresses []net.IP) error {
 	_, certErr := os.Stat(certFile)
 	_, keyErr := os.Stat(keyFile)
@@ -217,8 +216,10 @@ func ensureSelfSigned(certFile, keyFile string, addresses []net.IP) error {
 	if err := os.MkdirAll(filepath.Dir(certFile), 0o755); err != nil {
 		return err
 	}
-	if err := os.Remove(certFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, file := range []string{certFile, keyFile} {
+		if err := os.Rename(file, file+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if err := certificates.WriteFile(keyFile, key, 0o600); err != nil {
 		return err
