@@ -73,12 +73,10 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadablePodStopsPurge deletes a Namespace with a Pod that cannot be read, which may run. What
-// is deleted after Pods stays until it is removed, and the status says why.
-func TestUnreadablePodStopsPurge(t *testing.T) {
-	t.Parallel()
+// startWithEtcd starts a server and a controller, and returns a client of its etcd.
+func startWithEtcd(t *testing.T) (*harness.Borough, *clientv3.Client) {
+	t.Helper()
 	url := storagetest.StartGRPC(t)
-	client := storagetest.NewClient(t, url)
 	b := harness.New(t)
 	if err := b.StartServer(t.Context(), "--etcd-servers="+url); err != nil {
 		t.Fatal(err)
@@ -86,6 +84,14 @@ func TestUnreadablePodStopsPurge(t *testing.T) {
 	if err := b.StartController(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return b, storagetest.NewClient(t, url)
+}
+
+// TestUnreadablePodStopsPurge deletes a Namespace with a Pod that cannot be read, which may run. What
+// is deleted after Pods stays until it is removed, and the status says why.
+func TestUnreadablePodStopsPurge(t *testing.T) {
+	t.Parallel()
+	b, client := startWithEtcd(t)
 	ns := newNamespace(t, b)
 	createPod(t, b, ns, newPod("sound"))
 	createPod(t, b, ns, newPod("bad"))
@@ -119,15 +125,7 @@ func TestUnreadablePodStopsPurge(t *testing.T) {
 // cannot be read. The controller does not take the Namespace for empty.
 func TestUnreadableContentHolds(t *testing.T) {
 	t.Parallel()
-	url := storagetest.StartGRPC(t)
-	client := storagetest.NewClient(t, url)
-	b := harness.New(t)
-	if err := b.StartServer(t.Context(), "--etcd-servers="+url); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.StartController(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	b, client := startWithEtcd(t)
 	namespaces := b.Client(t).TenancyV1().Namespaces()
 	const ns, other = "held", "example.com/other"
 	held := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}, Spec: v1.NamespaceSpec{Finalizers: []v1.FinalizerName{other}}}

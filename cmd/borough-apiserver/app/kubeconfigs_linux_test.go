@@ -4,7 +4,6 @@
 package app
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,16 +15,9 @@ import (
 // without a current context, where it could connect to the cluster that it runs in.
 func TestEmptyKubeconfigInAPod(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	full := file("full", kubeconfig)
+	full := writeFile(t, dir, "full", kubeconfig)
 	server := []string{"--etcd-servers=http://127.0.0.1:1", "--secure-port=" + free(t)}
-	for _, bad := range []string{file("empty", ""), file("no-context", noContext)} {
+	for _, bad := range []string{writeFile(t, dir, "empty", ""), writeFile(t, dir, "no-context", noContext)} {
 		for flag, more := range map[string][]string{
 			"--kubeconfig":                {"--serving-cert-secret=a/b"},
 			"--authentication-kubeconfig": {"--kubeconfig=" + full},

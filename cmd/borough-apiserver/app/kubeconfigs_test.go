@@ -16,20 +16,23 @@ const (
 	kubeconfig = noContext + "current-context: c\n"
 )
 
+// writeFile writes a file in a directory, and returns its path.
+func writeFile(t *testing.T, dir, name, content string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestAwaitChange opens a server, and writes another kubeconfig into the file of each flag.
 func TestAwaitChange(t *testing.T) {
 	for _, flag := range []string{"--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"} {
 		t.Run(flag, func(t *testing.T) {
 			dir := t.TempDir()
-			file := func(name, content string) string {
-				path := filepath.Join(dir, name)
-				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return path
-			}
-			set := flag + "=" + file("set", kubeconfig)
-			o, err := run(t, "--kubeconfig="+file("other", kubeconfig), set, "--etcd-servers=http://127.0.0.1:1", "--secure-port="+free(t))
+			set := flag + "=" + writeFile(t, dir, "set", kubeconfig)
+			o, err := run(t, "--kubeconfig="+writeFile(t, dir, "other", kubeconfig), set, "--etcd-servers=http://127.0.0.1:1", "--secure-port="+free(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +50,7 @@ func TestAwaitChange(t *testing.T) {
 			if err := deps.AwaitChange(ended); err != nil {
 				t.Errorf("without a change: %v", err)
 			}
-			file("set", kubeconfig+"# renewed\n")
+			writeFile(t, dir, "set", kubeconfig+"# renewed\n")
 			if err := deps.AwaitChange(t.Context()); err == nil || !strings.HasPrefix(err.Error(), set+" has changed") {
 				t.Errorf("got %v, want an error with the flag", err)
 			}

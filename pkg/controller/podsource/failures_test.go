@@ -33,14 +33,17 @@ func (f *fixture) failing(status *apierrors.StatusError) (method *atomic.Value) 
 	return method
 }
 
+// failures are the responses to requests for Pods while a webhook fails.
+var failures = map[string]*apierrors.StatusError{
+	"500": apierrors.NewInternalError(errors.New("failed calling webhook")),
+	"403": apierrors.NewForbidden(podResource.GroupResource(), "a-node-1", errors.New("failed calling webhook")),
+}
+
 // TestFailuresAreReported has a webhook fail for long. The writes are tried again, and the
 // reason is shown where refusals are.
 func TestFailuresAreReported(t *testing.T) {
 	t.Parallel()
-	for name, status := range map[string]*apierrors.StatusError{
-		"500": apierrors.NewInternalError(errors.New("failed calling webhook")),
-		"403": apierrors.NewForbidden(podResource.GroupResource(), "a-node-1", errors.New("failed calling webhook")),
-	} {
+	for name, status := range failures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
@@ -71,10 +74,7 @@ func TestFailuresAreReported(t *testing.T) {
 // error, so the caller backs off.
 func TestDeleteFails(t *testing.T) {
 	t.Parallel()
-	for name, status := range map[string]*apierrors.StatusError{
-		"500": apierrors.NewInternalError(errors.New("failed calling webhook")),
-		"403": apierrors.NewForbidden(podResource.GroupResource(), "a-node-1", errors.New("denied")),
-	} {
+	for name, status := range failures {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
@@ -98,7 +98,7 @@ func TestDeleteFails(t *testing.T) {
 func TestOnceShowsFailures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.failing(apierrors.NewInternalError(errors.New("failed calling webhook"))).Store(http.MethodPatch)
+	f.failing(failures["500"]).Store(http.MethodPatch)
 	f.write("a.yaml", newPod("a"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -86,13 +86,13 @@ func (s *session) fail(ctx context.Context, name string, pod *desiredPod, began 
 		return err
 	}
 	s.problems.refuse(name, pod, err)
-	switch {
-	case isNotOwned(err):
+	if isNotOwned(err) {
 		return err // no event says that the other Pod is gone
-	case s.limitsChanged.Load().(time.Time).After(began.Add(-limitsDelay)):
+	}
+	if changed := s.limitsChanged.Load().(time.Time); changed.After(began.Add(-limitsDelay)) {
 		s.problems.retryPod(name)
 		// Each delay is about twice the one before.
-		s.queue.AddAfter(name, max(limitsDelay/10, time.Since(s.limitsChanged.Load().(time.Time))))
+		s.queue.AddAfter(name, max(limitsDelay/10, time.Since(changed)))
 	}
 	return nil
 }

@@ -151,11 +151,8 @@ type watchCodec struct {
 func (c watchCodec) Decode(labelled []byte, _ *schema.GroupVersionKind, _ runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	data, key, err := unlabel(labelled)
 	if err == nil && etcdwatch.IsOmitted(data) {
-		removed, err := c.store.removed(string(key))
-		if err != nil {
-			return nil, nil, err
-		}
-		return removed.(runtime.Object), nil, nil
+		obj, err := c.store.removed(string(key), "") // the library sets the revision
+		return obj, nil, err
 	}
 	if err == nil {
 		var obj runtime.Object

@@ -242,43 +242,43 @@ func (w *watcher) translate(event watch.Event) (watch.Event, bool) {
 	if event.Type == watch.Added {
 		return event, false
 	}
-	deleted, err := s.removed(unread.key)
+	deleted, err := s.removed(unread.key, unread.ResourceVersion)
 	if err != nil {
 		return event, false
 	}
-	deleted.SetResourceVersion(unread.ResourceVersion)
-	return watch.Event{Type: watch.Deleted, Object: deleted.(runtime.Object)}, true
+	return watch.Event{Type: watch.Deleted, Object: deleted}, true
 }
 
 // removeRecord removes the record of an object that was read, or deleted.
 func (w *watcher) removeRecord(event watch.EventType, obj runtime.Object) {
+	if event == watch.Deleted && w.flow != nil {
+		return // it can have become unreadable, see readable; otherwise examine removes the record
+	}
 	read, err := meta.Accessor(obj)
 	if err != nil {
 		return
 	}
 	// The watch may be behind a list that has found the object unreadable.
 	revision, _ := w.store.config.Versioner.ObjectResourceVersion(obj)
-	switch {
-	case event != watch.Deleted:
-	case w.flow == nil:
+	if event == watch.Deleted {
 		revision = latest
-	default: // It can have become unreadable, see readable. Otherwise examine removes the record.
-		return
 	}
 	w.store.config.Objects.remove(w.logger, w.store.config.Resource, read.GetNamespace(), read.GetName(), int64(revision))
 }
 
 // removed returns the object in the deletion of a key for a watch cache, which has the object
 // itself.
-func (s *Store) removed(key string) (metav1.Object, error) {
-	accessor, err := meta.Accessor(s.config.NewFunc())
+func (s *Store) removed(key, resourceVersion string) (runtime.Object, error) {
+	obj := s.config.NewFunc()
+	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
 	namespace, name := s.split(key)
 	accessor.SetNamespace(namespace)
 	accessor.SetName(name)
-	return accessor, nil
+	accessor.SetResourceVersion(resourceVersion)
+	return obj, nil
 }
 
 // isMark reports whether a bookmark is a mark of the flow.
