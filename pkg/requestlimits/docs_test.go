@@ -22,7 +22,7 @@ func TestDocs(t *testing.T) {
 	constants := map[string]int{
 		"MaxQuantityLength": MaxQuantityLength, "MaxQuantityExponent": MaxQuantityExponent, "MaxDepth": MaxDepth,
 		"MaxContainers": MaxContainers, "MaxLimitRangeItems": MaxLimitRangeItems, "MaxManagers": MaxManagers, "MaxAppliers": MaxAppliers, "MaxOwners": MaxOwners, "MaxNameLength": MaxNameLength, "MaxElements": MaxElements,
-		"MaxPatchOperations": MaxPatchOperations, "MaxPatchElements": MaxPatchElements, "MaxMergeComparisons": MaxMergeComparisons,
+		"MaxPatchOperations": MaxPatchOperations, "MaxPatchCopyBytes": MaxPatchCopyBytes, "MaxPatchElements": MaxPatchElements, "MaxMergeComparisons": MaxMergeComparisons,
 		"MaxYAMLNodes": MaxYAMLNodes, "MaxAliasBytes": MaxAliasBytes, "MaxErrors": MaxErrors, "MaxRepeatedFields": MaxRepeatedFields, "MaxSelectorTerms": MaxSelectorTerms, "MaxSelectorErrors": MaxSelectorErrors,
 	}
 	source, err := os.ReadFile("limits.go")

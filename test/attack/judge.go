@@ -17,7 +17,7 @@ import (
 // within the first; the second is for what an ordinary request does not have.
 const (
 	// noise is what a request may cost however small it is: a JSON patch may copy
-	// 3 MiB.
+	// 1.5 MiB (requestlimits.MaxPatchCopyBytes).
 	noiseBytes, noiseObjects, noiseLog, noiseCPU = 32 << 20, 100_000, 16 << 10, 2.0
 	// excess is the multiple of an ordinary request.
 	excess, excessCPU = 4, 20

@@ -99,6 +99,8 @@ func TestRequestLimits(t *testing.T) {
 		{"aliases", yaml, yamlBomb, 400, "the YAML document must have at most 10000 values once its aliases are replaced"},
 		{"elements of a strategic merge patch", strategic, pod(`{"containers":[{"name":"c","env":[` + numbered(1001, `{"name":"a%d"}`) + `]}]}`), 400, "the lists of a strategic merge patch must have at most 1000 elements together"},
 		{"operations", jsonPatch, repeatJSON(1001, `{"op":"add","path":"/metadata/labels/a","value":"b"}`), 400, "the JSON patch must have at most 1000 elements"},
+		{"copies", jsonPatch, `[{"op":"add","path":"/metadata/annotations","value":{"a":"` + strings.Repeat("x", 400_000) + `"}},` + numbered(4, `{"op":"copy","from":"/metadata/annotations/a","path":"/metadata/annotations/b%d"}`) + `]`,
+			422, "the server rejected our request due to an error in our request"},
 		{"a string that becomes a quantity", jsonPatch, `[{"op":"add","path":"/metadata/annotations","value":{"a":"1e-10000000"}},{"op":"add","path":"/spec/overhead","value":{}},
 			{"op":"copy","from":"/metadata/annotations/a","path":"/spec/overhead/cpu"}]`, 422, "spec.overhead[cpu]: " + exponent},
 		{"invalid containers", objects("pods")[:3], pod(`{"containers":` + repeatJSON(1000, `{}`) + `}`), 422, "only the first 100 errors are shown"},

@@ -31,6 +31,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/admission/clusterplugins"
 	"github.com/borough-io/borough/pkg/apiserver"
+	"github.com/borough-io/borough/pkg/requestlimits"
 	"github.com/borough-io/borough/pkg/storage"
 )
 
@@ -107,6 +108,9 @@ func New() *Options {
 	utilruntime.Must(globals.Register(compatibility.DefaultKubeComponent,
 		compatibility.NewEffectiveVersionFromString(version.DefaultKubeBinaryVersion, "", ""), utilfeature.DefaultMutableFeatureGate))
 
+	server := genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals)
+	server.JSONPatchMaxCopyBytes = requestlimits.MaxPatchCopyBytes
+
 	serving := genericoptions.NewSecureServingOptions()
 	serving.BindPort = defaultPort
 	serving.HTTP2MaxStreamsPerConnection = http2MaxStreams
@@ -122,7 +126,7 @@ func New() *Options {
 
 		BuiltInAuthentication: &BuiltInAuthenticationOptions{Anonymous: true},
 
-		Server:            genericoptions.NewServerRunOptionsForComponent(compatibility.DefaultKubeComponent, globals),
+		Server:            server,
 		Storage:           storage.NewOptions(),
 		SecureServing:     serving,
 		Authentication:    genericoptions.NewDelegatingAuthenticationOptions(),
