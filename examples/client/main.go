@@ -3,16 +3,21 @@
 
 // client demonstrates the typed clients and informers. It creates a Namespace with
 // a LimitRange and a Pod, prints the defaults that the Pod got, deletes the
-// Namespace, and waits until it is removed. It uses the server in $KUBECONFIG.
+// Namespace, and waits until it is removed. It deletes the Namespace after an error,
+// too. It uses the server in $KUBECONFIG.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -32,12 +37,15 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := run(context.Background(), client); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err = run(ctx, client)
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, client versioned.Interface) error {
+func run(ctx context.Context, client versioned.Interface) (err error) {
 	tenancy := client.TenancyV1()
 	ns, err := tenancy.Namespaces().Create(ctx, &tenancyv1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"},
@@ -45,6 +53,17 @@ func run(ctx context.Context, client versioned.Interface) error {
 	if err != nil {
 		return fmt.Errorf("create a Namespace: %w", err)
 	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		// The context may be why it failed.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		if deleteErr := tenancy.Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}); deleteErr != nil && !apierrors.IsNotFound(deleteErr) {
+			err = errors.Join(err, fmt.Errorf("delete the Namespace: %w", deleteErr))
+		}
+	}()
 	_, err = tenancy.LimitRanges(ns.Name).Create(ctx, &tenancyv1.LimitRange{
 		ObjectMeta: metav1.ObjectMeta{Name: "defaults"},
 		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
