@@ -131,6 +131,7 @@ func TestOpenFails(t *testing.T) {
 	}{
 		{"data directory of etcd", []string{"--data-dir=" + file, port}, []string{"--data-dir: ", file}},
 		{"data directory of certificates", []string{"--data-dir=" + file, "--etcd-servers=http://127.0.0.1:1", port}, []string{"--data-dir: ", file}},
+		{"debug socket", []string{data, port, "--debug-socket-path=" + file}, []string{"--debug-socket-path: " + file + " exists and is not a socket"}},
 		{"address", []string{data, port, "--bind-address=192.0.2.1"}, []string{"--bind-address and --secure-port: ", "192.0.2.1"}},
 		{"egress selector", []string{data, port, "--egress-selector-config-file=" + file}, []string{"--egress-selector-config-file: "}},
 		{"port", []string{data, "--secure-port=" + taken(t)}, []string{"--secure-port: ", "address already in use"}},
@@ -153,8 +154,14 @@ func TestOpenFails(t *testing.T) {
 			}
 		})
 	}
-	// What the failed ones had opened is closed.
-	openAndClose(t, "--standalone", data, port)
+	// What the failed ones had opened is closed. A socket is what a killed server leaves behind.
+	socket := filepath.Join(t.TempDir(), "socket")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	openAndClose(t, "--standalone", data, port, "--debug-socket-path="+socket)
 }
 
 // openAndClose opens what a server with these arguments needs to start, and closes it.

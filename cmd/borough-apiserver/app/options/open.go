@@ -58,6 +58,9 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	if err := checkDebugSocket(o.Features.DebugSocketPath); err != nil {
+		return nil, fmt.Errorf("--debug-socket-path: %w", err)
+	}
 	if o.Standalone {
 		if d.lock, err = lockDir(o.DataDir); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
@@ -135,6 +138,25 @@ func (d *Dependencies) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkDebugSocket returns an error if there is a file at the path that is not a socket. The
+// library removes what is there, because a server that was killed leaves its socket behind.
+func checkDebugSocket(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s exists and is not a socket", path)
+	}
+	return nil
 }
 
 // lockDir creates a directory and locks it until the result is closed. It returns an error
