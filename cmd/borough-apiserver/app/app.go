@@ -68,7 +68,7 @@ const headroom = 128 << 20
 var registerMetrics = sync.OnceFunc(func() { reconcile.RegisterMetrics(legacyregistry.MustRegister) })
 
 // Run serves until the context ends. It returns an error if the embedded etcd stops, or a
-// kubeconfig of the cluster changes, before that.
+// kubeconfig changes, before that.
 func Run(ctx context.Context, o *options.Options) (err error) {
 	// Not in Complete, because a process can apply this only once.
 	if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {

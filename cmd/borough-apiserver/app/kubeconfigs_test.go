@@ -28,11 +28,21 @@ func writeFile(t *testing.T, dir, name, content string) string {
 
 // TestAwaitChange opens a server, and writes another kubeconfig into the file of each flag.
 func TestAwaitChange(t *testing.T) {
-	for _, flag := range []string{"--kubeconfig", "--authentication-kubeconfig", "--authorization-kubeconfig"} {
-		t.Run(flag, func(t *testing.T) {
+	inCluster := "--kubeconfig=" + writeFile(t, t.TempDir(), "other", kubeconfig)
+	for _, tc := range []struct {
+		flag string
+		args []string
+	}{
+		{"--kubeconfig", nil},
+		{"--authentication-kubeconfig", []string{inCluster}},
+		{"--authorization-kubeconfig", []string{inCluster}},
+		{"--audit-webhook-config-file", []string{inCluster, auditPolicy(t)}},
+		{"--audit-webhook-config-file", []string{"--standalone", "--data-dir=" + t.TempDir(), auditPolicy(t)}},
+	} {
+		t.Run(tc.flag, func(t *testing.T) {
 			dir := t.TempDir()
-			set := flag + "=" + writeFile(t, dir, "set", kubeconfig)
-			o, err := run(t, "--kubeconfig="+writeFile(t, dir, "other", kubeconfig), set, "--etcd-servers=http://127.0.0.1:1", "--secure-port="+free(t))
+			set := tc.flag + "=" + writeFile(t, dir, "set", kubeconfig)
+			o, err := run(t, append(tc.args, set, "--etcd-servers=http://127.0.0.1:1", "--secure-port="+free(t))...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ package options
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,18 +53,24 @@ func (o *Options) loadKubeconfigs() (_ *kubeconfigs, err error) {
 	return k, nil
 }
 
-// AwaitChange returns an error when a kubeconfig of the cluster is no longer that which Open
-// has loaded, because the clients do not read it again, and nil when the context ends.
+// AwaitChange returns an error when a kubeconfig of the cluster or of the audit webhook is no
+// longer that which Open has loaded, because the clients do not read it again, and nil when the
+// context ends.
 func (d *Dependencies) AwaitChange(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		<-ctx.Done()
 		return nil
 	})
+	var files []*client.File
 	if d.cluster != nil {
-		for _, file := range d.cluster.files {
-			group.Go(func() error { return file.AwaitChange(ctx) })
-		}
+		files = slices.Clone(d.cluster.files)
+	}
+	if d.auditWebhook != nil {
+		files = append(files, d.auditWebhook)
+	}
+	for _, file := range files {
+		group.Go(func() error { return file.AwaitChange(ctx) })
 	}
 	return group.Wait()
 }

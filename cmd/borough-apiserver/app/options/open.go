@@ -45,6 +45,7 @@ type Dependencies struct {
 
 	auditBackend audit.Backend
 	auditPolicy  audit.PolicyRuleEvaluator
+	auditWebhook *client.File // nil without --audit-webhook-config-file
 }
 
 // Open loads the kubeconfigs of the cluster or locks the data directory, starts the
@@ -257,8 +258,8 @@ func (o *Options) openAudit(d *Dependencies) error {
 	}
 	if file := o.Audit.WebhookOptions.ConfigFile; file != "" {
 		// The library sends events to the cluster that the process runs in if the file is empty.
-		kubeconfig := client.File{Flag: "audit-webhook-config-file", Path: file}
-		if _, err := kubeconfig.Load(); err != nil {
+		d.auditWebhook = &client.File{Flag: "audit-webhook-config-file", Path: file}
+		if _, err := d.auditWebhook.Load(); err != nil {
 			return err
 		}
 	}
