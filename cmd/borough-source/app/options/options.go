@@ -101,7 +101,7 @@ func (o *Options) Flags() (sets cliflag.NamedFlagSets) {
 	fs.BoolVar(&o.Once, "once", o.Once, ""+
 		"Exit when the Pods are those of the sources: with 0, or with 1 if a source cannot be read or a Pod is refused.")
 	fs.DurationVar(&o.OnceTimeout, "once-timeout", o.OnceTimeout, ""+
-		"Time after which --once exits with 1.")
+		"Time after which --once exits with 1. It needs --once.")
 	fs.BoolVar(&o.DryRun, "dry-run", o.DryRun, ""+
 		"Print what would change, as a diff of each Pod, and exit. Nothing is changed.")
 	fs.BoolVar(&o.PruneNamespace, "prune-namespace", o.PruneNamespace, ""+
@@ -161,6 +161,9 @@ func (o *Options) Validate() error {
 	}
 	if (o.HTTP.CertFile == "") != (o.HTTP.KeyFile == "") {
 		errs = append(errs, errors.New("--url-client-certificate and --url-client-key must be set together"))
+	}
+	if !o.Once && o.OnceTimeout != New().OnceTimeout {
+		errs = append(errs, errors.New("--once-timeout needs --once"))
 	}
 	if o.Once && o.DryRun {
 		errs = append(errs, errors.New("--once and --dry-run cannot be set together"))

@@ -6,6 +6,7 @@ package options
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestValidateInOrder checks that invalid flags are always listed in the same order.
@@ -33,6 +34,25 @@ func TestValidateNode(t *testing.T) {
 		o.Node, o.From = node, []string{"http://h"}
 		if err := o.Validate(); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--from: http://h: the URL") {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestValidateOnceTimeout sets the timeout with --once, and without it.
+func TestValidateOnceTimeout(t *testing.T) {
+	for _, tc := range []struct {
+		once, dryRun bool
+		want         string
+	}{
+		{once: true},
+		{want: "--once-timeout needs --once"},
+		{dryRun: true, want: "--once-timeout needs --once"},
+	} {
+		o := New()
+		o.Node, o.From = "n1", []string{"/pods"}
+		o.Once, o.DryRun, o.OnceTimeout = tc.once, tc.dryRun, time.Minute
+		if err := o.Validate(); tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%+v: got %v", tc, err)
 		}
 	}
 }
