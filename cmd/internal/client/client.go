@@ -35,7 +35,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Float32Var(&o.QPS, "kube-api-qps", o.QPS, ""+
 		"Maximum number of requests per second to the server. -1 means no client-side limit; the server has its own limits.")
 	fs.IntVar(&o.Burst, "kube-api-burst", o.Burst, ""+
-		"Maximum burst of requests above --kube-api-qps.")
+		"Maximum burst of requests above --kube-api-qps. Without a limit there, it has no effect.")
 }
 
 // Validate returns the invalid flags.
