@@ -266,7 +266,10 @@ func (o *Options) openAudit(d *Dependencies) error {
 	if err := o.Audit.ApplyTo(config); err != nil {
 		return fmt.Errorf("--audit-policy-file, --audit-log-path and --audit-webhook-config-file: %w", err)
 	}
-	d.auditBackend, d.auditPolicy = config.AuditBackend, config.AuditPolicyRuleEvaluator
+	if config.AuditBackend != nil {
+		d.auditBackend = limitedAudit{config.AuditBackend}
+	}
+	d.auditPolicy = config.AuditPolicyRuleEvaluator
 	return nil
 }
 
