@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/borough-io/borough/boroughtest"
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 )
 
@@ -228,6 +229,25 @@ func TestWithLogger(t *testing.T) {
 	defer mu.Unlock()
 	if want := "The namespace controller has ended"; !strings.Contains(lines.String(), want) {
 		t.Errorf("the log lacks %q:\n%s", want, lines.String())
+	}
+}
+
+// TestWithMaxNamespacesPerUser requests Namespaces up to the limit and beyond.
+func TestWithMaxNamespacesPerUser(t *testing.T) {
+	s := boroughtest.Start(t, boroughtest.WithMaxNamespacesPerUser(1))
+	client, err := versioned.NewForConfig(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func(name string) error {
+		_, err := client.TenancyV1().NamespaceRequests().Create(t.Context(), &v1.NamespaceRequest{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		return err
+	}
+	if err := request("first"); err != nil {
+		t.Fatal(err)
+	}
+	if err := request("second"); !apierrors.HasStatusCause(err, v1.NamespaceLimitCause) {
+		t.Errorf("beyond the limit: got %v", err)
 	}
 }
 

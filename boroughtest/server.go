@@ -42,6 +42,7 @@ const (
 // of the test. Its methods can be called concurrently.
 type Server struct {
 	dir    string // the data directory
+	limit  int    // see WithMaxNamespacesPerUser
 	port   int
 	logger klog.Logger
 	admin  *rest.Config
@@ -61,6 +62,13 @@ type Option func(*Server)
 // without a context is not logged there, but by klog.
 func WithLogger(logger klog.Logger) Option {
 	return func(s *Server) { s.logger = logger }
+}
+
+// WithMaxNamespacesPerUser sets how many Namespaces each user may have that were created by
+// NamespaceRequests of this user. A further request gets 403 with the cause
+// NamespaceLimitReached. 0, the default, means no limit.
+func WithMaxNamespacesPerUser(limit int) Option {
+	return func(s *Server) { s.limit = limit }
 }
 
 // Start starts a server on a free port of 127.0.0.1, and returns when it is ready. When
@@ -140,7 +148,7 @@ func (s *Server) runOn(port int) error {
 func (s *Server) run() (err error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), s.logger), startTimeout)
 	defer cancel()
-	s.process, err = startProcess(ctx, s.dir, s.port)
+	s.process, err = startProcess(ctx, s.dir, s.port, s.limit)
 	return err
 }
 
