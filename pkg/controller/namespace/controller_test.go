@@ -232,7 +232,7 @@ func TestContentWakes(t *testing.T) {
 			t.Errorf("%d watches are left open", n)
 		}
 		b.expectMetrics(`
-			# HELP borough_namespace_controller_purged_objects_total [ALPHA] Objects that are gone because their namespace was deleted.
+			# HELP borough_namespace_controller_purged_objects_total [ALPHA] Objects that are gone because their namespace was deleted, except those that a failed purge has deleted.
 			# TYPE borough_namespace_controller_purged_objects_total counter
 			borough_namespace_controller_purged_objects_total{group="tenancy.borough.io",resource="pods"} 2
 			`, "purged_objects_total")

@@ -23,7 +23,7 @@ func newControllerMetrics(terminations *terminations, api *availability, registr
 		purged: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem:      metricsSubsystem,
 			Name:           "purged_objects_total",
-			Help:           "Objects that are gone because their namespace was deleted.",
+			Help:           "Objects that are gone because their namespace was deleted, except those that a failed purge has deleted.",
 			StabilityLevel: metrics.ALPHA,
 		}, []string{"group", "resource"}),
 		terminationDuration: metrics.NewHistogram(&metrics.HistogramOpts{
