@@ -32,7 +32,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
-	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 	"github.com/borough-io/borough/pkg/registry/tenancy/project"
 	"github.com/borough-io/borough/pkg/registry/tenancy/resourcequota"
 	"github.com/borough-io/borough/pkg/requestlimits"

@@ -23,7 +23,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
-	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
 
 // A standalone server serves the kinds that our group shares with core/v1 in both

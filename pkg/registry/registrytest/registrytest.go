@@ -26,7 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
 	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
-	pod "github.com/borough-io/borough/pkg/registry/tenancy/pod/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 	"github.com/borough-io/borough/pkg/registry/tenancy/resourcequota"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"

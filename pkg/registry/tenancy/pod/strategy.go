@@ -1,8 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pod holds the rules that apply when Pods are created, changed,
-// deleted, selected and printed. Most are those of core/v1, which package corepod has.
+// Package pod serves Pods and their subresources from etcd. Most of the rules by which
+// they are created, changed, deleted, selected and printed are those of core/v1, which
+// package corepod has.
 package pod
 
 import (

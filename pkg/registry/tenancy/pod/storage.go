@@ -1,8 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage serves Pods and their subresources from etcd.
-package storage
+package pod
 
 import (
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
 
 // Storage serves pods and its subresources.
@@ -25,39 +23,39 @@ type Storage struct {
 
 // NewStorage returns the storages, which share one store.
 func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter) (Storage, error) {
-	strategy := pod.NewStrategy(scheme)
+	strategy := NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Pod{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.PodList{} },
-		PredicateFunc:             pod.Match,
+		PredicateFunc:             Match,
 		DefaultQualifiedResource:  tenancy.Resource("pods"),
 		SingularQualifiedResource: tenancy.Resource("pod"),
 
 		ResetFieldsStrategy: strategy,
 		ReturnDeletedObject: true,
 
-		TableConvertor: pod.NewTableConvertor(),
+		TableConvertor: NewTableConvertor(),
 	}
 	pods, err := standard.NewREST(store, strategy, &generic.StoreOptions{
 		RESTOptions: optsGetter,
-		AttrFunc:    pod.GetAttrs,
-		TriggerFunc: pod.Triggers(),
-		Indexers:    pod.Indexers(),
+		AttrFunc:    GetAttrs,
+		TriggerFunc: Triggers(),
+		Indexers:    Indexers(),
 	})
 	if err != nil {
 		return Storage{}, err
 	}
 
 	status := *store
-	statusStrategy := pod.NewStatusStrategy(scheme)
+	statusStrategy := NewStatusStrategy(scheme)
 	status.UpdateStrategy = statusStrategy
 	status.ResetFieldsStrategy = statusStrategy
 
 	resize := *store
-	resize.UpdateStrategy = pod.NewResizeStrategy(scheme)
+	resize.UpdateStrategy = NewResizeStrategy(scheme)
 
 	ephemeralContainers := *store
-	ephemeralContainers.UpdateStrategy = pod.NewEphemeralContainersStrategy(scheme)
+	ephemeralContainers.UpdateStrategy = NewEphemeralContainersStrategy(scheme)
 
 	return Storage{
 		Pod:                 pods,
