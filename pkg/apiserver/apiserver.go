@@ -30,7 +30,7 @@ import (
 	"github.com/borough-io/borough/pkg/loopback"
 	"github.com/borough-io/borough/pkg/registry/deletecollection"
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacepurge"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 	"github.com/borough-io/borough/pkg/registry/tenancy/project"

@@ -22,7 +22,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 )
 

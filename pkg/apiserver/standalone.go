@@ -31,7 +31,7 @@ import (
 	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	"github.com/borough-io/borough/pkg/registry/standard"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
 	"github.com/borough-io/borough/pkg/visibility"
 )

@@ -22,7 +22,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/event"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/storagetest"

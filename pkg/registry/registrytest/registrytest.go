@@ -25,7 +25,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/limitrange"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/pod"
 	"github.com/borough-io/borough/pkg/registry/tenancy/resourcequota"
 	"github.com/borough-io/borough/pkg/storage"

@@ -1,8 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespace holds the rules that apply when Namespaces are created,
-// changed, selected and printed.
+// Package namespace serves Namespaces and their subresources from etcd.
 package namespace
 
 import (

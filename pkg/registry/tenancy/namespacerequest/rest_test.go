@@ -29,7 +29,7 @@ import (
 	"github.com/borough-io/borough/pkg/generated/openapi"
 	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/rbac"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storage
+package namespace
 
 import (
 	"context"
@@ -21,7 +21,6 @@ import (
 	tenancyerrors "github.com/borough-io/borough/pkg/apis/tenancy/errors"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/registry/deletion"
-	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 )
 
 // Delete takes a Namespace one step along its termination. The first call marks
@@ -122,7 +121,7 @@ func (r *REST) remove(ctx context.Context, name string, deleteValidation rest.Va
 	// A dry run does not use the storage.
 	if ns, ok := obj.(*tenancy.Namespace); ok && dryrun.IsDryRun(options.DryRun) {
 		ns = ns.DeepCopy() // the cache may have what is in it
-		namespace.UpdateTermination(ns)
+		UpdateTermination(ns)
 		obj = ns
 	}
 	return obj, removed, err
@@ -138,7 +137,7 @@ func (r reporting) GuaranteedUpdate(ctx context.Context, key string, out runtime
 	updateTermination := func(obj runtime.Object, response storage.ResponseMeta) (runtime.Object, *uint64, error) {
 		updated, ttl, err := update(obj, response)
 		if err == nil {
-			namespace.UpdateTermination(updated.(*tenancy.Namespace))
+			UpdateTermination(updated.(*tenancy.Namespace))
 		}
 		return updated, ttl, err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package storage_test
+package namespace_test
 
 import (
 	"context"
@@ -13,14 +13,13 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
-	registry "github.com/borough-io/borough/pkg/registry/tenancy/namespace"
-	namespace "github.com/borough-io/borough/pkg/registry/tenancy/namespace/storage"
+	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
 )
 
 func requestOf(tb testing.TB, user string) context.Context {
-	return registry.WithRequester(request.WithNamespace(tb.Context(), ""), user)
+	return namespace.WithRequester(request.WithNamespace(tb.Context(), ""), user)
 }
 
 // newRequested returns the storage of Namespaces, of which alice has requested three,

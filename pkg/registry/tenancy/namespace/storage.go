@@ -1,8 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storage serves Namespaces and their subresources from etcd.
-package storage
+package namespace
 
 import (
 	"context"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/registry/table"
-	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	"github.com/borough-io/borough/pkg/visibility"
 )
@@ -39,11 +37,11 @@ type Storage struct {
 // right to list or watch all Namespaces see those that they may get. The creator creates
 // the content of new Namespaces; it may be nil.
 func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, views *visibility.Views, creator *content.Creator) (Storage, error) {
-	strategy := namespace.NewStrategy(scheme)
+	strategy := NewStrategy(scheme)
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Namespace{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.NamespaceList{} },
-		PredicateFunc:             namespace.Match,
+		PredicateFunc:             Match,
 		DefaultQualifiedResource:  tenancy.Resource("namespaces"),
 		SingularQualifiedResource: tenancy.Resource("namespace"),
 
@@ -55,19 +53,19 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 		ReturnDeletedObject:      true,
 		ShouldDeleteDuringUpdate: shouldDeleteDuringUpdate,
 
-		TableConvertor: namespace.NewTableConvertor(),
+		TableConvertor: NewTableConvertor(),
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: namespace.GetAttrs, Indexers: namespace.Indexers()}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: optsGetter, AttrFunc: GetAttrs, Indexers: Indexers()}); err != nil {
 		return Storage{}, fmt.Errorf("complete the namespace store: %w", err)
 	}
 
 	status := *store
-	statusStrategy := namespace.NewStatusStrategy(scheme)
+	statusStrategy := NewStatusStrategy(scheme)
 	status.UpdateStrategy = statusStrategy
 	status.ResetFieldsStrategy = statusStrategy
 
 	finalize := *store
-	finalizeStrategy := namespace.NewFinalizeStrategy(scheme)
+	finalizeStrategy := NewFinalizeStrategy(scheme)
 	finalize.UpdateStrategy = finalizeStrategy
 	finalize.ResetFieldsStrategy = finalizeStrategy
 
@@ -129,7 +127,7 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 		if err != nil {
 			return nil, err
 		}
-		predicate := namespace.Selected(options)
+		predicate := Selected(options)
 		if byRight && (r.views == nil || !visibility.ListsPages(options, predicate)) {
 			list, err := r.store.List(ctx, options)
 			if err != nil || request == nil {
@@ -178,7 +176,7 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 		// namespace, which no Namespace is in.
 		return r.store.Watch(genericrequest.WithNamespace(ctx, ""), options)
 	}
-	return request.Watch(ctx, namespace.Selected(options))
+	return request.Watch(ctx, Selected(options))
 }
 
 // request returns the request of a user who may not see all Namespaces always, or nil,
