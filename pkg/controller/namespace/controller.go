@@ -23,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/controller/namespace/purge"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	tenancyv1 "github.com/borough-io/borough/pkg/generated/clientset/versioned/typed/tenancy/v1"
 	tenancyinformers "github.com/borough-io/borough/pkg/generated/informers/externalversions/tenancy/v1"
@@ -47,7 +47,7 @@ var errTimeSlice = fmt.Errorf("the pass ended after %s, so that other namespaces
 type Controller struct {
 	informer tenancyinformers.NamespaceIndexInformer
 	lister   tenancylisters.NamespaceLister
-	// purge makes one pass over a Namespace; see deletion.Deleter.Delete.
+	// purge makes one pass over a Namespace; see purge.Deleter.Delete.
 	purge func(ctx context.Context, ns *v1.Namespace, since time.Time) error
 
 	queue workqueue.TypedRateLimitingInterface[string]
@@ -63,7 +63,7 @@ type Controller struct {
 }
 
 // New returns a Controller for the server that config reaches, which purges the
-// kinds of the given API groups (see deletion.NewDiscoverer). Its metrics are
+// kinds of the given API groups (see purge.NewDiscoverer). Its metrics are
 // registered with the registry.
 func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistry) (*Controller, error) {
 	client, err := versioned.NewForConfig(config)
@@ -85,10 +85,10 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
 	informerClient := versioned.New(sendOnce{client.TenancyV1().RESTClient()})
-	return newController(informerClient, deletionClient, content, deletion.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
+	return newController(informerClient, deletionClient, content, purge.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
 }
 
-func newController(client versioned.Interface, deletionClient deletion.Client, content metadata.Interface, discover deletion.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
+func newController(client versioned.Interface, deletionClient purge.Client, content metadata.Interface, discover purge.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
 	api := &availability{}
 	c := &Controller{
 		informer: newInformer(client, api),
@@ -101,7 +101,7 @@ func newController(client versioned.Interface, deletionClient deletion.Client, c
 	c.lister = tenancylisters.NewNamespaceLister(c.informer.GetIndexer())
 	c.metrics = newControllerMetrics(c.terminations, api, registry)
 	c.watches = newContentWatches(content, c.wake, c.terminations.moved, c.metrics.countPurged)
-	deleter := deletion.New(deletionClient, content, discover, c.metrics.countPurged)
+	deleter := purge.New(deletionClient, content, discover, c.metrics.countPurged)
 	c.purge = func(ctx context.Context, ns *v1.Namespace, since time.Time) error {
 		return deleter.Delete(ctx, ns, since, c.terminations.progress(ns.Name, ns.UID))
 	}
@@ -250,7 +250,7 @@ func (c *Controller) process(ctx, passCtx context.Context, key string, retry boo
 	if passCtx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(passCtx), err)
 	}
-	var remaining *deletion.ContentRemainingError
+	var remaining *purge.ContentRemainingError
 	waiting := errors.As(err, &remaining)
 	if waiting {
 		c.watches.keep(ctx, key, ns.UID, c.queue.NumRequeues(key), remaining.Content)

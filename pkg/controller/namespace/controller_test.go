@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/controller/namespace/purge"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned/fake"
 )
@@ -209,7 +209,7 @@ func TestContentWakes(t *testing.T) {
 			if drained {
 				return b.remove(ns)
 			}
-			return fmt.Errorf("wrapped: %w", &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a", "b")}})
+			return fmt.Errorf("wrapped: %w", &purge.ContentRemainingError{Content: []purge.Remaining{remaining("7", "a", "b")}})
 		})
 		b.create(terminating("ns", "1"))
 		time.Sleep(time.Minute) // well into the backoff
@@ -246,7 +246,7 @@ func TestGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ns := terminating("ns", "1")
 		b := newBench(t, 1, func(context.Context, *bench, *v1.Namespace) error {
-			return &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a")}}
+			return &purge.ContentRemainingError{Content: []purge.Remaining{remaining("7", "a")}}
 		}, ns)
 		if n := b.content.open(); n != 1 {
 			t.Errorf("%d watches are open", n)
@@ -300,7 +300,7 @@ func TestRunEnds(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			case "waits":
-				return &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a")}}
+				return &purge.ContentRemainingError{Content: []purge.Remaining{remaining("7", "a")}}
 			default:
 				return errors.New("no")
 			}

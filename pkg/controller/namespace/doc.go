@@ -3,7 +3,7 @@
 
 // Package namespace runs the namespace controller. It watches for Namespaces that
 // are being deleted, and processes several of them in parallel with package
-// deletion until they are removed.
+// purge until they are removed.
 //
 // # Events
 //

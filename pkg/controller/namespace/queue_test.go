@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/controller/namespace/purge"
 )
 
 // TestStuckNamespacesSlowNobody has far more stuck Namespaces than workers,
@@ -184,7 +184,7 @@ func TestFinalizersChange(t *testing.T) {
 		release := make(chan struct{})
 		b := newBench(t, 1, func(_ context.Context, b *bench, ns *v1.Namespace) error {
 			if ns.Name == "held" {
-				return &deletion.ContentRemainingError{Content: []deletion.Remaining{remaining("7", "a")}}
+				return &purge.ContentRemainingError{Content: []purge.Remaining{remaining("7", "a")}}
 			}
 			if len(b.attemptsAt("slow")) > 1 {
 				<-release

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/controller/namespace/purge"
 )
 
 // Reasons why a termination is stuck.
@@ -37,7 +37,7 @@ type termination struct {
 	start time.Time // when it was deleted, as precisely as known
 	stuck string    // empty or one of stuckReasons
 	// progress belongs to the worker that is at the Namespace.
-	progress *deletion.Progress
+	progress *purge.Progress
 }
 
 // terminations keeps account of the Namespaces that are being deleted.
@@ -58,7 +58,7 @@ func (t *terminations) observe(ns *v1.Namespace, initial bool) {
 	known := t.byKey[ns.Name]
 	if known == nil || known.uid != ns.UID {
 		now := time.Now()
-		known = &termination{uid: ns.UID, seen: now, start: now, progress: &deletion.Progress{}}
+		known = &termination{uid: ns.UID, seen: now, start: now, progress: &purge.Progress{}}
 		if deleted := ns.DeletionTimestamp.Time; initial || now.Sub(deleted) > timestampPrecision {
 			known.start = deleted
 		}
@@ -79,13 +79,13 @@ func (t *terminations) seen(key string, uid types.UID) time.Time {
 
 // progress returns what is remembered from one pass over a Namespace to the
 // next.
-func (t *terminations) progress(key string, uid types.UID) *deletion.Progress {
+func (t *terminations) progress(key string, uid types.UID) *purge.Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.byKey[key]; known != nil && known.uid == uid {
 		return known.progress
 	}
-	return &deletion.Progress{} // it is gone, or not known yet
+	return &purge.Progress{} // it is gone, or not known yet
 }
 
 // moved records that content of a Namespace was just removed.

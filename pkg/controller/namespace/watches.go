@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
 
-	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/controller/namespace/purge"
 )
 
 // maxContentWatches bounds the watches that are open at once, for the server's
@@ -33,7 +33,7 @@ type contentWatches struct {
 	wake   func(key string, gone bool)
 	// moved is called when an object or a finalizer of a Namespace was removed.
 	moved  func(key string, uid types.UID)
-	purged deletion.PurgedFunc
+	purged purge.PurgedFunc
 
 	mu    sync.Mutex
 	byKey map[string]map[schema.GroupVersionResource]*contentWatch
@@ -42,7 +42,7 @@ type contentWatches struct {
 	wg    sync.WaitGroup
 }
 
-func newContentWatches(client metadata.Interface, wake func(key string, gone bool), moved func(key string, uid types.UID), purged deletion.PurgedFunc) *contentWatches {
+func newContentWatches(client metadata.Interface, wake func(key string, gone bool), moved func(key string, uid types.UID), purged purge.PurgedFunc) *contentWatches {
 	return &contentWatches{
 		client: client,
 		wake:   wake,
@@ -69,11 +69,11 @@ type contentWatch struct {
 
 // keep has the given content of a Namespace, which was retried so many times, watched, and
 // no other. What is watched already stays so.
-func (w *contentWatches) keep(ctx context.Context, key string, uid types.UID, requeues int, content []deletion.Remaining) {
+func (w *contentWatches) keep(ctx context.Context, key string, uid types.UID, requeues int, content []purge.Remaining) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for gvr, old := range w.byKey[key] {
-		stays := old.uid == uid && slices.ContainsFunc(content, func(r deletion.Remaining) bool { return r.GroupVersionResource == gvr })
+		stays := old.uid == uid && slices.ContainsFunc(content, func(r purge.Remaining) bool { return r.GroupVersionResource == gvr })
 		if !stays {
 			w.end(old)
 			continue
@@ -121,7 +121,7 @@ func (w *contentWatches) stop(key string) {
 func (w *contentWatches) wait() { w.wg.Wait() }
 
 // start opens a watch. The lock is held.
-func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, requeues int, r deletion.Remaining) {
+func (w *contentWatches) start(ctx context.Context, key string, uid types.UID, requeues int, r purge.Remaining) {
 	ctx, cancel := context.WithCancel(ctx)
 	cw := &contentWatch{
 		key: key, uid: uid, resource: r.GroupVersionResource, requeues: requeues, cancel: cancel,
@@ -237,7 +237,7 @@ func (w *contentWatches) remove(cw *contentWatch) {
 // each object that is removed would cost a list of the others.
 func (cw *contentWatch) observe(event watch.EventType, object *metav1.PartialObjectMetadata) (wake, end bool) {
 	before, known := cw.objects[object.UID]
-	after := deletion.Finalizers(object)
+	after := purge.Finalizers(object)
 	if event == watch.Deleted {
 		after = nil
 		delete(cw.objects, object.UID)

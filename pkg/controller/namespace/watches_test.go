@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/controller/namespace/purge"
 )
 
 var (
@@ -92,9 +92,9 @@ func (w *watchers) send(to watched, event watch.Event) {
 	w.byKind[to].Action(event.Type, event.Object)
 }
 
-func remaining(resourceVersion string, objects ...types.UID) deletion.Remaining {
-	r := deletion.Remaining{
-		Resource:        deletion.Resource{GroupVersionResource: pods, Watch: true},
+func remaining(resourceVersion string, objects ...types.UID) purge.Remaining {
+	r := purge.Remaining{
+		Resource:        purge.Resource{GroupVersionResource: pods, Watch: true},
 		ResourceVersion: resourceVersion,
 		Objects:         map[types.UID][]string{},
 	}
@@ -184,9 +184,9 @@ func TestContentWatchEnds(t *testing.T) {
 						if gone {
 							t.Error("it was woken as if the content were gone")
 						}
-						w.keep(t.Context(), key, "1", 0, []deletion.Remaining{remaining("8", "a")})
+						w.keep(t.Context(), key, "1", 0, []purge.Remaining{remaining("8", "a")})
 					}, func(string, types.UID) {}, func(schema.GroupVersionResource, int) {})
-					w.keep(t.Context(), "ns", "1", 0, []deletion.Remaining{remaining("7", "a")})
+					w.keep(t.Context(), "ns", "1", 0, []purge.Remaining{remaining("7", "a")})
 					time.Sleep(after)
 					synctest.Wait()
 					end(client.byKind[podsOf("ns")])
@@ -222,24 +222,24 @@ func TestContentWatches(t *testing.T) {
 			}
 		}
 
-		w.keep(ctx, "ns", "1", 0, []deletion.Remaining{remaining("7", "a", "b")})
+		w.keep(ctx, "ns", "1", 0, []purge.Remaining{remaining("7", "a", "b")})
 		expect("content remains", 1, "7")
-		w.keep(ctx, "ns", "1", 0, []deletion.Remaining{remaining("8", "a", "b")})
+		w.keep(ctx, "ns", "1", 0, []purge.Remaining{remaining("8", "a", "b")})
 		expect("it still does", 1, "7")
-		w.keep(ctx, "ns", "2", 0, []deletion.Remaining{remaining("9", "c", "d")})
+		w.keep(ctx, "ns", "2", 0, []purge.Remaining{remaining("9", "c", "d")})
 		expect("of another incarnation", 1, "7", "9")
 		others := remaining("10", "l")
 		others.GroupVersionResource = limitRanges
-		w.keep(ctx, "ns", "2", 0, []deletion.Remaining{others})
+		w.keep(ctx, "ns", "2", 0, []purge.Remaining{others})
 		expect("of another kind", 1, "7", "9", "10")
 		blind := remaining("11", "x")
 		blind.Watch = false
-		w.keep(ctx, "ns", "2", 0, []deletion.Remaining{others, blind})
+		w.keep(ctx, "ns", "2", 0, []purge.Remaining{others, blind})
 		expect("that cannot be watched", 1, "7", "9", "10")
 		w.stop("ns")
 		expect("the namespace is gone", 0, "7", "9", "10")
 
-		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("12", "a")})
+		w.keep(ctx, "ns", "3", 0, []purge.Remaining{remaining("12", "a")})
 		expect("once more", 1, "7", "9", "10", "12")
 		client.send(podsOf("ns"), watch.Event{Type: watch.Error, Object: &metav1.Status{Message: "too old"}})
 		expect("the watch breaks", 0, "7", "9", "10", "12")
@@ -247,10 +247,10 @@ func TestContentWatches(t *testing.T) {
 			t.Errorf("woken by a watch that broke: %v", woken)
 		}
 		client.refused = errors.New("no")
-		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("13", "a")})
+		w.keep(ctx, "ns", "3", 0, []purge.Remaining{remaining("13", "a")})
 		expect("the watch is refused", 0, "7", "9", "10", "12")
 		client.refused = nil
-		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("14", "a")})
+		w.keep(ctx, "ns", "3", 0, []purge.Remaining{remaining("14", "a")})
 		expect("and then not", 1, "7", "9", "10", "12", "14")
 		client.send(podsOf("ns"), gone("a"))
 		expect("the content is gone", 0, "7", "9", "10", "12", "14")
@@ -260,7 +260,7 @@ func TestContentWatches(t *testing.T) {
 
 		held := remaining("15", "a")
 		held.Objects["a"] = []string{"f", "g"}
-		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{held})
+		w.keep(ctx, "ns", "3", 0, []purge.Remaining{held})
 		synctest.Wait()
 		client.send(podsOf("ns"), event(watch.Modified, "a", true, "f", "g"))
 		synctest.Wait()
@@ -281,15 +281,15 @@ func TestContentWatches(t *testing.T) {
 		// A pass that is woken may watch the same content again.
 		w.wake = func(key string, _ bool) {
 			w.wake = func(string, bool) {}
-			w.keep(ctx, key, "3", 0, []deletion.Remaining{remaining("16", "b")})
+			w.keep(ctx, key, "3", 0, []purge.Remaining{remaining("16", "b")})
 		}
-		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("15", "a")})
+		w.keep(ctx, "ns", "3", 0, []purge.Remaining{remaining("15", "a")})
 		synctest.Wait()
 		client.send(podsOf("ns"), gone("a"))
 		expect("content again", 1, "7", "9", "10", "12", "14", "15", "16")
 		w.stop("ns")
 
-		w.keep(ctx, "ns", "3", 0, []deletion.Remaining{remaining("17", "a")})
+		w.keep(ctx, "ns", "3", 0, []purge.Remaining{remaining("17", "a")})
 		expect("until the context ends", 1, "7", "9", "10", "12", "14", "15", "16", "17")
 		cancel()
 		w.wait()
@@ -325,7 +325,7 @@ func TestMaxContentWatches(t *testing.T) {
 					if p.requeues < 0 {
 						w.stop(p.key)
 					} else {
-						w.keep(t.Context(), p.key, "1", p.requeues, []deletion.Remaining{remaining("7", "a")})
+						w.keep(t.Context(), p.key, "1", p.requeues, []purge.Remaining{remaining("7", "a")})
 					}
 					synctest.Wait()
 				}
@@ -357,7 +357,7 @@ func TestWatchOfFreshAmongStuck(t *testing.T) {
 			if ns.Name != "fresh" {
 				r.Objects["a"] = []string{"example.com/stuck"}
 			}
-			return &deletion.ContentRemainingError{Content: []deletion.Remaining{r}}
+			return &purge.ContentRemainingError{Content: []purge.Remaining{r}}
 		})
 		defer b.stop()
 		b.watches.max = 2

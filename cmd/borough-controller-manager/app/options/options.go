@@ -24,7 +24,7 @@ import (
 	"github.com/borough-io/borough/cmd/internal/flags"
 	"github.com/borough-io/borough/cmd/internal/serving"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/controller/namespace/deletion"
+	"github.com/borough-io/borough/pkg/controller/namespace/purge"
 )
 
 // Options are the flags of borough-controller-manager.
@@ -117,11 +117,11 @@ func (o *Options) Validate() error {
 		invalid("concurrent-namespace-syncs", "must be at least 1, not %d", o.ConcurrentNamespaceSyncs)
 	}
 	own := v1.SchemeGroupVersion.Group
-	if !slices.Contains(o.PurgeAPIGroups, own) && !slices.Contains(o.PurgeAPIGroups, deletion.AllGroups) {
+	if !slices.Contains(o.PurgeAPIGroups, own) && !slices.Contains(o.PurgeAPIGroups, purge.AllGroups) {
 		invalid("purge-api-groups", "must include %s, or no Namespace could be purged", own)
 	}
 	for _, group := range o.PurgeAPIGroups {
-		if group == deletion.AllGroups {
+		if group == purge.AllGroups {
 			continue
 		}
 		for _, reason := range validation.IsDNS1123Subdomain(group) {

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletion deletes the content of a Terminating Namespace and then
+// Package purge deletes the content of a Terminating Namespace and then
 // finalizes the Namespace. It makes one pass at a time; its caller schedules the
 // next one from the error that Deleter.Delete returns.
 //
@@ -47,4 +47,4 @@
 // with the expected UID; an update of the Namespace carries its UID and
 // resourceVersion, and a delete its UID. Only the deletecollection of another
 // group cannot be bound; the Namespace is read right before it.
-package deletion
+package purge
