@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package certificates creates certificate authorities and the certificates that
-// they sign, and keeps them in a directory. Packages rotation and etcdca keep them in
+// they sign, and keeps them in a directory. Packages servingcert and etcdca keep them in
 // Secrets and renew them.
 package certificates
 

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apiserver"
 	"github.com/borough-io/borough/pkg/authorization/rbac"
-	"github.com/borough-io/borough/pkg/certificates/rotation"
+	"github.com/borough-io/borough/pkg/certificates/servingcert"
 	"github.com/borough-io/borough/pkg/clusternamespaces"
 	"github.com/borough-io/borough/pkg/delegation"
 	"github.com/borough-io/borough/pkg/storage"
@@ -160,7 +160,7 @@ func newClusterProjects(config *storage.Config) *apiserver.ClusterProjects {
 }
 
 // newRotator returns the rotator of the serving certificate, which the server runs.
-func (o *Options) newRotator(cluster *rest.Config) (*rotation.Rotator, error) {
+func (o *Options) newRotator(cluster *rest.Config) (*servingcert.Rotator, error) {
 	secret, err := flags.NamespacedName("serving-cert-secret", o.Cluster.CertSecret)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (o *Options) newRotator(cluster *rest.Config) (*rotation.Rotator, error) {
 		return nil, fmt.Errorf("create the dynamic client for the cluster: %w", err)
 	}
 	name := service.Name + "." + service.Namespace + ".svc"
-	return rotation.NewRotator(rotation.Config{
+	return servingcert.NewRotator(servingcert.Config{
 		Secret:     secret,
 		APIService: apiServiceName,
 		Hosts:      []string{name, name + ".cluster.local"},

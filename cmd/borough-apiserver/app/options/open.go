@@ -24,7 +24,7 @@ import (
 
 	"github.com/borough-io/borough/cmd/internal/client"
 	"github.com/borough-io/borough/pkg/certificates"
-	"github.com/borough-io/borough/pkg/certificates/rotation"
+	"github.com/borough-io/borough/pkg/certificates/servingcert"
 	"github.com/borough-io/borough/pkg/standalone"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 )
@@ -39,9 +39,9 @@ type Dependencies struct {
 	lock    io.Closer        // of the data directory; nil unless standalone
 	etcd    *embedded.Server // nil with --etcd-servers
 	serving *genericoptions.SecureServingOptions
-	rotator *rotation.Rotator // nil without --serving-cert-secret
-	pki     *standalone.PKI   // nil unless standalone
-	cluster *kubeconfigs      // nil if standalone
+	rotator *servingcert.Rotator // nil without --serving-cert-secret
+	pki     *standalone.PKI      // nil unless standalone
+	cluster *kubeconfigs         // nil if standalone
 
 	auditBackend audit.Backend
 	auditPolicy  audit.PolicyRuleEvaluator

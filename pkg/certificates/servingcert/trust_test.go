@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rotation
+package servingcert
 
 import (
 	"crypto/x509"

@@ -1,7 +1,7 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rotation renews the serving certificate of the servers behind a cluster.
+// Package servingcert renews the serving certificate of the servers behind a cluster.
 // The servers share the certificate in a Secret, which the manifests create empty.
 // kube-apiserver verifies it with the CAs in caBundle of the APIService, which only
 // the servers write.
@@ -23,4 +23,4 @@
 // that is no longer, or not yet, that of a certificate in the Secret stays for a grace
 // period: another server may still serve with the previous certificate, or is about to
 // write a new one. There are never more than three CAs.
-package rotation
+package servingcert
