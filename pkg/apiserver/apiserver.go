@@ -225,7 +225,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	if err != nil {
 		return nil, err
 	}
-	posters, err := c.newPosterConfig(generic)
+	createConfig, err := c.newCreateConfig(generic)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	if err != nil {
 		return nil, err
 	}
-	creator, err := c.newContent(posters, templates, limitRanges, quotas, own.rights.RoleBindings)
+	creator, err := c.newContent(createConfig, templates, limitRanges, quotas, own.rights.RoleBindings)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	}
 	if c.Standalone != nil {
 		resources["projects"] = project.NewREST(c.Standalone.Views, c.Standalone.Policy)
-		if resources["namespacerequests"], err = c.newNamespaceRequests(posters, namespaces.Namespace, own.rights.RoleBindings.Store); err != nil {
+		if resources["namespacerequests"], err = c.newNamespaceRequests(createConfig, namespaces.Namespace, own.rights.RoleBindings.Store); err != nil {
 			return nil, err
 		}
 	}

@@ -10,21 +10,21 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/create"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacetemplate"
 )
 
-// newPosterConfig returns how the server creates Namespaces and their content for users.
-func (c *ExtraConfig) newPosterConfig(generic *genericapiserver.Config) (poster.Config, error) {
+// newCreateConfig returns how the server creates Namespaces and their content for users.
+func (c *ExtraConfig) newCreateConfig(generic *genericapiserver.Config) (create.Config, error) {
 	kinds := []runtime.Object{&v1.Namespace{}, &v1.LimitRange{}, &v1.ResourceQuota{}}
 	if c.Standalone != nil {
 		kinds = append(kinds, &rbacv1.RoleBinding{})
 	}
-	types, err := poster.NewTypes(generic.OpenAPIV3Config, kinds...)
-	return poster.Config{Scheme: c.Scheme, Admission: generic.AdmissionControl, Types: types}, err
+	types, err := create.NewTypes(generic.OpenAPIV3Config, kinds...)
+	return create.Config{Scheme: c.Scheme, Admission: generic.AdmissionControl, Types: types}, err
 }
 
 // newTemplates returns the storage of namespacetemplates.
@@ -48,7 +48,7 @@ func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*namespacetemplate.REST
 
 // newContent returns what creates the content of new Namespaces. The RoleBindings are nil
 // unless standalone.
-func (c *ExtraConfig) newContent(config poster.Config, source content.Source, limitRanges, quotas *standard.REST, roleBindings *rbac.REST) (*content.Creator, error) {
+func (c *ExtraConfig) newContent(config create.Config, source content.Source, limitRanges, quotas *standard.REST, roleBindings *rbac.REST) (*content.Creator, error) {
 	storage := content.Storage{LimitRanges: limitRanges, ResourceQuotas: quotas}
 	if roleBindings != nil {
 		// The store, unlike its REST, does not require that the user holds the rights.

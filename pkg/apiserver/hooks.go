@@ -20,7 +20,7 @@ import (
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/create"
 )
 
 // work begins when the server starts to serve.
@@ -156,7 +156,7 @@ func ensureDefaultNamespace(ctx context.Context, client versioned.Interface, att
 		if apierrors.IsNotFound(err) {
 			attempt, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			_, err = namespaces.Create(attempt, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{FieldManager: poster.ServerManager})
+			_, err = namespaces.Create(attempt, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{FieldManager: create.ServerManager})
 			timeout = attemptTimeout
 			attempted()
 		}

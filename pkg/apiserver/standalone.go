@@ -26,9 +26,9 @@ import (
 	policy "github.com/borough-io/borough/pkg/authorization/rbac"
 	"github.com/borough-io/borough/pkg/registry/authentication"
 	"github.com/borough-io/borough/pkg/registry/authorization"
+	"github.com/borough-io/borough/pkg/registry/create"
 	"github.com/borough-io/borough/pkg/registry/event"
 	"github.com/borough-io/borough/pkg/registry/lease"
-	"github.com/borough-io/borough/pkg/registry/poster"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
@@ -119,9 +119,9 @@ func (s *StandaloneConfig) work(drained <-chan struct{}) []work {
 }
 
 // newNamespaceRequests returns the storage of namespacerequests.
-func (c *ExtraConfig) newNamespaceRequests(config poster.Config, namespaces *namespace.REST, roleBindings *genericregistry.Store) (rest.Storage, error) {
+func (c *ExtraConfig) newNamespaceRequests(config create.Config, namespaces *namespace.REST, roleBindings *genericregistry.Store) (rest.Storage, error) {
 	return namespacerequest.NewREST(namespacerequest.Config{
-		Poster:     config,
+		Create:     config,
 		Namespaces: namespaces,
 		// The store, unlike its REST, does not require that the user holds the rights.
 		RoleBindings: roleBindings,

@@ -29,7 +29,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/apis/tenancy/validation"
-	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/create"
 	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/requestlimits"
@@ -47,8 +47,8 @@ type Namespaces interface {
 
 // Config is what a REST needs.
 type Config struct {
-	// Poster is how both objects are created.
-	Poster poster.Config
+	// Create is how both objects are created.
+	Create create.Config
 	// Namespaces and RoleBindings create the objects. They do not ask whether the user
 	// may.
 	Namespaces   Namespaces
@@ -64,7 +64,7 @@ type Config struct {
 type REST struct {
 	rest.TableConvertor
 	scheme                   *runtime.Scheme
-	namespaces, roleBindings *poster.Poster
+	namespaces, roleBindings *create.Creator
 	limit                    limit
 }
 
@@ -77,11 +77,11 @@ var (
 
 // NewREST returns a REST.
 func NewREST(config Config) (*REST, error) {
-	namespaces, err := poster.New(config.Poster, config.Namespaces, v1.SchemeGroupVersion.WithKind("Namespace"), "namespaces")
+	namespaces, err := create.New(config.Create, config.Namespaces, v1.SchemeGroupVersion.WithKind("Namespace"), "namespaces")
 	if err != nil {
 		return nil, err
 	}
-	roleBindings, err := poster.New(config.Poster, config.RoleBindings, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings")
+	roleBindings, err := create.New(config.Create, config.RoleBindings, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings")
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func NewREST(config Config) (*REST, error) {
 		TableConvertor: table.NewConvertor(columns, func(r *tenancy.NamespaceRequest) ([]any, []metav1.TableRowCondition) {
 			return []any{r.Name, r.Status.RoleBinding}, nil
 		}),
-		scheme:       config.Poster.Scheme,
+		scheme:       config.Create.Scheme,
 		namespaces:   namespaces,
 		roleBindings: roleBindings,
 		limit:        limit{config.MaxPerUser, config.Namespaces, config.Guards},
@@ -144,7 +144,7 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 		if err != nil {
 			return nil, err
 		}
-		created, err := r.create(ctx, wanted, requester, guard, poster.Options{CreateOptions: options, Manager: manager})
+		created, err := r.create(ctx, wanted, requester, guard, create.Options{CreateOptions: options, Manager: manager})
 		if errors.Is(err, transaction.ErrGuardChanged) {
 			continue // the user has requested another Namespace since they were counted
 		}
@@ -164,11 +164,11 @@ func fieldManager(options *metav1.CreateOptions, request *tenancy.NamespaceReque
 	if fields := request.ManagedFields; len(fields) > 0 {
 		client = fields[len(fields)-1].Manager
 	}
-	return cmp.Or(options.FieldManager, client, poster.ServerManager)
+	return cmp.Or(options.FieldManager, client, create.ServerManager)
 }
 
 // create creates the Namespace and the RoleBinding.
-func (r *REST) create(ctx context.Context, wanted *tenancy.NamespaceRequest, requester user.Info, guard *transaction.Guard, options poster.Options) (*tenancy.Namespace, error) {
+func (r *REST) create(ctx context.Context, wanted *tenancy.NamespaceRequest, requester user.Info, guard *transaction.Guard, options create.Options) (*tenancy.Namespace, error) {
 	ns, err := r.newNamespace(wanted)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

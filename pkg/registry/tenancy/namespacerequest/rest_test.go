@@ -27,7 +27,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/openapi"
-	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/create"
 	"github.com/borough-io/borough/pkg/registry/rbac"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespacerequest"
@@ -75,14 +75,14 @@ func newFixture(t *testing.T, limit int) *fixture {
 		storagetest.WaitReady(t, r.Store)
 	}
 	models := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(config.Scheme))
-	types, err := poster.NewTypes(models, &v1.Namespace{}, &rbacv1.RoleBinding{})
+	types, err := create.NewTypes(models, &v1.Namespace{}, &rbacv1.RoleBinding{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fixture{t: t, namespaces: namespaces.Namespace, roleBindings: rights.RoleBindings, etcd: member.Client(), guards: backend}
 	f.ctx = request.WithUser(request.WithNamespace(t.Context(), ""), &user.DefaultInfo{Name: "alice"})
 	f.REST, err = namespacerequest.NewREST(namespacerequest.Config{
-		Poster:     poster.Config{Scheme: config.Scheme, Admission: f, Types: types},
+		Create:     create.Config{Scheme: config.Scheme, Admission: f, Types: types},
 		Namespaces: f.namespaces, RoleBindings: f.roleBindings.Store,
 		Guards: f, MaxPerUser: limit,
 	})

@@ -21,7 +21,7 @@ import (
 	boroughadmission "github.com/borough-io/borough/pkg/admission"
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/create"
 	"github.com/borough-io/borough/pkg/storage/transaction"
 )
 
@@ -57,20 +57,20 @@ type Storage struct {
 // Namespace, but without asking whether the user may create the objects.
 type Creator struct {
 	source                                    Source
-	limitRanges, resourceQuotas, roleBindings *poster.Poster
+	limitRanges, resourceQuotas, roleBindings *create.Creator
 }
 
 // NewCreator returns a Creator.
-func NewCreator(config poster.Config, source Source, storage Storage) (_ *Creator, err error) {
+func NewCreator(config create.Config, source Source, storage Storage) (_ *Creator, err error) {
 	c := &Creator{source: source}
-	if c.limitRanges, err = poster.New(config, storage.LimitRanges, v1.SchemeGroupVersion.WithKind("LimitRange"), "limitranges"); err != nil {
+	if c.limitRanges, err = create.New(config, storage.LimitRanges, v1.SchemeGroupVersion.WithKind("LimitRange"), "limitranges"); err != nil {
 		return nil, err
 	}
-	if c.resourceQuotas, err = poster.New(config, storage.ResourceQuotas, v1.SchemeGroupVersion.WithKind("ResourceQuota"), "resourcequotas"); err != nil {
+	if c.resourceQuotas, err = create.New(config, storage.ResourceQuotas, v1.SchemeGroupVersion.WithKind("ResourceQuota"), "resourcequotas"); err != nil {
 		return nil, err
 	}
 	if storage.RoleBindings != nil {
-		if c.roleBindings, err = poster.New(config, storage.RoleBindings, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings"); err != nil {
+		if c.roleBindings, err = create.New(config, storage.RoleBindings, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), "rolebindings"); err != nil {
 			return nil, err
 		}
 	}
@@ -138,10 +138,10 @@ func (c *Creator) creates(ns *tenancy.Namespace, content Content, dryRun []strin
 	options := &metav1.CreateOptions{DryRun: dryRun}
 	options.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions")) // webhooks and policies see it
 	var creates []func(context.Context) error
-	add := func(p *poster.Poster, obj object) {
+	add := func(creator *create.Creator, obj object) {
 		creates = append(creates, func(ctx context.Context) error {
 			ctx = boroughadmission.WithPendingNamespace(ctx, &ns.ObjectMeta)
-			_, err := p.Create(ctx, obj, poster.Options{CreateOptions: options, Manager: poster.ServerManager}, nil)
+			_, err := creator.Create(ctx, obj, create.Options{CreateOptions: options, Manager: create.ServerManager}, nil)
 			return err
 		})
 	}

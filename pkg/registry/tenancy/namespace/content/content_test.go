@@ -26,7 +26,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/generated/openapi"
-	"github.com/borough-io/borough/pkg/registry/poster"
+	"github.com/borough-io/borough/pkg/registry/create"
 	"github.com/borough-io/borough/pkg/registry/registrytest"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
@@ -58,13 +58,13 @@ func newFixture(t *testing.T) *fixture {
 	member := storagetest.StartEmbedded(t)
 	stores := registrytest.New(t, member)
 	models := genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, apiopenapi.NewDefinitionNamer(stores.Scheme))
-	types, err := poster.NewTypes(models, &v1.LimitRange{}, &v1.ResourceQuota{})
+	types, err := create.NewTypes(models, &v1.LimitRange{}, &v1.ResourceQuota{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &fixture{t: t, etcd: member.Client()}
 	f.ctx = request.WithUser(request.WithNamespace(t.Context(), ""), &user.DefaultInfo{Name: "alice"})
-	creator, err := content.NewCreator(poster.Config{Scheme: stores.Scheme, Admission: f, Types: types}, content.WithDefaultLimits(f),
+	creator, err := content.NewCreator(create.Config{Scheme: stores.Scheme, Admission: f, Types: types}, content.WithDefaultLimits(f),
 		content.Storage{LimitRanges: stores.LimitRanges, ResourceQuotas: stores.Quotas})
 	if err != nil {
 		t.Fatal(err)

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poster creates objects as the library does in a POST: with admission,
+// Package create creates objects as the library does in a POST: with admission,
 // validation and managed fields, but without authorization.
-package poster
+package create
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 // it creates for a client that is not known.
 const ServerManager = "borough-apiserver"
 
-// Config is what all posters of a server share.
+// Config is what all Creators of a server share.
 type Config struct {
 	Scheme *runtime.Scheme
 	// Admission is asked about the CREATE of each object.
@@ -63,8 +63,8 @@ type Options struct {
 	Manager string
 }
 
-// Poster creates objects of one kind.
-type Poster struct {
+// Creator creates objects of one kind.
+type Creator struct {
 	storage   rest.Creater
 	kind      schema.GroupVersionKind
 	resource  schema.GroupVersionResource
@@ -74,9 +74,9 @@ type Poster struct {
 	fields    *managedfields.FieldManager
 }
 
-// New returns a poster. The storage must not ask whether the user may create the object.
+// New returns a Creator. The storage must not ask whether the user may create the object.
 // If it resets fields, it implements rest.ResetFieldsStrategy.
-func New(config Config, storage rest.Creater, kind schema.GroupVersionKind, resource string) (*Poster, error) {
+func New(config Config, storage rest.Creater, kind schema.GroupVersionKind, resource string) (*Creator, error) {
 	var reset map[fieldpath.APIVersion]*fieldpath.Set
 	if strategy, ok := storage.(rest.ResetFieldsStrategy); ok {
 		reset = strategy.GetResetFields()
@@ -87,7 +87,7 @@ func New(config Config, storage rest.Creater, kind schema.GroupVersionKind, reso
 	if err != nil {
 		return nil, fmt.Errorf("make the field manager of %s: %w", kind.Kind, err)
 	}
-	return &Poster{
+	return &Creator{
 		storage: storage, kind: kind, resource: kind.GroupVersion().WithResource(resource),
 		scheme:    config.Scheme,
 		admission: fieldmanager.NewManagedFieldsValidatingAdmissionController(admission.WithAudit(config.Admission)),
@@ -98,7 +98,7 @@ func New(config Config, storage rest.Creater, kind schema.GroupVersionKind, reso
 
 // Create creates an object. It calls named, unless it is nil, when the name is final
 // and the object valid.
-func (p *Poster) Create(ctx context.Context, obj runtime.Object, options Options, named func(name string)) (runtime.Object, error) {
+func (c *Creator) Create(ctx context.Context, obj runtime.Object, options Options, named func(name string)) (runtime.Object, error) {
 	object, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
@@ -106,23 +106,23 @@ func (p *Poster) Create(ctx context.Context, obj runtime.Object, options Options
 	name, namespace := object.GetName(), object.GetNamespace()
 	// The store names the resource of the request in its errors.
 	ctx = request.WithRequestInfo(request.WithNamespace(ctx, namespace), &request.RequestInfo{
-		IsResourceRequest: true, Verb: "create", APIPrefix: "apis", APIGroup: p.resource.Group, APIVersion: p.resource.Version,
-		Resource: p.resource.Resource, Namespace: namespace, Name: name,
+		IsResourceRequest: true, Verb: "create", APIPrefix: "apis", APIGroup: c.resource.Group, APIVersion: c.resource.Version,
+		Resource: c.resource.Resource, Namespace: namespace, Name: name,
 	})
-	live, err := p.scheme.New(p.kind)
+	live, err := c.scheme.New(c.kind)
 	if err != nil {
-		return nil, fmt.Errorf("make an empty %s: %w", p.kind.Kind, err)
+		return nil, fmt.Errorf("make an empty %s: %w", c.kind.Kind, err)
 	}
-	obj = p.fields.UpdateNoErrors(live, obj, options.Manager)
+	obj = c.fields.UpdateNoErrors(live, obj, options.Manager)
 	user, _ := request.UserFrom(ctx)
-	attributes := admission.NewAttributesRecord(obj, nil, p.kind, namespace, name, p.resource, "", admission.Create, options.CreateOptions, dryrun.IsDryRun(options.DryRun), user)
-	if mutating, ok := p.admission.(admission.MutationInterface); ok && mutating.Handles(admission.Create) {
-		if err := mutating.Admit(ctx, attributes, p.objects); err != nil {
+	attributes := admission.NewAttributesRecord(obj, nil, c.kind, namespace, name, c.resource, "", admission.Create, options.CreateOptions, dryrun.IsDryRun(options.DryRun), user)
+	if mutating, ok := c.admission.(admission.MutationInterface); ok && mutating.Handles(admission.Create) {
+		if err := mutating.Admit(ctx, attributes, c.objects); err != nil {
 			return nil, err
 		}
 	}
-	validate := rest.AdmissionToValidateObjectFunc(p.admission, attributes, p.objects)
-	return p.storage.Create(ctx, obj, func(ctx context.Context, obj runtime.Object) error {
+	validate := rest.AdmissionToValidateObjectFunc(c.admission, attributes, c.objects)
+	return c.storage.Create(ctx, obj, func(ctx context.Context, obj runtime.Object) error {
 		final, err := meta.Accessor(obj)
 		if err != nil {
 			return err
