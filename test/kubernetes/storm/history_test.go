@@ -16,12 +16,12 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/kubernetes/site"
+	"github.com/borough-io/borough/test/kubernetes/replicas"
 )
 
 const (
 	// prefix is the prefix of all keys.
-	prefix           = site.Prefix
+	prefix           = replicas.Prefix
 	namespacesPrefix = prefix + tenancy.GroupName + "/namespaces/"
 )
 
@@ -99,7 +99,7 @@ func newHistory(ctx context.Context, client *clientv3.Client) *history {
 // keys, and checks that it has the acknowledged writes and deletes. It returns the
 // number of keys in Namespaces.
 func (h *history) examine(ctx context.Context, acknowledged []write, deleted []incarnation) (keys int, err error) {
-	mark, err := site.Mark(ctx, h.client)
+	mark, err := replicas.Mark(ctx, h.client)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +148,7 @@ func (h *history) readTo(ctx context.Context, end int64) error {
 
 func (h *history) apply(event *clientv3.Event) error {
 	key, revision := string(event.Kv.Key), event.Kv.ModRevision
-	if !site.IsObject(key) {
+	if !replicas.IsObject(key) {
 		return nil
 	}
 	h.writes[write{key, revision}] = struct{}{}
@@ -224,7 +224,7 @@ func (h *history) apply(event *clientv3.Event) error {
 
 // create checks that an object was not created before.
 func (h *history) create(event *clientv3.Event) error {
-	obj, err := site.Decode(event.Kv.Value)
+	obj, err := replicas.Decode(event.Kv.Value)
 	if err != nil {
 		return fmt.Errorf("%s at %d: %w", event.Kv.Key, event.Kv.ModRevision, err)
 	}
@@ -263,7 +263,7 @@ func (h *history) compare(ctx context.Context, revision int64) (keys int, err er
 	}
 	for _, kv := range all.Kvs {
 		key := string(kv.Key)
-		if !site.IsObject(key) || strings.HasPrefix(key, namespacesPrefix) {
+		if !replicas.IsObject(key) || strings.HasPrefix(key, namespacesPrefix) {
 			continue
 		}
 		namespace, _, err := splitKey(key)
@@ -313,7 +313,7 @@ func splitKey(key string) (namespace, name string, err error) {
 }
 
 func decode(value []byte) (*v1.Namespace, error) {
-	obj, err := site.Decode(value)
+	obj, err := replicas.Decode(value)
 	if err != nil {
 		return nil, err
 	}

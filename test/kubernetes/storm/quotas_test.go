@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/kubernetes/site"
+	"github.com/borough-io/borough/test/kubernetes/replicas"
 )
 
 // usage is what the objects in a Namespace use, and what its quotas say.
@@ -44,7 +44,7 @@ func (h *history) count(namespace string, event *clientv3.Event) error {
 		delete(u.quotas, key)
 		return nil
 	}
-	obj, err := site.Decode(event.Kv.Value)
+	obj, err := replicas.Decode(event.Kv.Value)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/test/kubernetes/site"
+	"github.com/borough-io/borough/test/kubernetes/replicas"
 )
 
 const (
@@ -72,12 +72,12 @@ func TestStorm(t *testing.T) {
 		s.faulty = true
 		injected := map[string]int{}
 		s.run(t, func() bool {
-			fault := &site.Faults[s.rounds%len(site.Faults)]
+			fault := &replicas.Faults[s.rounds%len(replicas.Faults)]
 			s.round(t, fault)
 			injected[fault.Name]++
-			return s.rounds < max(*rounds, len(site.Faults))
+			return s.rounds < max(*rounds, len(replicas.Faults))
 		})
-		for _, fault := range site.Faults {
+		for _, fault := range replicas.Faults {
 			t.Logf("%d times %s", injected[fault.Name], fault.Name)
 		}
 		s.verify(t)
@@ -86,7 +86,7 @@ func TestStorm(t *testing.T) {
 
 // storm is a set of clients of two servers.
 type storm struct {
-	*site.Site
+	*replicas.Set
 	history *history
 	clients [2][]rest.Interface
 	rights  []*right
@@ -108,7 +108,7 @@ func newStorm(t *testing.T) *storm {
 	t.Helper()
 	t.Logf("the seed is %d", *seed)
 	s := &storm{
-		Site:    site.New(t),
+		Set:     replicas.New(t),
 		written: map[string]chan struct{}{},
 		missed:  map[string]chan struct{}{},
 		marked:  make(chan struct{}, len(recreated)),
@@ -131,7 +131,7 @@ func newStorm(t *testing.T) *storm {
 }
 
 // newClient returns a client of the server with all rights, or of another user.
-func newClient(t *testing.T, s *site.Server, user string) rest.Interface {
+func newClient(t *testing.T, s *replicas.Server, user string) rest.Interface {
 	t.Helper()
 	config := s.Config(t, "admin")
 	config.Timeout = requestTimeout
@@ -197,7 +197,7 @@ func (s *storm) run(t *testing.T, next func() (more bool)) {
 // round deletes and creates again each of the recreated Namespaces, under load.
 // A fault, unless it is nil, is injected in the middle. The round then examines
 // the history.
-func (s *storm) round(t *testing.T, fault *site.Fault) {
+func (s *storm) round(t *testing.T, fault *replicas.Fault) {
 	t.Helper()
 	s.rounds++
 	ctx, cancel := context.WithTimeoutCause(t.Context(), roundTimeout, fmt.Errorf("the round did not end within %s", roundTimeout))
@@ -227,13 +227,13 @@ func (s *storm) round(t *testing.T, fault *site.Fault) {
 
 // injectFault injects the fault when some Namespaces have just been marked for
 // deletion.
-func (s *storm) injectFault(ctx context.Context, fault *site.Fault, r *rand.Rand) error {
+func (s *storm) injectFault(ctx context.Context, fault *replicas.Fault, r *rand.Rand) error {
 	for range 1 + r.IntN(len(recreated)-1) {
 		if err := awaitSignal(ctx, s.marked); err != nil {
 			return fmt.Errorf("wait for terminations: %w", err)
 		}
 	}
-	return fault.Inject(ctx, s.Site, r, s.awaitWrites)
+	return fault.Inject(ctx, s.Set, r, s.awaitWrites)
 }
 
 // awaitWrites returns after writesDuringFault writes to the steady Namespace.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/kubernetes/site"
+	"github.com/borough-io/borough/test/kubernetes/replicas"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -87,7 +87,7 @@ func (h *history) takeTemplate(event *clientv3.Event) error {
 		if event.Type == clientv3.EventTypeDelete {
 			return nil
 		}
-		obj, err := site.Decode(event.Kv.Value)
+		obj, err := replicas.Decode(event.Kv.Value)
 		if err != nil {
 			return err
 		}

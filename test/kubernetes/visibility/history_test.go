@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
-	"github.com/borough-io/borough/test/kubernetes/site"
+	"github.com/borough-io/borough/test/kubernetes/replicas"
 )
 
 // history reads the history of all keys in etcd, and computes the views from it.
@@ -35,7 +35,7 @@ type history struct {
 func newHistory(ctx context.Context, client *clientv3.Client, views []*view) *history {
 	return &history{
 		client:  client,
-		watch:   client.Watch(ctx, site.Prefix, clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithPrevKV()),
+		watch:   client.Watch(ctx, replicas.Prefix, clientv3.WithPrefix(), clientv3.WithRev(1), clientv3.WithPrevKV()),
 		policy:  newPolicy(),
 		views:   views,
 		changed: map[string]bool{},
@@ -46,7 +46,7 @@ func newHistory(ctx context.Context, client *clientv3.Client, views []*view) *hi
 
 // read reads the history up to the present.
 func (h *history) read(ctx context.Context) error {
-	end, err := site.Mark(ctx, h.client)
+	end, err := replicas.Mark(ctx, h.client)
 	if err != nil {
 		return err
 	}
@@ -86,10 +86,10 @@ func (h *history) apply(event *clientv3.Event) error {
 	if deleted {
 		kv = event.PrevKv
 	}
-	if !site.IsObject(string(kv.Key)) {
+	if !replicas.IsObject(string(kv.Key)) {
 		return nil
 	}
-	obj, err := site.Decode(kv.Value)
+	obj, err := replicas.Decode(kv.Value)
 	if err != nil {
 		return fmt.Errorf("%s at %d: %w", kv.Key, event.Kv.ModRevision, err)
 	}

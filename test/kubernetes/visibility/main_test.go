@@ -15,13 +15,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/borough-io/borough/test/kubernetes/site"
+	"github.com/borough-io/borough/test/kubernetes/replicas"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
 var (
 	// rounds is the number of rounds; `make visibility` runs more.
-	rounds = flag.Int("rounds", 2*len(site.Faults), "number of rounds of writes, after each of which is compared what users see; every other one has a fault")
+	rounds = flag.Int("rounds", 2*len(replicas.Faults), "number of rounds of writes, after each of which is compared what users see; every other one has a fault")
 	// seed repeats the random choices of a run, but not how its clients interleave.
 	seed = flag.Uint64("seed", rand.Uint64(), "the seed of the random choices")
 )

@@ -91,7 +91,7 @@ func newViews(users []identity) []*view {
 // newUser starts the informer of a user at a server.
 func (x *exactness) newUser(t *testing.T, v *view, i int) *user {
 	t.Helper()
-	server := x.site.Servers[i%2].Borough
+	server := x.replicas.Servers[i%2].Borough
 	proxy, err := tcpproxy.New(addressOf(server))
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 
 	"github.com/borough-io/borough/pkg/generated/clientset/versioned"
-	"github.com/borough-io/borough/test/kubernetes/site"
+	"github.com/borough-io/borough/test/kubernetes/replicas"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -57,11 +57,11 @@ const (
 
 // exactness is the state of the test.
 type exactness struct {
-	site    *site.Site
-	history *history
-	users   []*user
-	writers []*writer
-	probes  []*probe
+	replicas *replicas.Set
+	history  *history
+	users    []*user
+	writers  []*writer
+	probes   []*probe
 	// floor is the newest revision that was acknowledged.
 	floor atomic.Int64
 	// faulty means that requests may fail because of faults.
@@ -81,9 +81,9 @@ func TestExactness(t *testing.T) {
 	injected := map[string]int{}
 	for x.rounds < *rounds {
 		x.rounds++
-		var fault *site.Fault
+		var fault *replicas.Fault
 		if x.rounds%2 == 0 {
-			fault = &site.Faults[x.rounds/2%len(site.Faults)]
+			fault = &replicas.Faults[x.rounds/2%len(replicas.Faults)]
 			injected[fault.Name]++
 		}
 		x.faulty.Store(fault != nil)
@@ -98,7 +98,7 @@ func TestExactness(t *testing.T) {
 	for name, n := range injected {
 		t.Logf("%d times %s", n, name)
 	}
-	if *rounds >= 2*len(site.Faults) { // else some may be missing by chance
+	if *rounds >= 2*len(replicas.Faults) { // else some may be missing by chance
 		x.verifyCoverage(t)
 	}
 }
@@ -107,11 +107,11 @@ func newExactness(t *testing.T) *exactness {
 	t.Helper()
 	identities := newIdentities()
 	views := newViews(identities)
-	x := &exactness{site: site.New(t), written: make(chan struct{}, 1), counts: map[string]int{}}
-	x.history = newHistory(t.Context(), x.site.Client, views)
-	for i := range x.site.Servers {
+	x := &exactness{replicas: replicas.New(t), written: make(chan struct{}, 1), counts: map[string]int{}}
+	x.history = newHistory(t.Context(), x.replicas.Client, views)
+	for i := range x.replicas.Servers {
 		for range writersPerServer {
-			config := x.site.Servers[i].Config(t, "admin")
+			config := x.replicas.Servers[i].Config(t, "admin")
 			config.Timeout = requestTimeout
 			config.Dial = (&net.Dialer{}).DialContext // a separate connection
 			clientset, err := versioned.NewForConfig(config)
@@ -137,14 +137,14 @@ func (x *exactness) random(client int) *rand.Rand {
 }
 
 // round writes, cuts connections, and then compares.
-func (x *exactness) round(t *testing.T, fault *site.Fault) error {
+func (x *exactness) round(t *testing.T, fault *replicas.Fault) error {
 	t.Helper()
 	deadline, cancelDeadline := context.WithTimeoutCause(t.Context(), roundTimeout, fmt.Errorf("the round did not end within %s", roundTimeout))
 	defer cancelDeadline()
 	ctx, cancel := context.WithCancelCause(deadline)
 	defer cancel(nil)
-	x.site.Servers[x.rounds%2].SetDelay(longDelay)
-	x.site.Servers[1-x.rounds%2].SetDelay(shortDelay)
+	x.replicas.Servers[x.rounds%2].SetDelay(longDelay)
+	x.replicas.Servers[1-x.rounds%2].SetDelay(shortDelay)
 	x.probe(t, x.random(0))
 
 	over := make(chan struct{})
@@ -175,11 +175,11 @@ func (x *exactness) round(t *testing.T, fault *site.Fault) error {
 }
 
 // inject injects the fault when some writes were acknowledged.
-func (x *exactness) inject(ctx context.Context, fault *site.Fault, r *rand.Rand) error {
+func (x *exactness) inject(ctx context.Context, fault *replicas.Fault, r *rand.Rand) error {
 	if err := x.awaitWrites(ctx, writesPerRound/4); err != nil {
 		return err
 	}
-	return fault.Inject(ctx, x.site, r, func(ctx context.Context) error { return x.awaitWrites(ctx, writesDuringFault) })
+	return fault.Inject(ctx, x.replicas, r, func(ctx context.Context) error { return x.awaitWrites(ctx, writesDuringFault) })
 }
 
 // cut cuts connections of users off during the writes, and lets them connect to one of
@@ -190,7 +190,7 @@ func (x *exactness) cut(ctx context.Context, r *rand.Rand) error {
 			return err
 		}
 		u := x.users[r.IntN(len(x.users))]
-		u.proxy.Redirect(addressOf(x.site.Servers[r.IntN(2)].Borough))
+		u.proxy.Redirect(addressOf(x.replicas.Servers[r.IntN(2)].Borough))
 		if u.shared || r.IntN(2) > 0 {
 			u.proxy.Drop()
 			continue

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package site runs what the tests of several servers share: two servers, each with
+// Package replicas runs what the tests of several servers share: two servers, each with
 // a controller, on an etcd of three members, and the failures of all of them.
-package site
+package replicas
 
 import (
 	"context"
@@ -24,9 +24,9 @@ import (
 	"github.com/borough-io/borough/test/poll"
 )
 
-// Site is two servers, each with a controller, that share an etcd of three
+// Set is two servers, each with a controller, that share an etcd of three
 // members. Etcd keeps the whole history.
-type Site struct {
+type Set struct {
 	Etcd    *testcluster.Etcd
 	Client  *clientv3.Client // of etcd
 	Servers [2]Server
@@ -41,7 +41,7 @@ type Site struct {
 const loseEvery = 5
 
 // loses reports whether the response to a call is lost.
-func (s *Site) loses(method string, _ []byte) bool {
+func (s *Set) loses(method string, _ []byte) bool {
 	return s.losing.Load() && method == etcdproxy.MethodTxn && s.transactions.Add(1)%loseEvery == 0
 }
 
@@ -52,11 +52,11 @@ type Server struct {
 	proxies []*etcdproxy.Proxy
 }
 
-// New returns a site that has started. It stops with the test.
-func New(t *testing.T) *Site {
+// New returns a Set that has started. It stops with the test.
+func New(t *testing.T) *Set {
 	t.Helper()
 	// Processes are killed, but the page cache survives.
-	s := &Site{Etcd: testcluster.StartEtcdForTest(t, t.TempDir(), testcluster.EtcdOptions{Members: 3, Unsafe: true})}
+	s := &Set{Etcd: testcluster.StartEtcdForTest(t, t.TempDir(), testcluster.EtcdOptions{Members: 3, Unsafe: true})}
 	var err error
 	if s.Client, err = s.Etcd.NewClient(); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func New(t *testing.T) *Site {
 }
 
 // newProxies returns a proxy for each member.
-func (s *Site) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
+func (s *Set) newProxies(t *testing.T) (proxies []*etcdproxy.Proxy) {
 	t.Helper()
 	config, err := s.Etcd.TLSConfig()
 	if err != nil {
@@ -122,13 +122,13 @@ func (s *Server) SetDelay(delay time.Duration) {
 }
 
 // killMember kills a member of etcd and cuts the servers' connections to it.
-func (s *Site) killMember(member int) error {
+func (s *Set) killMember(member int) error {
 	s.Etcd.Members[member].Process.Kill()
 	return errors.Join(s.Servers[0].proxies[member].Cut(), s.Servers[1].proxies[member].Cut())
 }
 
 // startMember starts a member that was killed.
-func (s *Site) startMember(ctx context.Context, member int) error {
+func (s *Set) startMember(ctx context.Context, member int) error {
 	return errors.Join(
 		s.Etcd.Members[member].Start(ctx),
 		s.Servers[0].proxies[member].Serve(), s.Servers[1].proxies[member].Serve())
@@ -136,7 +136,7 @@ func (s *Site) startMember(ctx context.Context, member int) error {
 
 // leader returns the index and ID of the member that leads, once there is one,
 // and the ID of another member.
-func (s *Site) leader(ctx context.Context) (leader int, id, other uint64, err error) {
+func (s *Set) leader(ctx context.Context) (leader int, id, other uint64, err error) {
 	for {
 		for i, member := range s.Etcd.Members {
 			asking, cancel := context.WithTimeout(ctx, 5*time.Second)
