@@ -52,7 +52,7 @@ func newRand(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
 }
 
-// check runs the scenarios. It reports those to which the sites respond
+// check runs the scenarios. It reports those to which the sides respond
 // differently, reduced to small scenarios.
 func check(t *testing.T, scenarios []scenario) {
 	t.Helper()
@@ -97,7 +97,7 @@ func (r *runner) check(t *testing.T, name string, scenarios []scenario) {
 				mu.Unlock()
 				if show {
 					small, found := r.shrink(t.Context(), s, found)
-					t.Errorf("%s: %s\n%s%s", r.borough.site.Name, s.Name, small, found)
+					t.Errorf("%s: %s\n%s%s", r.borough.side.Name, s.Name, small, found)
 					keepScenario(t, small)
 				}
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/coregroup"
 )
 
-// roleDifferences are the rights that only one site gives in a ClusterRole.
+// roleDifferences are the rights that only one side gives in a ClusterRole.
 var roleDifferences = map[string][]string{
 	"system:aggregate-to-edit": {"only Kubernetes: impersonate serviceaccounts"},
 	// kubectl lists them before it creates objects of some kinds.
@@ -53,7 +53,7 @@ var componentRoles = []string{
 	"system:volume-scheduler",
 }
 
-// TestBootstrapPolicy compares the ClusterRoles that both sites have from the start, and
+// TestBootstrapPolicy compares the ClusterRoles that both sides have from the start, and
 // their bindings. Of those of Kubernetes, only what Borough serves is compared.
 func TestBootstrapPolicy(t *testing.T) {
 	kube, borough := bootstrapPolicy(t, pair.Kubernetes.Config), bootstrapPolicy(t, pair.Borough.Config)
@@ -184,7 +184,7 @@ func rightsIn(rules []rbacv1.PolicyRule) map[string]bool {
 	return rights
 }
 
-// differingRights returns the rights that only one site gives, sorted.
+// differingRights returns the rights that only one side gives, sorted.
 func differingRights(kube, borough map[string]bool) (differing []string) {
 	for right := range kube {
 		if !borough[right] {

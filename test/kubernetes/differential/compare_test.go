@@ -14,7 +14,7 @@ import (
 type mismatch struct {
 	step int
 	do   string
-	// kube and borough are the lines that are only in the response of that site.
+	// kube and borough are the lines that are only in the response of that side.
 	kube, borough []string
 	// causes is the number of causes in the responses.
 	causes int

@@ -156,7 +156,7 @@ var (
 )
 
 // foldLargeQuantities accepts Borough's response about quantities that do not
-// fit into an int64, if at least one of the sites rejects a Pod and names one.
+// fit into an int64, if at least one of the sides rejects a Pod and names one.
 // Negative ones have to fit in thousandths, because Kubernetes always
 // calculates with those, as it does to warn of fractions of a byte.
 func foldLargeQuantities(x *exchange) {
@@ -249,7 +249,7 @@ func foldReview(a *answer) {
 
 var allowedBy = regexp.MustCompile(`^RBAC: allowed by (ClusterRoleBinding|RoleBinding) `)
 
-// allowedByOthers reports whether both sites allow a request, by different bindings of
+// allowedByOthers reports whether both sides allow a request, by different bindings of
 // the same kind.
 func allowedByOthers(x *exchange) bool {
 	var kinds [2]string

@@ -13,15 +13,15 @@ import (
 	"testing"
 
 	"github.com/borough-io/borough/test/harness"
-	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+	"github.com/borough-io/borough/test/kubernetes/differential/sides"
 )
 
-// exchange is a request and the folded responses of both sites.
+// exchange is a request and the folded responses of both sides.
 type exchange struct {
 	step          step
 	kube, borough *answer
 	after         *exchange // the previous exchange, or nil
-	// end means that the scenario ends here, because the objects of the sites now
+	// end means that the scenario ends here, because the objects of the sides now
 	// differ.
 	end bool
 }
@@ -42,7 +42,7 @@ type difference struct {
 
 // knownDifferences are all intentional differences. Bugs do not belong here.
 var knownDifferences = []*difference{
-	// Both sites are started so that these do not occur.
+	// Both sides are started so that these do not occur.
 	{id: "other-kinds"},
 	{id: "garbage-collection"},
 	{id: "default-limits"},
@@ -113,7 +113,7 @@ func TestDocumented(t *testing.T) {
 			t.Errorf("docs/reference/differences.md does not have %s", difference.id)
 		}
 	}
-	for _, plugin := range sites.Absent {
+	for _, plugin := range sides.Absent {
 		if !strings.Contains(string(data), "`"+plugin+"`") {
 			t.Errorf("docs/reference/differences.md does not name the admission plugin %s", plugin)
 		}
@@ -160,6 +160,6 @@ func TestTooLarge(t *testing.T) {
 	before := knownDifferences[i].folded.Load()
 	check(t, []scenario{s})
 	if knownDifferences[i].folded.Load() == before {
-		t.Error("the responses of the sites are equal")
+		t.Error("the responses of the sides are equal")
 	}
 }

@@ -9,5 +9,5 @@ import (
 	"github.com/borough-io/borough/test/kubernetes/differential/kubectl"
 )
 
-// TestKubectl runs scripts of kubectl commands on both sites.
+// TestKubectl runs scripts of kubectl commands on both sides.
 func TestKubectl(t *testing.T) { kubectl.Compare(t, pair) }

@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/borough-io/borough/test/harness"
-	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+	"github.com/borough-io/borough/test/kubernetes/differential/sides"
 )
 
 var (
@@ -33,8 +33,8 @@ var (
 )
 
 var (
-	// pair is the two sites, which the tests share.
-	pair *sites.Pair
+	// pair is the two sides, which the tests share.
+	pair *sides.Pair
 	// both runs scenarios on them, and ownGroup through Borough's own group.
 	both, ownGroup *runner
 )
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { harness.Main(m, run) }
 
 func run(m *testing.M) (code int, err error) {
 	ctx := context.Background()
-	if pair, err = sites.Start(ctx); err != nil {
+	if pair, err = sides.Start(ctx); err != nil {
 		return 0, err
 	}
 	defer func() {

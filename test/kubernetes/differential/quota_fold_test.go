@@ -26,7 +26,7 @@ func refusedByQuota(a *answer) (name string, refused bool) {
 	return match[1], true
 }
 
-// refusedByOthers reports whether both sites refuse a request because of different
+// refusedByOthers reports whether both sides refuse a request because of different
 // quotas.
 func refusedByOthers(x *exchange) bool {
 	kube, kubeRefused := refusedByQuota(x.kube)

@@ -120,7 +120,7 @@ func podOfQuota(r *rand.Rand) object {
 	return pod
 }
 
-// classes are names of priority classes. None of them exists, because neither site
+// classes are names of priority classes. None of them exists, because neither side
 // looks them up.
 var classes = []string{"high", "low", "none"}
 
@@ -205,7 +205,7 @@ func randomHard(r *rand.Rand) object {
 // postPod creates the Pod p, bound to a node.
 var postPod = step{Do: "POST pods", Body: object{"metadata": object{"name": "p"}, "spec": object{"nodeName": "n", "containers": []any{object{"name": "c", "image": "i"}}}}}
 
-// countPod creates on both sites the Pod p and a quota, and waits until this counts it.
+// countPod creates on both sides the Pod p and a quota, and waits until this counts it.
 func countPod(t *testing.T, limit string) (kube, borough *visit) {
 	t.Helper()
 	namespace := both.newNamespace()

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
-// readBootstrapRules reads the rules that the site gives all users. They are those of
+// readBootstrapRules reads the rules that the side gives all users. They are those of
 // the kinds and paths that it serves.
 func (s *sender) readBootstrapRules(ctx context.Context) error {
 	review := step{
@@ -27,7 +27,7 @@ func (s *sender) readBootstrapRules(ctx context.Context) error {
 		return err
 	}
 	if a.Code != 201 {
-		return fmt.Errorf("%s: review the rules of all users: %v", s.site.Name, a.Body)
+		return fmt.Errorf("%s: review the rules of all users: %v", s.side.Name, a.Body)
 	}
 	s.bootstrapRules = rulesOf(&a)
 	return nil

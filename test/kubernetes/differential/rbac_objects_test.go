@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
-	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+	"github.com/borough-io/borough/test/kubernetes/differential/sides"
 )
 
 // TestRBACObjects creates roles and bindings, changes them, and reads them.
@@ -78,8 +78,8 @@ func TestProtobuf(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			var answers [2][]runtime.Object
-			for i, site := range []*sender{both.kube, both.borough} {
-				answers[i] = writeProtobuf(t, site.site, site.client, scheme, "/apis/"+rbacv1.SchemeGroupVersion.String()+"/"+path, obj)
+			for i, sender := range []*sender{both.kube, both.borough} {
+				answers[i] = writeProtobuf(t, sender.side, sender.client, scheme, "/apis/"+rbacv1.SchemeGroupVersion.String()+"/"+path, obj)
 			}
 			if diff := cmp.Diff(answers[0], answers[1]); diff != "" {
 				t.Errorf("Kubernetes -, Borough +:\n%s", diff)
@@ -90,7 +90,7 @@ func TestProtobuf(t *testing.T) {
 
 // writeProtobuf creates an object, reads it, lists it and deletes it. It returns the
 // objects in the responses without what differs between servers.
-func writeProtobuf(t *testing.T, site *sites.Site, client *http.Client, scheme *runtime.Scheme, path string, obj runtime.Object) (answers []runtime.Object) {
+func writeProtobuf(t *testing.T, side *sides.Side, client *http.Client, scheme *runtime.Scheme, path string, obj runtime.Object) (answers []runtime.Object) {
 	t.Helper()
 	codec := protobuf.NewSerializer(scheme, scheme)
 	kinds, _, err := scheme.ObjectKinds(obj)
@@ -113,13 +113,13 @@ func writeProtobuf(t *testing.T, site *sites.Site, client *http.Client, scheme *
 		{http.MethodGet, path + "?labelSelector=a%3Db&fieldSelector=metadata.name%3Dprotobuf", nil, http.StatusOK},
 		{http.MethodDelete, path + "/protobuf", nil, http.StatusOK},
 	} {
-		data := sendProtobuf(t.Context(), t, client, request.method, site.Config.Host+request.path, request.body, request.code)
+		data := sendProtobuf(t.Context(), t, client, request.method, side.Config.Host+request.path, request.body, request.code)
 		if request.method == http.MethodDelete {
 			continue
 		}
 		answer, _, err := codec.Decode(data, nil, nil)
 		if err != nil {
-			t.Fatalf("%s: %s: decode the response: %v", site.Name, request.path, err)
+			t.Fatalf("%s: %s: decode the response: %v", side.Name, request.path, err)
 		}
 		answers = append(answers, withoutServer(t, answer))
 	}

@@ -195,7 +195,7 @@ func grant(name, user string, everywhere bool, rules ...any) []step {
 	}
 }
 
-// awaitPolicy returns requests after which both sites decide by everything that was
+// awaitPolicy returns requests after which both sides decide by everything that was
 // written before. The authorizer of Kubernetes sees the objects of each kind in the
 // order in which they were written, so it is enough to wait for the last of each.
 func awaitPolicy(name string) (steps []step) {

@@ -13,19 +13,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+	"github.com/borough-io/borough/test/kubernetes/differential/sides"
 )
 
-// runner runs scenarios on both sites.
+// runner runs scenarios on both sides.
 type runner struct {
 	kube, borough *sender
 	prefix        string       // of names
 	namespaces    atomic.Int64 // number of names given out
-	requests      atomic.Int64 // number sent to each site
+	requests      atomic.Int64 // number sent to each side
 	accepted      atomic.Int64 // number of those that succeeded
 }
 
-func newRunner(ctx context.Context, pair *sites.Pair) (*runner, error) {
+func newRunner(ctx context.Context, pair *sides.Pair) (*runner, error) {
 	kube, err := newSender(&pair.Kubernetes)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func newRunner(ctx context.Context, pair *sites.Pair) (*runner, error) {
 }
 
 // inOwnGroup returns a runner that uses Borough's own group.
-func (r *runner) inOwnGroup(ctx context.Context, pair *sites.Pair) (*runner, error) {
+func (r *runner) inOwnGroup(ctx context.Context, pair *sides.Pair) (*runner, error) {
 	borough, err := newSender(&pair.OwnGroup)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ const (
 	otherAnswers = 1000
 )
 
-// ask sends the request of a step to both sites and compares the responses.
+// ask sends the request of a step to both sides and compares the responses.
 func ask(ctx context.Context, kube, borough *visit, s step, last *exchange, settle time.Duration) (*exchange, *mismatch, error) {
 	settled := time.Now().Add(settle)
 	for attempt := 0; ; attempt++ {

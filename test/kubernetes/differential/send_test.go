@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
-	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+	"github.com/borough-io/borough/test/kubernetes/differential/sides"
 )
 
 // requestTimeout bounds a step. Steps usually take milliseconds.
 const requestTimeout = 2 * time.Minute
 
-// answer is the response of a site.
+// answer is the response of a side.
 type answer struct {
 	Code     int
 	Warnings []string
@@ -50,25 +50,25 @@ func (a *answer) setCauses(causes []any) {
 	}
 }
 
-// sender sends requests to a site.
+// sender sends requests to a side.
 type sender struct {
-	site   *sites.Site
+	side   *sides.Side
 	client *http.Client
-	// bootstrapRules are the rules that the site gives all users.
+	// bootstrapRules are the rules that the side gives all users.
 	bootstrapRules map[string][]any
 	// quotaMarks is the number of calls of awaitQuotas.
 	quotaMarks atomic.Int64
 }
 
-func newSender(site *sites.Site) (*sender, error) {
-	client, err := rest.HTTPClientFor(site.Config)
+func newSender(side *sides.Side) (*sender, error) {
+	client, err := rest.HTTPClientFor(side.Config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of %s: %w", site.Name, err)
+		return nil, fmt.Errorf("make a client of %s: %w", side.Name, err)
 	}
-	return &sender{site: site, client: client}, nil
+	return &sender{side: side, client: client}, nil
 }
 
-// visit is the run of a scenario on a site.
+// visit is the run of a scenario on a side.
 type visit struct {
 	*sender
 	namespace            string
@@ -78,7 +78,7 @@ type visit struct {
 }
 
 func (s *sender) visit(namespace string) *visit {
-	return &visit{sender: s, namespace: namespace, generated: map[string]string{}, inOwnGroup: s.site.Group != ""}
+	return &visit{sender: s, namespace: namespace, generated: map[string]string{}, inOwnGroup: s.side.Group != ""}
 }
 
 // do sends the request of a step and returns the unchanged response.
@@ -94,7 +94,7 @@ func (v *visit) do(ctx context.Context, s step) (answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return a, fmt.Errorf("%s: %s: waited for %d: %w", v.site.Name, s.Do, s.Until, ctx.Err())
+			return a, fmt.Errorf("%s: %s: waited for %d: %w", v.side.Name, s.Do, s.Until, ctx.Err())
 		case <-tick.C:
 		}
 	}
@@ -109,7 +109,7 @@ func (v *visit) request(ctx context.Context, s step) (answer, error) {
 		}
 		body = bytes.NewReader(data)
 	}
-	url := v.site.Config.Host + v.expand(s.path(v.site.Prefix), false).(string)
+	url := v.side.Config.Host + v.expand(s.path(v.side.Prefix), false).(string)
 	request, err := http.NewRequestWithContext(ctx, s.method(), url, body)
 	if err != nil {
 		return answer{}, err
@@ -122,12 +122,12 @@ func (v *visit) request(ctx context.Context, s step) (answer, error) {
 	}
 	response, err := v.client.Do(request)
 	if err != nil {
-		return answer{}, fmt.Errorf("%s: %s: %w", v.site.Name, s.Do, err)
+		return answer{}, fmt.Errorf("%s: %s: %w", v.side.Name, s.Do, err)
 	}
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
-		return answer{}, fmt.Errorf("%s: %s: read the response: %w", v.site.Name, s.Do, err)
+		return answer{}, fmt.Errorf("%s: %s: read the response: %w", v.side.Name, s.Do, err)
 	}
 	a := answer{Code: response.StatusCode, Warnings: response.Header.Values("Warning")}
 	if err := json.Unmarshal(data, &a.Body); err != nil {
@@ -175,7 +175,7 @@ func (v *visit) remember(s step, a answer) {
 const generated = 5
 
 // expand replaces the variables and, in the object itself, the apiVersion by
-// that of the site.
+// that of the side.
 func (v *visit) expand(value any, top bool) any {
 	switch value := value.(type) {
 	case string:
@@ -190,7 +190,7 @@ func (v *visit) expand(value any, top bool) any {
 		expanded := make(map[string]any, len(value))
 		for key, item := range value {
 			if top && key == "apiVersion" && item == "v1" {
-				item = v.site.APIVersion()
+				item = v.side.APIVersion()
 			}
 			expanded[v.expand(key, false).(string)] = v.expand(item, false)
 		}

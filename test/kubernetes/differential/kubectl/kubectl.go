@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+	"github.com/borough-io/borough/test/kubernetes/differential/sides"
 )
 
 // testdata has the scripts, and the manifests that they use.
@@ -25,9 +25,9 @@ import (
 //go:embed testdata
 var testdata embed.FS
 
-// Compare runs each script on both sites, and fails the test if they differ in more
+// Compare runs each script on both sides, and fails the test if they differ in more
 // than the known differences, or if a known difference no longer occurs.
-func Compare(t *testing.T, pair *sites.Pair) {
+func Compare(t *testing.T, pair *sides.Pair) {
 	paths, err := fs.Glob(testdata, "testdata/*.sh")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no scripts: %v", err)
@@ -62,7 +62,7 @@ func Compare(t *testing.T, pair *sites.Pair) {
 	if t.Failed() || int(scripts.Load()) != len(paths) {
 		return // not all scripts ran
 	}
-	t.Logf("%d scripts, %d commands on each site", len(paths), commands.Load())
+	t.Logf("%d scripts, %d commands on each side", len(paths), commands.Load())
 	for _, difference := range slices.Concat(knownDifferences, ownGroupDifferences) {
 		if difference.folded.Load() == 0 && !difference.random {
 			t.Errorf("this difference no longer occurs: %s", difference.text)
@@ -85,13 +85,13 @@ func parse(script string) []string {
 	return steps
 }
 
-// comparison is of two sites, with the differences that are known.
+// comparison is of two sides, with the differences that are known.
 type comparison struct {
-	kube, borough *sites.Site
+	kube, borough *sides.Side
 	known         []*difference
 }
 
-// run runs the steps, each on both sites concurrently, and fails the test for each
+// run runs the steps, each on both sides concurrently, and fails the test for each
 // step whose outputs differ. It returns the number of steps.
 func (c comparison) run(t *testing.T, name string, steps []string) int {
 	kube, err := newShell(t, c.kube, name)

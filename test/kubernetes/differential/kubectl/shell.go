@@ -24,14 +24,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/borough-io/borough/test/kubernetes/differential/sites"
+	"github.com/borough-io/borough/test/kubernetes/differential/sides"
 	"github.com/borough-io/borough/test/kubernetes/testcluster"
 )
 
 // stepTimeout bounds a step.
 const stepTimeout = 2 * time.Minute
 
-// shell runs the steps of a script on one site, in a separate directory with
+// shell runs the steps of a script on one side, in a separate directory with
 // the manifests of testdata and a kubeconfig for the script's Namespace.
 type shell struct {
 	dir, namespace string
@@ -55,47 +55,47 @@ func (o output) String() string {
 
 // newShell sets up a shell. The Namespace of its script is $NS; its name starts
 // with that of the script.
-func newShell(t *testing.T, site *sites.Site, name string) (*shell, error) {
+func newShell(t *testing.T, side *sides.Side, name string) (*shell, error) {
 	kubectl, err := testcluster.Binary("kubectl")
 	if err != nil {
 		return nil, err
 	}
-	namespace, err := newNamespace(t.Context(), site, name)
+	namespace, err := newNamespace(t.Context(), side, name)
 	if err != nil {
 		return nil, fmt.Errorf("make a Namespace: %w", err)
 	}
-	s := &shell{dir: t.TempDir(), namespace: namespace, inOwnGroup: site.Group != ""}
+	s := &shell{dir: t.TempDir(), namespace: namespace, inOwnGroup: side.Group != ""}
 	kubeconfig := filepath.Join(s.dir, "kubeconfig")
-	if err := s.writeKubeconfig(site, kubeconfig); err != nil {
+	if err := s.writeKubeconfig(side, kubeconfig); err != nil {
 		return nil, err
 	}
-	if err := s.writeManifests(site); err != nil {
+	if err := s.writeManifests(side); err != nil {
 		return nil, err
 	}
 	s.env = append(os.Environ(),
 		"PATH="+filepath.Dir(kubectl)+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"KUBECONFIG="+kubeconfig,
-		"KUBECACHEDIR="+filepath.Join(filepath.Dir(site.Kubeconfig), "kubectl-cache"), // cached discovery
+		"KUBECACHEDIR="+filepath.Join(filepath.Dir(side.Kubeconfig), "kubectl-cache"), // cached discovery
 		"HOME="+s.dir,
 		"TMPDIR="+s.dir,
 		"LC_ALL=C",
 		"NS="+namespace,
-		"API="+site.APIVersion(),
-		"G="+strings.TrimSuffix("."+site.Group, "."),
+		"API="+side.APIVersion(),
+		"G="+strings.TrimSuffix("."+side.Group, "."),
 	)
 	return s, nil
 }
 
-func newNamespace(ctx context.Context, site *sites.Site, name string) (string, error) {
-	client, err := dynamic.NewForConfig(site.Config)
+func newNamespace(ctx context.Context, side *sides.Side, name string) (string, error) {
+	client, err := dynamic.NewForConfig(side.Config)
 	if err != nil {
 		return "", err
 	}
 	namespace := &unstructured.Unstructured{}
-	namespace.SetAPIVersion(site.APIVersion())
+	namespace.SetAPIVersion(side.APIVersion())
 	namespace.SetKind("Namespace")
 	namespace.SetGenerateName(name + "-")
-	namespaces := schema.GroupVersionResource{Group: site.Group, Version: "v1", Resource: "namespaces"}
+	namespaces := schema.GroupVersionResource{Group: side.Group, Version: "v1", Resource: "namespaces"}
 	created, err := client.Resource(namespaces).Create(ctx, namespace, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
@@ -103,8 +103,8 @@ func newNamespace(ctx context.Context, site *sites.Site, name string) (string, e
 	return created.GetName(), nil
 }
 
-func (s *shell) writeKubeconfig(site *sites.Site, path string) error {
-	config, err := clientcmd.LoadFromFile(site.Kubeconfig)
+func (s *shell) writeKubeconfig(side *sides.Side, path string) error {
+	config, err := clientcmd.LoadFromFile(side.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *shell) writeKubeconfig(site *sites.Site, path string) error {
 }
 
 // writeManifests copies the manifests, which have the apiVersion v1.
-func (s *shell) writeManifests(site *sites.Site) error {
+func (s *shell) writeManifests(side *sides.Side) error {
 	paths, err := fs.Glob(testdata, "testdata/manifests/*")
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *shell) writeManifests(site *sites.Site) error {
 		if err != nil {
 			return err
 		}
-		data = bytes.ReplaceAll(data, []byte("apiVersion: v1\n"), []byte("apiVersion: "+site.APIVersion()+"\n"))
+		data = bytes.ReplaceAll(data, []byte("apiVersion: v1\n"), []byte("apiVersion: "+side.APIVersion()+"\n"))
 		if err := os.WriteFile(filepath.Join(s.dir, path.Base(file)), data, 0o600); err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (s *shell) run(ctx context.Context, step string) output {
 	return output{s.fold(stdout.String()), s.fold(stderr.String()), cmd.ProcessState.ExitCode()}
 }
 
-// fold normalizes what differs between two sites, and between two runs on one.
+// fold normalizes what differs between two sides, and between two runs on one.
 func (s *shell) fold(text string) string {
 	text = strings.ReplaceAll(text, s.dir, "DIR")
 	text = strings.ReplaceAll(text, s.namespace, "NS")

@@ -1,11 +1,12 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sites starts a kube-apiserver and a standalone Borough with equal
+// Package sides starts a kube-apiserver and a standalone Borough with equal
 // settings, to send the same requests to both and compare the responses. Borough is
-// two sites: one for each group in which it serves the kinds. The only controllers are those of aggregated ClusterRoles and of the usage of
-// ResourceQuotas: otherwise only requests change objects.
-package sites
+// two sides: one for each group in which it serves the kinds. The only controllers are
+// those of aggregated ClusterRoles and of the usage of ResourceQuotas: otherwise only
+// requests change objects.
+package sides
 
 import (
 	"context"
@@ -36,13 +37,13 @@ var Absent = []string{
 	"ServiceAccount",
 }
 
-// tokenFile has the tokens that both sites accept.
+// tokenFile has the tokens that both sides accept.
 const tokenFile = `token-of-carol,carol,uid-of-carol,"team-a,team-b"
 token-of-dave,dave,uid-of-dave
 `
 
-// Site is a server, and the group in which a client uses the kinds.
-type Site struct {
+// Side is a server, and the group in which a client uses the kinds.
+type Side struct {
 	Name string
 	// Group is the group of the kinds; empty is core.
 	Group string
@@ -54,14 +55,14 @@ type Site struct {
 }
 
 // APIVersion returns the apiVersion of the objects.
-func (s *Site) APIVersion() string { return strings.TrimPrefix(s.Group+"/v1", "/") }
+func (s *Side) APIVersion() string { return strings.TrimPrefix(s.Group+"/v1", "/") }
 
 // Pair is both servers.
 type Pair struct {
 	// Kubernetes and Borough get the same requests, for the core group.
-	Kubernetes, Borough Site
+	Kubernetes, Borough Side
 	// OwnGroup is Borough with the kinds in its own group.
-	OwnGroup Site
+	OwnGroup Side
 
 	dir     string
 	cluster *testcluster.Cluster
@@ -116,7 +117,7 @@ func (p *Pair) startKubernetes(ctx context.Context, flags ...string) (err error)
 	}
 	config := p.cluster.AdminConfig()
 	kubeconfig, err := p.cluster.WriteKubeconfig("admin", config)
-	p.Kubernetes = Site{Name: "Kubernetes", Prefix: "/api/v1", Config: config, Kubeconfig: kubeconfig}
+	p.Kubernetes = Side{Name: "Kubernetes", Prefix: "/api/v1", Config: config, Kubeconfig: kubeconfig}
 	return err
 }
 
@@ -128,7 +129,7 @@ func (p *Pair) startBorough(ctx context.Context, flags ...string) error {
 		return err
 	}
 	config, err := p.borough.LoadConfig("admin")
-	p.Borough = Site{Name: "Borough", Prefix: "/api/v1", Config: config, Kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
+	p.Borough = Side{Name: "Borough", Prefix: "/api/v1", Config: config, Kubeconfig: filepath.Join(dir, "admin.kubeconfig")}
 	p.OwnGroup = p.Borough
 	p.OwnGroup.Name += " in its own group"
 	p.OwnGroup.Group = v1.GroupName
