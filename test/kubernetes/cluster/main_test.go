@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	harness.Main(m, func(m *testing.M) (int, error) { return m.Run(), nil })
 }
 
-// site is the cluster of the kubeconfig.
+// site is the cluster of the kubeconfig, which Borough is deployed into.
 type site struct {
 	kubeconfig    string
 	config        *rest.Config

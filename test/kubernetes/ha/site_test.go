@@ -27,8 +27,8 @@ var gracefully = []string{
 	"--shutdown-watch-termination-grace-period=2s",
 }
 
-// site is a deployment in a cluster: two servers, two controllers, and an etcd
-// of three members.
+// site is a cluster that Borough is deployed into: two servers, two controllers, and
+// an etcd of three members.
 type site struct {
 	cluster *testcluster.Cluster
 	borough *testcluster.Borough

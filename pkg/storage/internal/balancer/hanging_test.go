@@ -91,7 +91,7 @@ func TestHangingLeader(t *testing.T) {
 func TestLeaderThatTimesOut(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t)
-	s := &site{leader: NewLeader()}
+	s := &setup{leader: NewLeader()}
 	s.member, s.followers = cluster.leader(t)
 	var hangs atomic.Bool
 	s.client = cluster.client(t, s.leader, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {

@@ -149,18 +149,18 @@ func senders(t *testing.T, client *clientv3.Client, requests int, send sender) m
 	return count
 }
 
-// site is a cluster, and a client that knows the leader.
-type site struct {
+// setup is a cluster, and a client that knows the leader.
+type setup struct {
 	member    *clusterMember // that leads
 	followers cluster
 	leader    *Leader
 	client    *clientv3.Client
 }
 
-func start(t *testing.T) *site {
+func start(t *testing.T) *setup {
 	t.Helper()
 	cluster := startCluster(t)
-	s := &site{leader: NewLeader()}
+	s := &setup{leader: NewLeader()}
 	s.member, s.followers = cluster.leader(t)
 	s.client = cluster.client(t, s.leader)
 	s.awaitKnown(t, s.member)
@@ -168,7 +168,7 @@ func start(t *testing.T) *site {
 }
 
 // awaitKnown sends requests until the member is known to lead.
-func (s *site) awaitKnown(t *testing.T, member *clusterMember) {
+func (s *setup) awaitKnown(t *testing.T, member *clusterMember) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -299,7 +299,7 @@ func TestMayNotAsk(t *testing.T) {
 func TestClosedConnection(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t)
-	s := &site{leader: NewLeader()}
+	s := &setup{leader: NewLeader()}
 	s.member, s.followers = cluster.leader(t)
 	closed := make(chan struct{})
 	var asked atomic.Int32
