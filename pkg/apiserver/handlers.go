@@ -8,9 +8,9 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"github.com/borough-io/borough/pkg/authfailure"
 	"github.com/borough-io/borough/pkg/authorization/revocation"
 	"github.com/borough-io/borough/pkg/filters"
-	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // handlerChain returns the handler chain of the library with ours innermost, after
@@ -20,7 +20,7 @@ func (c *ExtraConfig) handlerChain(apiHandler http.Handler, generic *genericapis
 	if c.Standalone != nil {
 		chain = revocation.WithImpersonation(chain)
 	}
-	chain = filters.WithWriteDeadline(retriable.WithErrors(chain, generic.Serializer), generic)
+	chain = filters.WithWriteDeadline(authfailure.WithErrors(chain, generic.Serializer), generic)
 	// The deadline depends on what the request is for, for which its query is decoded.
 	chain = filters.WithLimitedQuery(chain, generic.Serializer)
 	chain = filters.WithLimitedImpersonation(chain, generic.Serializer)

@@ -27,8 +27,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/borough-io/borough/pkg/authentication/x509cache"
+	"github.com/borough-io/borough/pkg/authfailure"
 	"github.com/borough-io/borough/pkg/await"
-	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // The ConfigMap in which kube-apiserver publishes how to authenticate it and its
@@ -222,7 +222,7 @@ func (a *Authenticator) Check(*http.Request) error {
 	return errors.New("the CA that authenticates kube-apiserver is not loaded yet")
 }
 
-// noteUnreviewed notes for package retriable when an authenticator fails because the
+// noteUnreviewed notes for package authfailure when an authenticator fails because the
 // cluster does not review a token. With a 401 the client would discard the token.
 func noteUnreviewed(delegate authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(req *http.Request) (*authenticator.Response, bool, error) {
@@ -230,12 +230,12 @@ func noteUnreviewed(delegate authenticator.Request) authenticator.Request {
 		switch {
 		case err == nil:
 		case errors.Is(err, errTooManyTokenReviews):
-			retriable.Note(req.Context(), newTooManyRequests(errTooManyTokenReviews))
+			authfailure.Note(req.Context(), newTooManyRequests(errTooManyTokenReviews))
 		case unanswered(err):
-			retriable.Note(req.Context(), newUnavailable("TokenReview"))
+			authfailure.Note(req.Context(), newUnavailable("TokenReview"))
 		case refused(err):
 			// The client is not known, so it does not get the reason, which is logged.
-			retriable.Note(req.Context(), apierrors.NewInternalError(errors.New("the cluster's kube-apiserver refuses a TokenReview of this server")))
+			authfailure.Note(req.Context(), apierrors.NewInternalError(errors.New("the cluster's kube-apiserver refuses a TokenReview of this server")))
 		}
 		return response, ok, err
 	})

@@ -36,7 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/borough-io/borough/pkg/retriable"
+	"github.com/borough-io/borough/pkg/authfailure"
 	"github.com/borough-io/borough/test/certs"
 	"github.com/borough-io/borough/test/poll"
 )
@@ -275,7 +275,7 @@ func TestTokenReviewsAreBounded(t *testing.T) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	codecs := serializer.NewCodecFactory(scheme)
-	handler := retriable.WithErrors(filters.WithAuthentication(http.NotFoundHandler(), a, filters.Unauthorized(codecs), nil, nil), codecs)
+	handler := authfailure.WithErrors(filters.WithAuthentication(http.NotFoundHandler(), a, filters.Unauthorized(codecs), nil, nil), codecs)
 	send := func(token string) int {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		req = req.WithContext(request.WithRequestInfo(req.Context(), &request.RequestInfo{Path: "/", Verb: "get"}))

@@ -33,7 +33,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 
-	"github.com/borough-io/borough/pkg/retriable"
+	"github.com/borough-io/borough/pkg/authfailure"
 )
 
 // cluster answers SubjectAccessReviews in place of a kube-apiserver. The tests in
@@ -258,7 +258,7 @@ func TestRetriableErrors(t *testing.T) {
 				return alice, tc.authn == nil, tc.authn
 			}))
 			handler = filters.WithAuthentication(handler, authn, filters.Unauthorized(codecs), nil, nil)
-			handler = retriable.WithErrors(handler, codecs)
+			handler = authfailure.WithErrors(handler, codecs)
 			req := httptest.NewRequest(http.MethodGet, "/apis/g/v1/namespaces/a/pods/x", nil)
 			req = req.WithContext(request.WithRequestInfo(req.Context(), &request.RequestInfo{
 				IsResourceRequest: true, Verb: "get", APIGroup: "g", APIVersion: "v1", Resource: "pods", Namespace: "a", Name: "x",

@@ -14,7 +14,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/borough-io/borough/pkg/retriable"
+	"github.com/borough-io/borough/pkg/authfailure"
 )
 
 func noteErrors(delegate authorizer.Authorizer) authorizer.Authorizer {
@@ -26,20 +26,20 @@ func noteErrors(delegate authorizer.Authorizer) authorizer.Authorizer {
 		switch {
 		case err == nil:
 		case errors.Is(err, errTooManyReviews):
-			retriable.Note(ctx, newTooManyRequests(errTooManyReviews))
+			authfailure.Note(ctx, newTooManyRequests(errTooManyReviews))
 		case unanswered(err):
-			retriable.Note(ctx, newUnavailable("SubjectAccessReview"))
+			authfailure.Note(ctx, newUnavailable("SubjectAccessReview"))
 		}
 		return decision, reason, err
 	})
 }
 
 func newTooManyRequests(err error) *apierrors.StatusError {
-	return apierrors.NewTooManyRequests(err.Error(), retriable.RetryAfter)
+	return apierrors.NewTooManyRequests(err.Error(), authfailure.RetryAfter)
 }
 
 func newUnavailable(kind string) *apierrors.StatusError {
-	return retriable.NewUnavailable("the cluster's kube-apiserver does not answer a " + kind)
+	return authfailure.NewUnavailable("the cluster's kube-apiserver does not answer a " + kind)
 }
 
 // unanswered reports whether an error, or one of those that it aggregates, is that

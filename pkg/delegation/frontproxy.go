@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/borough-io/borough/pkg/authentication/x509cache"
-	"github.com/borough-io/borough/pkg/retriable"
+	"github.com/borough-io/borough/pkg/authfailure"
 )
 
 // frontProxy authenticates kube-apiserver by its certificate, and takes its users from
@@ -45,7 +45,7 @@ func (f frontProxy) AuthenticateRequest(req *http.Request) (*authenticator.Respo
 	}
 	response, ok, err := f.headers.AuthenticateRequest(req)
 	if ok && (response.User.GetName() == user.Anonymous || slices.Contains(response.User.GetGroups(), user.AllUnauthenticated)) {
-		retriable.KeepConnection(req.Context())
+		authfailure.KeepConnection(req.Context())
 	}
 	return response, ok, err
 }

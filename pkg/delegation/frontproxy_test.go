@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
-	"github.com/borough-io/borough/pkg/retriable"
+	"github.com/borough-io/borough/pkg/authfailure"
 	"github.com/borough-io/borough/test/poll"
 )
 
@@ -108,7 +108,7 @@ func TestConnectionOfFrontProxy(t *testing.T) {
 		AllowedClientNames: none,
 	}), anonymous.NewAuthenticator(nil))
 	denied := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
-	chain := retriable.WithErrors(filters.WithAuthentication(denied, authn, nil, nil, nil), nil)
+	chain := authfailure.WithErrors(filters.WithAuthentication(denied, authn, nil, nil, nil), nil)
 	var certificates []*x509.Certificate
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		req.TLS.PeerCertificates = certificates

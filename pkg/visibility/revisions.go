@@ -12,13 +12,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
-
-	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // freshTimeout is how long a request waits for a revision, as with a watch cache of
 // the library.
 const freshTimeout = 3 * time.Second
+
+// retryAfter is how long a client should wait before it retries, in seconds, as in the
+// library.
+const retryAfter = 1
 
 // parseRevision returns the revision of a resourceVersion, which is 0 for none. As the
 // library, it returns a Timeout with the cause ResourceVersionTooLarge for one that etcd
@@ -29,7 +31,7 @@ func (v *Views) parseRevision(resourceVersion string) (int64, error) {
 		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	}
 	if revision > math.MaxInt64 {
-		return 0, storage.NewTooLargeResourceVersionError(revision, uint64(v.feed.Revision()), retriable.RetryAfter)
+		return 0, storage.NewTooLargeResourceVersionError(revision, uint64(v.feed.Revision()), retryAfter)
 	}
 	return int64(revision), nil
 }
@@ -53,7 +55,7 @@ func (v *Views) awaitRevision(ctx context.Context, revision int64) error {
 	wait, cancel := context.WithTimeout(ctx, freshTimeout)
 	defer cancel()
 	if err := v.feed.Await(wait, revision); err != nil {
-		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(v.feed.Revision()), retriable.RetryAfter)
+		return storage.NewTooLargeResourceVersionError(uint64(revision), uint64(v.feed.Revision()), retryAfter)
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (v *Views) AwaitCurrent(ctx context.Context) error {
 	defer cancel()
 	revision, err := v.feed.Current(ctx)
 	if err != nil {
-		return apierrors.NewTimeoutError(fmt.Sprintf("etcd does not answer: %v", err), retriable.RetryAfter)
+		return apierrors.NewTimeoutError(fmt.Sprintf("etcd does not answer: %v", err), retryAfter)
 	}
 	return v.awaitRevision(ctx, revision)
 }

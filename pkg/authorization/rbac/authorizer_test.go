@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/borough-io/borough/pkg/retriable"
+	"github.com/borough-io/borough/pkg/authfailure"
 )
 
 // newIndex returns an index that has read the objects.
@@ -296,7 +296,7 @@ func TestNotSynced(t *testing.T) {
 	if decision != authorizer.DecisionNoOpinion || !apierrors.IsServiceUnavailable(err) {
 		t.Errorf("before the policy is read: %v, %v", decision, err)
 	}
-	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != retriable.RetryAfter {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); !ok || seconds != authfailure.RetryAfter {
 		t.Errorf("the error has no Retry-After: %v", err)
 	}
 	if _, _, incomplete, err := z.RulesFor(ctx, &user.DefaultInfo{Name: "alice"}, "a"); err == nil || !incomplete {

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/utils/lru"
 
+	"github.com/borough-io/borough/pkg/authfailure"
 	"github.com/borough-io/borough/pkg/await"
 	"github.com/borough-io/borough/pkg/history"
-	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // Index is the policy at each position of its recent history, arranged so that a
@@ -304,8 +304,8 @@ func (x *Index) RequireSync(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if err := x.AwaitSync(wait); err != nil {
-		unavailable := retriable.NewUnavailable("the RBAC objects have not been read yet")
-		retriable.Note(ctx, unavailable)
+		unavailable := authfailure.NewUnavailable("the RBAC objects have not been read yet")
+		authfailure.Note(ctx, unavailable)
 		return unavailable
 	}
 	return nil

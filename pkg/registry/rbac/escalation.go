@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
+	"github.com/borough-io/borough/pkg/authfailure"
 	"github.com/borough-io/borough/pkg/authorization/revocation"
-	"github.com/borough-io/borough/pkg/retriable"
 )
 
 // Rights are what users hold.
@@ -62,7 +62,7 @@ func (e escalation) unlessExempt(confirm confirmFunc) confirmFunc {
 }
 
 func newNotCurrent(text string, err error) error {
-	return apierrors.NewTimeoutError(fmt.Sprintf("%s: %v", text, err), retriable.RetryAfter)
+	return apierrors.NewTimeoutError(fmt.Sprintf("%s: %v", text, err), authfailure.RetryAfter)
 }
 
 // fullAuthority is what it takes to aggregate rules, because they can be any.

@@ -1,9 +1,9 @@
 // Copyright The Borough Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retriable answers requests that are not authenticated or authorized, so that
+// Package authfailure answers requests that are not authenticated or authorized, so that
 // clients keep their credentials and connections and, where that can help, retry them.
-package retriable
+package authfailure
 
 import (
 	"context"
