@@ -29,6 +29,7 @@ import (
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/fence"
 	"github.com/borough-io/borough/pkg/storage/storagetest"
+	"github.com/borough-io/borough/test/harness"
 )
 
 // creators is how many goroutines create content at each of the two servers.
@@ -38,7 +39,7 @@ const creators = 6
 // again, through two servers, and then checks the history of etcd.
 func TestStorm(t *testing.T) {
 	rounds := 60
-	if testing.Short() {
+	if testing.Short() || harness.RaceEnabled { // the race detector makes each round cost more
 		rounds = 10
 	}
 	s := newStorm(t)
