@@ -29,7 +29,7 @@ import (
 const (
 	// pause is the minimum time between two requests of a client. It keeps the
 	// load low enough for the machine.
-	pause = 30 * time.Millisecond
+	pause = 100 * time.Millisecond
 	// writesBetween is the number of writes to wait for between two disruptions of
 	// a process.
 	writesBetween = 20
