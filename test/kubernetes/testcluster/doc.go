@@ -13,7 +13,7 @@
 // In a test, use New, StartEtcdForTest and NewBorough. They stop everything when
 // the test ends, and show the logs if it failed.
 //
-// hack/kubernetes.sh builds the programs once, at the versions that the module
+// hack/kubernetes.sh builds the programs once, Kubernetes at the version that the module
 // in the directory kube pins. Set BOROUGH_KUBERNETES_BIN to a directory that
 // already has them. That module is separate so that no other has k8s.io/kubernetes
 // and the replace directives that it needs, and so that another release of
