@@ -85,7 +85,7 @@ func (s *storm) run(t *testing.T, options *storage.Options, config storage.Confi
 	// many depends on which quotas there are, by chance.
 	writes, minCharges := 750, 500
 	if testing.Short() || harness.RaceEnabled { // the race detector makes each write cost more
-		writes, minCharges = 300, 150
+		writes, minCharges = 400, 200
 	}
 	for i := range s.servers {
 		s.servers[i] = storagetest.NewStores(t, options, config)
