@@ -50,12 +50,12 @@ type process struct {
 
 // startProcess returns when the server is ready. The context has the logger; its end
 // ends the start.
-func startProcess(ctx context.Context, dir string, port, limit int) (_ *process, err error) {
+func startProcess(ctx context.Context, dir string, port, maxNamespacesPerUser int) (_ *process, err error) {
 	p := &process{stopController: func() {}}
 	if p.listener, err = listen(net.JoinHostPort(host, strconv.Itoa(port))); err != nil {
 		return nil, err
 	}
-	o, err := newOptions(dir, port, limit, p.listener)
+	o, err := newOptions(dir, port, maxNamespacesPerUser, p.listener)
 	if err == nil {
 		p.deps, err = o.Open(ctx)
 	}
@@ -81,12 +81,12 @@ func startProcess(ctx context.Context, dir string, port, limit int) (_ *process,
 }
 
 // newOptions returns the options of a standalone server.
-func newOptions(dir string, port, limit int, listener net.Listener) (*options.Options, error) {
+func newOptions(dir string, port, maxNamespacesPerUser int, listener net.Listener) (*options.Options, error) {
 	o := options.New()
 	o.Standalone = true
 	o.DataDir = dir
 	o.EphemeralEtcd = true
-	o.MaxNamespacesPerUser = limit
+	o.MaxNamespacesPerUser = maxNamespacesPerUser
 	o.DefaultLimits = false // objects in the Namespace default are what a test makes them
 	o.SecureServing.BindPort = port
 	o.SecureServing.Listener = listener

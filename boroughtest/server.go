@@ -42,11 +42,12 @@ const (
 // of the test. Its methods can be called concurrently.
 type Server struct {
 	dir    string // the data directory
-	limit  int    // see WithMaxNamespacesPerUser
 	port   int
 	logger klog.Logger
 	admin  *rest.Config
 	ca     certificates.Pair
+	// maxNamespacesPerUser is 0 for no limit.
+	maxNamespacesPerUser int
 	// reservation is a UDP socket on the port, which other processes of tests then do not take
 	// during Restart.
 	reservation net.PacketConn
@@ -68,7 +69,7 @@ func WithLogger(logger klog.Logger) Option {
 // NamespaceRequests of this user. A further request gets 403 with the cause
 // NamespaceLimitReached. 0, the default, means no limit.
 func WithMaxNamespacesPerUser(limit int) Option {
-	return func(s *Server) { s.limit = limit }
+	return func(s *Server) { s.maxNamespacesPerUser = limit }
 }
 
 // Start starts a server on a free port of 127.0.0.1, and returns when it is ready. When
@@ -148,7 +149,7 @@ func (s *Server) runOn(port int) error {
 func (s *Server) run() (err error) {
 	ctx, cancel := context.WithTimeout(klog.NewContext(context.Background(), s.logger), startTimeout)
 	defer cancel()
-	s.process, err = startProcess(ctx, s.dir, s.port, s.limit)
+	s.process, err = startProcess(ctx, s.dir, s.port, s.maxNamespacesPerUser)
 	return err
 }
 

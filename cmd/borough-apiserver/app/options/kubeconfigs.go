@@ -5,7 +5,6 @@ package options
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,14 +61,7 @@ func (d *Dependencies) AwaitChange(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	})
-	var files []*client.File
-	if d.cluster != nil {
-		files = slices.Clone(d.cluster.files)
-	}
-	if d.auditWebhook != nil {
-		files = append(files, d.auditWebhook)
-	}
-	for _, file := range files {
+	for _, file := range d.watched {
 		group.Go(func() error { return file.AwaitChange(ctx) })
 	}
 	return group.Wait()

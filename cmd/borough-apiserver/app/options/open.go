@@ -45,7 +45,8 @@ type Dependencies struct {
 
 	auditBackend audit.Backend
 	auditPolicy  audit.PolicyRuleEvaluator
-	auditWebhook *client.File // nil without --audit-webhook-config-file
+
+	watched []*client.File // the kubeconfigs of which AwaitChange reports a change
 }
 
 // Open loads the kubeconfigs of the cluster or locks the data directory, starts the
@@ -66,8 +67,11 @@ func (o *Options) Open(ctx context.Context) (_ *Dependencies, err error) {
 		if d.lock, err = lockDir(o.DataDir); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
-	} else if d.cluster, err = o.loadKubeconfigs(); err != nil {
-		return nil, err
+	} else {
+		if d.cluster, err = o.loadKubeconfigs(); err != nil {
+			return nil, err
+		}
+		d.watched = d.cluster.files
 	}
 	if o.Storage.Embedded() {
 		if d.etcd, err = embedded.Start(ctx, embedded.Config{Dir: o.inDataDir("etcd"), QuotaBytes: o.Storage.QuotaBytes, Ephemeral: o.EphemeralEtcd}); err != nil {
@@ -258,10 +262,11 @@ func (o *Options) openAudit(d *Dependencies) error {
 	}
 	if file := o.Audit.WebhookOptions.ConfigFile; file != "" {
 		// The library sends events to the cluster that the process runs in if the file is empty.
-		d.auditWebhook = &client.File{Flag: "audit-webhook-config-file", Path: file}
-		if _, err := d.auditWebhook.Load(); err != nil {
+		kubeconfig := &client.File{Flag: "audit-webhook-config-file", Path: file}
+		if _, err := kubeconfig.Load(); err != nil {
 			return err
 		}
+		d.watched = append(d.watched, kubeconfig)
 	}
 	if err := o.Audit.ApplyTo(config); err != nil {
 		return fmt.Errorf("--audit-policy-file, --audit-log-path and --audit-webhook-config-file: %w", err)
