@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,15 +20,7 @@ import (
 // is not valid. The audit log has only the beginning of them, but the whole query of a user.
 func TestAuditOfUnauthenticatedClients(t *testing.T) {
 	t.Parallel()
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte(metadataAuditPolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log := filepath.Join(t.TempDir(), "audit.log")
-	b := harness.New(t)
-	if err := b.StartServer(t.Context(), "--audit-policy-file="+policy, "--audit-log-path="+log); err != nil {
-		t.Fatal(err)
-	}
+	b, log := startAudited(t)
 	invalid := rest.AnonymousClientConfig(b.Config(t, "admin"))
 	invalid.BearerToken = "invalid"
 	long := strings.Repeat("x", 200_000)

@@ -46,16 +46,23 @@ func newPurgeable(t *testing.T) *purgeable {
 	url := storagetest.StartGRPC(t)
 	client := storagetest.NewClient(t, url)
 
+	b, log := startAudited(t, "--etcd-servers="+url)
+	return &purgeable{b, client, log}
+}
+
+// startAudited starts a server with metadataAuditPolicy, and returns the path of its audit log.
+func startAudited(t *testing.T, flags ...string) (b *harness.Borough, log string) {
+	t.Helper()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(policy, []byte(metadataAuditPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b := &purgeable{harness.New(t), client, filepath.Join(dir, "audit.log")}
-	if err := b.StartServer(t.Context(), "--etcd-servers="+url, "--audit-policy-file="+policy, "--audit-log-path="+b.auditLog); err != nil {
+	b, log = harness.New(t), filepath.Join(dir, "audit.log")
+	if err := b.StartServer(t.Context(), append(flags, "--audit-policy-file="+policy, "--audit-log-path="+log)...); err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return b, log
 }
 
 // keys returns the keys of the content of a Namespace with their revisions. If
