@@ -14,14 +14,14 @@ const (
 	// variables on the heap.
 	frame = 120 << 10
 	// othersPerParked is for how many other goroutines one is parked. If these use up to
-	// 5 KiB each, the average is between 8 and 16 KiB.
-	othersPerParked = 12
+	// 14 KiB each, the average is between 16 and 32 KiB.
+	othersPerParked = 6
 	// maxParked bounds what they cost.
-	maxParked = 256
+	maxParked = 512
 )
 
-// StartLargeStacks lets goroutines start with a stack of 16 KiB, until ctx ends. A request
-// runs in three goroutines of the library, which need that much or twice as much. If they
+// StartLargeStacks lets goroutines start with a stack of 32 KiB, until ctx ends. A request
+// runs in three goroutines of the library, which need that much or half of it. If they
 // start with 4 KiB, copying their stacks to larger ones takes a tenth of the CPU time of a
 // request.
 //

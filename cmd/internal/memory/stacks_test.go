@@ -27,7 +27,7 @@ func TestLargeStacks(t *testing.T) {
 		for range others {
 			go func() { <-end }()
 		}
-		awaitStackSize(t, 16<<10)
+		awaitStackSize(t, 32<<10)
 		poll.Eventually(t, func() string {
 			if parked, want := runtime.NumGoroutine()-before-others, (before+others)/othersPerParked; parked < want-2 || parked > want+2 {
 				return fmt.Sprintf("%d goroutines are parked for %d others", parked, others)
