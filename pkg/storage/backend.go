@@ -145,6 +145,7 @@ func (b *Backend) decorator(cached bool) generic.StorageDecorator {
 			if err != nil {
 				return nil, nil, fmt.Errorf("create the watch cache of %s: %w", config.GroupResource, err)
 			}
+			store = scopedStore{store, resourcePrefix}
 		}
 		store = nothingStore{interpretedStore{store}, &b.connections.reached}
 		return removingStore{b.withHooks(store, config.GroupResource), remover}, destroy, nil
