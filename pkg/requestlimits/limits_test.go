@@ -215,6 +215,7 @@ func TestProtobuf(t *testing.T) {
 		"spec twice": {encode(t, pod, 0x12, 0), "spec: must be given at most once"},
 		"owner": {encode(t, &v1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Name: strings.Repeat("a", MaxNameLength+1)}}}}),
 			"metadata.ownerReferences[0].name: must have at most 1000 bytes"},
+		"name":      {encode(t, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "\xff"}}), "metadata.name: must be valid UTF-8"},
 		"groups":    {encode(t, pod, bytes.Repeat([]byte{0x0b}, 200)...), ""},
 		"malformed": {encode(t, pod, 0xff), ""},
 		"no object": {[]byte("k8s\x00\xff"), ""},

@@ -6,6 +6,7 @@ package requestlimits
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -106,6 +107,10 @@ func walkBytes(value []byte, s *shape, depth int) error {
 	case s.quantity:
 		return checkQuantity(string(value))
 	case s.name:
+		// The continue tokens of lists have names in JSON, which would change them.
+		if !utf8.Valid(value) {
+			return errNotUTF8
+		}
 		return checkName(len(value))
 	case s.json:
 		_, err := walkJSON(value, nil)
@@ -130,6 +135,7 @@ func checkName(length int) error {
 
 var (
 	errTooLong        = &Error{Detail: fmt.Sprintf("must have at most %d bytes", MaxNameLength)}
+	errNotUTF8        = &Error{Detail: "must be valid UTF-8"}
 	errTooDeep        = &Error{Detail: fmt.Sprintf("objects and lists must be nested at most %d deep", MaxDepth)}
 	errTooManyRepeats = &Error{Detail: fmt.Sprintf("must not repeat more than %d fields", MaxRepeatedFields)}
 	errTooManyEntries = &Error{Detail: fmt.Sprintf("must have at most %d entries", MaxElements)}

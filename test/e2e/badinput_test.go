@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
-	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/test/harness"
 )
 
@@ -134,10 +133,10 @@ func seeds(t testing.TB) [][]byte {
 	return append(seeds, toProtobuf(t, newPod("p", withResources(quantities("cpu=1"), quantities("cpu=2")))))
 }
 
-func toProtobuf(t testing.TB, pod *v1.Pod) []byte {
+func toProtobuf(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
 	scheme := newScheme()
-	body, err := runtime.Encode(protobuf.NewSerializer(scheme, scheme), pod)
+	body, err := runtime.Encode(protobuf.NewSerializer(scheme, scheme), obj)
 	if err != nil {
 		t.Fatal(err)
 	}

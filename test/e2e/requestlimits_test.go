@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/borough-io/borough/pkg/requestlimits"
 	"github.com/borough-io/borough/test/harness"
@@ -120,6 +123,20 @@ func TestRequestLimits(t *testing.T) {
 		body := toProtobuf(t, newPod("p", withResources(quantities("cpu=1234567890"), nil)))
 		hostile := strings.Replace(string(body), "1234567890", "1e30000000", 1)
 		wantStatus(t, http.Do(t, "POST", in+"/pods?dryRun=All", []byte(hostile), "Content-Type", asProto), 400, "spec.containers[0].resources.requests: "+exponent)
+	})
+	// A list in pages would not get past them: the token of the next page has a name in JSON.
+	t.Run("names that are not UTF-8", func(t *testing.T) {
+		for path, obj := range map[string]runtime.Object{
+			"/api/v1/namespaces/" + ns + "/events": &corev1.Event{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, ObjectMeta: metav1.ObjectMeta{Name: "\xff"},
+				InvolvedObject: corev1.ObjectReference{Namespace: ns},
+			},
+			"/apis/rbac.authorization.k8s.io/v1/namespaces/" + ns + "/roles": &rbacv1.Role{
+				TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}, ObjectMeta: metav1.ObjectMeta{Name: "\xff"},
+			},
+		} {
+			wantStatus(t, http.Do(t, "POST", path, toProtobuf(t, obj), "Content-Type", asProto), 400, "metadata.name: must be valid UTF-8")
+		}
 	})
 	t.Run("strings that look like quantities", func(t *testing.T) {
 		body := `{"apiVersion":"tenancy.borough.io/v1","kind":"Pod","metadata":{"name":"commit","labels":{"commit":"12e45678"},"annotations":{"a":"1e30000000"}},
