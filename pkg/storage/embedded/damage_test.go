@@ -186,6 +186,9 @@ func TestDamage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if copies, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.broken")); err != nil || len(copies) > 0 {
+				t.Errorf("the copies %v of the log remain: %v", copies, err)
+			}
 			for _, n := range []int{0, count - 1} {
 				if got := get(t, server.Client(), fmt.Sprintf("key%d", n)); got != value {
 					t.Errorf("key%d holds %q", n, got)

@@ -100,17 +100,26 @@ func (d *dataDir) prepare() error {
 	return d.sync()
 }
 
-// removeCopies removes the unfinished copies of the database that a failed or killed
-// defragmentation has left, which can be as large as the database.
+// removeCopies removes what nothing reads and etcd does not remove: the unfinished copies of
+// the database that a failed or killed defragmentation has left, which can be as large as the
+// database, and the copies of files of the log that etcd has made before it repaired these.
 func (d *dataDir) removeCopies() error {
-	snap := d.file(memberDir, "snap")
-	entries, err := os.ReadDir(snap)
+	err := removeFiles(d.file(memberDir, "snap"), func(name string) bool { return strings.HasPrefix(name, "db.tmp.") })
+	if err != nil {
+		return err
+	}
+	return removeFiles(d.file(memberDir, "wal"), func(name string) bool { return strings.HasSuffix(name, ".wal.broken") })
+}
+
+// removeFiles removes the files of a directory, if it exists, whose names match.
+func removeFiles(dir string, match func(name string) bool) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), "db.tmp.") {
-			if err := os.Remove(filepath.Join(snap, entry.Name())); err != nil {
+		if match(entry.Name()) {
+			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
 				return err
 			}
 		}
