@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"golang.org/x/net/netutil"
 	"k8s.io/apiserver/pkg/audit"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
@@ -296,8 +299,19 @@ func (d *Dependencies) openPort() error {
 		return err
 	}
 	d.serving.Listener = info.Listener
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	if limit := int(min(files.Cur, math.MaxInt32)); limit > reservedFiles {
+		d.serving.Listener = netutil.LimitListener(info.Listener, limit-reservedFiles)
+	}
 	return nil
 }
+
+// reservedFiles is how many open files clients cannot use up by connections. The embedded etcd
+// ends if it cannot open a file, and a server needs some for etcd and for its certificates.
+const reservedFiles = 256
 
 // writeKubeconfigs writes the kubeconfigs of the admin and of the controller.
 func (o *Options) writeKubeconfigs(pki *standalone.PKI) error {
