@@ -97,7 +97,7 @@ profile: ## Run the benchmark to update hack/server.pgo, which releases are opti
 	hack/profile.sh
 
 .PHONY: upstream
-upstream: ## Name what a release of Kubernetes changes about Pods (UPSTREAM='-version v1.36.3').
+upstream: ## Name what a release of Kubernetes changes about Pods (UPSTREAM='-version v1.N.P').
 	go run ./hack/upstream $(UPSTREAM)
 
 checks := codegen docs tidy format headers scripts workflows words vet lint manifests upstream

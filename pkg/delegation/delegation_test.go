@@ -224,7 +224,7 @@ func TestTooManyReviews(t *testing.T) {
 }
 
 // What a client sees when a request cannot be authenticated or authorized.
-func TestRetriableErrors(t *testing.T) {
+func TestAuthFailures(t *testing.T) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	codecs := serializer.NewCodecFactory(scheme)

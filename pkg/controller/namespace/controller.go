@@ -72,7 +72,7 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 	}
 	inJSON := rest.CopyConfig(config)
 	inJSON.ContentType = runtime.ContentTypeJSON
-	deletionClient, err := tenancyv1.NewForConfig(inJSON)
+	purgeClient, err := tenancyv1.NewForConfig(inJSON)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
@@ -85,10 +85,10 @@ func New(config *rest.Config, purgeGroups []string, registry metrics.KubeRegistr
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
 	informerClient := versioned.New(sendOnce{client.TenancyV1().RESTClient()})
-	return newController(informerClient, deletionClient, content, purge.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
+	return newController(informerClient, purgeClient, content, purge.NewDiscoverer(discoverer, purgeGroups...).Discover, registry)
 }
 
-func newController(client versioned.Interface, deletionClient purge.Client, content metadata.Interface, discover purge.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
+func newController(client versioned.Interface, purgeClient purge.Client, content metadata.Interface, discover purge.DiscoverFunc, registry metrics.KubeRegistry) (*Controller, error) {
 	api := &availability{}
 	c := &Controller{
 		informer: newInformer(client, api),
@@ -101,7 +101,7 @@ func newController(client versioned.Interface, deletionClient purge.Client, cont
 	c.lister = tenancylisters.NewNamespaceLister(c.informer.GetIndexer())
 	c.metrics = newControllerMetrics(c.terminations, api, registry)
 	c.watches = newContentWatches(content, c.wake, c.terminations.moved, c.metrics.countPurged)
-	deleter := purge.New(deletionClient, content, discover, c.metrics.countPurged)
+	deleter := purge.New(purgeClient, content, discover, c.metrics.countPurged)
 	c.purge = func(ctx context.Context, ns *v1.Namespace, since time.Time) error {
 		return deleter.Delete(ctx, ns, since, c.terminations.progress(ns.Name, ns.UID))
 	}

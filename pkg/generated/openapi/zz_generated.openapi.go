@@ -878,7 +878,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceRequest(ref common.ReferenceCallback) c
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object's metadata. The Namespace gets the name, which can be generated, the labels and the annotations. Finalizers and owner references must be empty.",
+							Description: "Standard object's metadata. The Namespace gets the name, which can be generated, the labels and the annotations. Finalizers, owner references and the resourceVersion must be empty.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(metav1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -1206,7 +1206,7 @@ func schema_pkg_apis_tenancy_v1_NamespaceTermination(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Remaining is the content that remains, by resource, at most ten resources. Resources with an error come first, then Pods, which are deleted before all other resources.",
+							Description: "Remaining is the content that remains, by resource, at most ten resources. Resources with an error come first, then Pods.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1740,7 +1740,7 @@ func schema_pkg_apis_tenancy_v1_ResourceQuota(ref common.ReferenceCallback) comm
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the usage. Only the server sets it. The usage is missing until the objects are counted for the first time. Requests that would change it wait until then.",
+							Description: "Status has the limits and the usage. Only the server sets it. The usage is missing until the objects are counted: after the create, and again after an update that limits another resource or counts other objects. Requests that would change it wait until then.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(corev1.ResourceQuotaStatus{}.OpenAPIModelName()),
 						},

@@ -50,7 +50,7 @@ const NamespaceProtectedCause metav1.CauseType = "NamespaceProtected"
 type NamespaceConditionType string
 
 // The conditions that borough-controller-manager sets on a Terminating Namespace.
-// Their types and reasons are those of core/v1.
+// Their types are those of core/v1, and so are their reasons except ContentUnknown.
 const (
 	// NamespaceDeletionDiscoveryFailure is True if some of the resources to purge
 	// could not be discovered.
@@ -154,8 +154,7 @@ type NamespaceTermination struct {
 	MetadataFinalizers []string `json:"metadataFinalizers,omitempty" protobuf:"bytes,3,rep,name=metadataFinalizers"`
 
 	// Remaining is the content that remains, by resource, at most ten resources.
-	// Resources with an error come first, then Pods, which are deleted before all
-	// other resources.
+	// Resources with an error come first, then Pods.
 	// +optional
 	// +listType=atomic
 	Remaining []RemainingResource `json:"remaining,omitempty" protobuf:"bytes,4,rep,name=remaining"`
@@ -316,8 +315,10 @@ type ResourceQuota struct {
 	// +optional
 	Spec corev1.ResourceQuotaSpec `json:"spec,omitempty" protobuf:"bytes,2,opt,name=spec"`
 
-	// Status is the usage. Only the server sets it. The usage is missing until the
-	// objects are counted for the first time. Requests that would change it wait until then.
+	// Status has the limits and the usage. Only the server sets it. The usage is missing
+	// until the objects are counted: after the create, and again after an update that
+	// limits another resource or counts other objects. Requests that would change it wait
+	// until then.
 	// +optional
 	Status corev1.ResourceQuotaStatus `json:"status,omitempty" protobuf:"bytes,3,opt,name=status"`
 }

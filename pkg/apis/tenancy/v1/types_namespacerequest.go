@@ -30,8 +30,8 @@ const NamespaceLimitCause metav1.CauseType = "NamespaceLimitReached"
 type NamespaceRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata. The Namespace gets the name, which can be
-	// generated, the labels and the annotations. Finalizers and owner references
-	// must be empty.
+	// generated, the labels and the annotations. Finalizers, owner references
+	// and the resourceVersion must be empty.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty" protobuf:"bytes,1,opt,name=metadata"`
 

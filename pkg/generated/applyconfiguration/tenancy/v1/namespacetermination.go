@@ -28,8 +28,7 @@ type NamespaceTerminationApplyConfiguration struct {
 	// most twenty. The server keeps this list up to date.
 	MetadataFinalizers []string `json:"metadataFinalizers,omitempty"`
 	// Remaining is the content that remains, by resource, at most ten resources.
-	// Resources with an error come first, then Pods, which are deleted before all
-	// other resources.
+	// Resources with an error come first, then Pods.
 	Remaining []RemainingResourceApplyConfiguration `json:"remaining,omitempty"`
 	// OmittedResources is the number of resources with remaining objects or an
 	// error that are not in the list remaining.

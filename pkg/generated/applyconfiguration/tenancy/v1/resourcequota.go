@@ -26,8 +26,10 @@ type ResourceQuotaApplyConfiguration struct {
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Spec defines the limits that are enforced.
 	Spec *corev1.ResourceQuotaSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is the usage. Only the server sets it. The usage is missing until the
-	// objects are counted for the first time. Requests that would change it wait until then.
+	// Status has the limits and the usage. Only the server sets it. The usage is missing
+	// until the objects are counted: after the create, and again after an update that
+	// limits another resource or counts other objects. Requests that would change it wait
+	// until then.
 	Status *corev1.ResourceQuotaStatusApplyConfiguration `json:"status,omitempty"`
 }
 
