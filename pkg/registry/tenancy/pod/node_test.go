@@ -4,6 +4,7 @@
 package pod
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	storagemetrics "k8s.io/apiserver/pkg/storage/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -24,30 +26,41 @@ func ofNode(node string) *metainternalversion.ListOptions {
 	return &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node)}
 }
 
+// TestListByNode lists the Pods of a node in all Namespaces, with the index, and in one, without:
+// the index has those of all Namespaces.
 func TestListByNode(t *testing.T) {
 	s := newStorage(t)
 	var last *tenancy.Pod
 	for i := range 12 {
 		last = create(t, s, newPod(t, fmt.Sprintf("p%02d", i), onNode(fmt.Sprintf("n%d", i%4))))
 	}
-	// A list that names a version is answered by the cache, at any time.
-	options := ofNode("n1")
-	options.ResourceVersion = last.ResourceVersion
 	storagemetrics.Register()
-	before := fetchedByNode(t)
-	list, err := s.Pod.List(newContext(t), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, p := range list.(*tenancy.PodList).Items {
-		names = append(names, p.Name)
-	}
-	if want := []string{"p01", "p05", "p09"}; !slices.Equal(names, want) {
-		t.Errorf("pods of the node: got %v, want %v", names, want)
-	}
-	if got := fetchedByNode(t) - before; got != 3 {
-		t.Errorf("the index was used to look at %v pods, want 3", got)
+	inOne := newContext(t)
+	for name, test := range map[string]struct {
+		ctx     context.Context
+		fetched float64
+	}{
+		"all Namespaces": {genericapirequest.WithNamespace(inOne, metav1.NamespaceAll), 3},
+		"one Namespace":  {inOne, 0},
+	} {
+		// A list that names a version is answered by the cache, at any time.
+		options := ofNode("n1")
+		options.ResourceVersion = last.ResourceVersion
+		before := fetchedByNode(t)
+		list, err := s.Pod.List(test.ctx, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range list.(*tenancy.PodList).Items {
+			names = append(names, p.Name)
+		}
+		if want := []string{"p01", "p05", "p09"}; !slices.Equal(names, want) {
+			t.Errorf("%s: pods of the node: got %v, want %v", name, names, want)
+		}
+		if got := fetchedByNode(t) - before; got != test.fetched {
+			t.Errorf("%s: the index was used to look at %v pods, want %v", name, got, test.fetched)
+		}
 	}
 }
 
