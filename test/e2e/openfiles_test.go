@@ -4,18 +4,13 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/borough-io/borough/test/harness"
 	"github.com/borough-io/borough/test/poll"
@@ -28,50 +23,34 @@ func TestConnectionsLeaveFiles(t *testing.T) {
 		t.Skip("the open files of another process can be counted only in /proc")
 	}
 	t.Parallel()
+	b := harness.New(t)
 	program, err := harness.Binary("borough-apiserver")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := harness.FreePort()
-	if err != nil {
+	if b.Port, err = harness.FreePort(); err != nil {
 		t.Fatal(err)
 	}
 	const files, reserved = 512, 256
-	dir := t.TempDir()
-	server := harness.StartForTest(t, "sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files),
-		program, "--standalone", "--data-dir="+dir, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port))
-	var client *http.Client
-	var config *rest.Config
-	err = server.Await(t.Context(), func(ctx context.Context) (err error) {
-		if config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig")); err != nil {
-			return err
-		}
-		if client, err = rest.HTTPClientFor(config); err != nil {
-			return err
-		}
-		response, err := client.Get(config.Host + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("not ready: %s", response.Status)
-		}
-		return nil
-	})
-	if err != nil {
+	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files), program}
+	if b.Server, err = harness.StartProcess("sh", append(limited, b.ServerFlags()...)...); err != nil {
 		t.Fatal(err)
 	}
+	if err := b.AwaitServer(t.Context(), "/readyz"); err != nil {
+		t.Fatal(err)
+	}
+	client := b.HTTP(t)
+	wantAnswer(t, client.Do(t, http.MethodGet, "/readyz", nil), http.StatusOK)
 
 	for range files + 100 {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", b.Port))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 	}
 	open := func() int {
-		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", server.PID()))
+		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.Server.PID()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,18 +63,11 @@ func TestConnectionsLeaveFiles(t *testing.T) {
 		return ""
 	})
 	// The connection of the client is older.
-	response, err := client.Post(config.Host+api+"/namespaces", "application/json", strings.NewReader(`{"metadata":{"name":"served"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusCreated {
-		t.Errorf("create a Namespace: got %s", response.Status)
-	}
+	wantAnswer(t, client.Do(t, http.MethodPost, api+"/namespaces", []byte(`{"metadata":{"name":"served"}}`)), http.StatusCreated)
 	if n := open(); n > files-reserved/2 {
 		t.Errorf("the server has %d open files", n)
 	}
-	if strings.Contains(server.Output(), "too many open files") {
+	if strings.Contains(b.Server.Output(), "too many open files") {
 		t.Error("the server had no file left")
 	}
 }

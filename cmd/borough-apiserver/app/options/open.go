@@ -298,20 +298,31 @@ func (d *Dependencies) openPort() error {
 	if err := port.ApplyTo(&info); err != nil {
 		return err
 	}
-	d.serving.Listener = info.Listener
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return fmt.Errorf("read the limit of open files: %w", err)
+	limited, err := limitConnections(info.Listener)
+	if err != nil {
+		return err
 	}
-	if limit := int(min(files.Cur, math.MaxInt32)); limit > reservedFiles {
-		d.serving.Listener = netutil.LimitListener(info.Listener, limit-reservedFiles)
-	}
+	d.serving.Listener = limited
 	return nil
 }
 
 // reservedFiles is how many open files clients cannot use up by connections. The embedded etcd
 // ends if it cannot open a file, and a server needs some for etcd and for its certificates.
 const reservedFiles = 256
+
+// limitConnections returns a listener that accepts no connection while the others leave only
+// the reserved files.
+func limitConnections(listener net.Listener) (net.Listener, error) {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return nil, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	limit := int(min(files.Cur, math.MaxInt32))
+	if limit <= reservedFiles {
+		return listener, nil
+	}
+	return netutil.LimitListener(listener, limit-reservedFiles), nil
+}
 
 // writeKubeconfigs writes the kubeconfigs of the admin and of the controller.
 func (o *Options) writeKubeconfigs(pki *standalone.PKI) error {
