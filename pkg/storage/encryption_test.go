@@ -31,7 +31,7 @@ import (
 )
 
 // writeEncryption writes a config of encryption with the keys of these names, of
-// which the first is the one to write with.
+// which the first is the one to write with. Namespaces have another provider than the rest.
 func writeEncryption(t *testing.T, file string, names ...string) {
 	t.Helper()
 	var keys []string
@@ -39,13 +39,14 @@ func writeEncryption(t *testing.T, file string, names ...string) {
 		secret := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte(name[:1]), 32))
 		keys = append(keys, fmt.Sprintf("{name: %s, secret: %s}", name, secret))
 	}
-	config := `apiVersion: apiserver.config.k8s.io/v1
+	config := strings.ReplaceAll(`apiVersion: apiserver.config.k8s.io/v1
 kind: EncryptionConfiguration
 resources:
+- resources: [namespaces.tenancy.borough.io]
+  providers: [{secretbox: {keys: [KEYS]}}]
 - resources: ["*.tenancy.borough.io"]
-  providers:
-  - aesgcm: {keys: [` + strings.Join(keys, ", ") + `]}
-`
+  providers: [{aesgcm: {keys: [KEYS]}}]
+`, "KEYS", strings.Join(keys, ", "))
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +65,8 @@ func TestEncryption(t *testing.T) {
 			onBoth(t, encrypted, func(t *testing.T, s server) {
 				s.createNamespace(t, "town")
 				s.createPod(t, "town", "p")
-				for _, key := range []string{"/registry/tenancy.borough.io/namespaces/town", "/registry/tenancy.borough.io/pods/town/p"} {
-					if value := s.raw(t, key); !bytes.HasPrefix(value, []byte("k8s:enc:aesgcm:v1:one:")) {
+				for key, provider := range map[string]string{"namespaces/town": "secretbox", "pods/town/p": "aesgcm"} {
+					if value := s.raw(t, "/registry/tenancy.borough.io/"+key); !bytes.HasPrefix(value, []byte("k8s:enc:"+provider+":v1:one:")) {
 						t.Errorf("%s is not encrypted: %q", key, value)
 					}
 				}

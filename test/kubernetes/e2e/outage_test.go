@@ -155,7 +155,12 @@ func namespacesRejected(t *testing.T, cluster *testcluster.Cluster, borough *tes
 		}
 	}
 	restart()
-	if _, err := newEtcdClient(t, borough.Etcd()).Delete(ctx, "/registry/tenancy.borough.io/namespaces/default"); err != nil {
+	etcd, err := borough.Etcd().NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = etcd.Close() }()
+	if _, err := etcd.Delete(ctx, "/registry/tenancy.borough.io/namespaces/default"); err != nil {
 		t.Fatal(err)
 	}
 	restart()
