@@ -139,11 +139,16 @@ func externalCluster(config storagebackend.Config) (*cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		// client.Status would connect to one member, which can be down.
-		status, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
-		return (*clientv3.StatusResponse)(status), err
+		return memberStatus(ctx, client)
 	}
 	return c, nil
+}
+
+// memberStatus returns the status of one of the members that a client is connected to.
+// client.Status would connect to a given one, which can be down.
+func memberStatus(ctx context.Context, client *clientv3.Client) (*clientv3.StatusResponse, error) {
+	status, err := pb.NewMaintenanceClient(client.ActiveConnection()).Status(ctx, &pb.StatusRequest{})
+	return (*clientv3.StatusResponse)(status), err
 }
 
 // failFast intercepts the calls of probes, which fail with the reason if there is no

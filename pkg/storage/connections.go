@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,11 +13,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
-	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/utils/clock"
 
 	"github.com/borough-io/borough/pkg/await"
+	"github.com/borough-io/borough/pkg/storage/compaction"
 	"github.com/borough-io/borough/pkg/storage/embedded"
 	"github.com/borough-io/borough/pkg/storage/internal/balancer"
 )
@@ -25,21 +25,26 @@ import (
 // transport without servers stands for the embedded member.
 type connections struct {
 	embedded *embedded.Server
+	shared   sync.Map // of *shared, by the key of the etcd cluster
 
 	mu         sync.Mutex
-	compactors map[string]*sharedCompactor
-
-	leaders sync.Map // of *balancer.Leader, with the keys of compactors
+	compactors map[string]*runningCompactor // by the same keys
 
 	// reached is the latest revision in a response of etcd to a read or transaction of this
 	// server. The compactor of each server asks etcd as often as one of them compacts, and then
 	// up to the revision of the time before. So etcd has the history after it, also for a server
-	// that gets no requests.
+	// that gets no requests, unless another one compacts early.
 	reached await.Revision
 }
 
+// shared is what all clients of an etcd cluster share.
+type shared struct {
+	leader  *balancer.Leader // what they know of the leader
+	written *compaction.Meter
+}
+
 func newConnections(member *embedded.Server) *connections {
-	return &connections{embedded: member, compactors: map[string]*sharedCompactor{}}
+	return &connections{embedded: member, compactors: map[string]*runningCompactor{}}
 }
 
 // clusterKey returns the key of an etcd cluster in the maps.
@@ -47,25 +52,25 @@ func clusterKey(transport storagebackend.TransportConfig) string {
 	return strings.Join(transport.ServerList, ",")
 }
 
+func (c *connections) sharedOf(transport storagebackend.TransportConfig) *shared {
+	s, _ := c.shared.LoadOrStore(clusterKey(transport), &shared{balancer.NewLeader(), compaction.NewMeter()})
+	return s.(*shared)
+}
+
 // client returns a new client, which the caller must close.
 func (c *connections) client(transport storagebackend.TransportConfig) (*kubernetes.Client, error) {
+	shared := c.sharedOf(transport)
 	var client *kubernetes.Client
 	if len(transport.ServerList) == 0 {
 		client = kubernetesClient(c.embedded.Client())
 	} else {
 		var err error
-		if client, err = dial(transport, c.leader(transport)); err != nil {
+		if client, err = dial(transport, shared.leader); err != nil {
 			return nil, err
 		}
 	}
-	client.KV = observedKV{client.KV, &c.reached}
+	client.KV = observedKV{client.KV, &c.reached, shared.written}
 	return client, nil
-}
-
-// leader returns what all clients of an etcd cluster know of its leader.
-func (c *connections) leader(transport storagebackend.TransportConfig) *balancer.Leader {
-	leader, _ := c.leaders.LoadOrStore(clusterKey(transport), balancer.NewLeader())
-	return leader.(*balancer.Leader)
 }
 
 // kubernetesClient does the same as kubernetes.New for an existing client.
@@ -75,43 +80,60 @@ func kubernetesClient(c *clientv3.Client) *kubernetes.Client {
 	return client
 }
 
-// sharedCompactor is the compactor that all stores on an etcd cluster share.
-type sharedCompactor struct {
-	etcd3.Compactor
+// runningCompactor is the compactor of an etcd cluster, for all stores on it.
+type runningCompactor struct {
 	users int
 	stop  func()
 }
 
-// compactor returns the compactor of the transport, which it starts on first use,
-// and a function that each user calls when it is done. The compactor is nil if the
-// interval is 0.
-func (c *connections) compactor(transport storagebackend.TransportConfig, interval time.Duration) (etcd3.Compactor, func(), error) {
+// compact compacts the etcd cluster of the transport, from the first call until all callers have
+// called the function that it returns. It does nothing if the interval is 0.
+func (c *connections) compact(transport storagebackend.TransportConfig, interval time.Duration) (stop func(), err error) {
 	if interval == 0 {
-		return nil, func() {}, nil
+		return func() {}, nil
 	}
 	key := clusterKey(transport)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	shared := c.compactors[key]
-	if shared == nil {
-		client, err := c.client(transport)
-		if err != nil {
-			return nil, nil, fmt.Errorf("connect the compactor: %w", err)
+	running := c.compactors[key]
+	if running == nil {
+		if running, err = c.startCompactor(transport, interval); err != nil {
+			return nil, fmt.Errorf("connect the compactor: %w", err)
 		}
-		compactor := etcd3.NewCompactor(client.Client, interval, clock.RealClock{}, nil)
-		shared = &sharedCompactor{Compactor: compactor, stop: func() {
-			compactor.Stop()
-			_ = client.Close()
-		}}
-		c.compactors[key] = shared
+		c.compactors[key] = running
 	}
-	shared.users++
-	return shared.Compactor, func() {
+	running.users++
+	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if shared.users--; shared.users == 0 {
+		if running.users--; running.users == 0 {
 			delete(c.compactors, key)
-			shared.stop()
+			running.stop()
 		}
 	}, nil
+}
+
+func (c *connections) startCompactor(transport storagebackend.TransportConfig, interval time.Duration) (*runningCompactor, error) {
+	client, err := c.client(transport)
+	if err != nil {
+		return nil, err
+	}
+	status := c.embedded.Status
+	if len(transport.ServerList) > 0 {
+		status = func(ctx context.Context) (*clientv3.StatusResponse, error) { return memberStatus(ctx, client.Client) }
+	}
+	compactor := compaction.New(compaction.Config{
+		Client:   client.Client,
+		Status:   status,
+		Meter:    c.sharedOf(transport).written,
+		Interval: interval,
+	})
+	ctx, cancel := context.WithCancel(client.Ctx())
+	var wg sync.WaitGroup
+	wg.Go(func() { compactor.Run(ctx) })
+	return &runningCompactor{stop: func() {
+		cancel()
+		wg.Wait()
+		_ = client.Close()
+	}}, nil
 }

@@ -9,12 +9,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/borough-io/borough/pkg/await"
+	"github.com/borough-io/borough/pkg/storage/compaction"
 )
 
-// observedKV records the revisions of the responses to reads and transactions.
+// observedKV records the revisions of the responses to reads and transactions, and how many
+// bytes of values the transactions write.
 type observedKV struct {
 	clientv3.KV
 	reached *await.Revision
+	written *compaction.Meter
 }
 
 // Get implements clientv3.KV.
@@ -28,34 +31,41 @@ func (kv observedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOpt
 
 // Txn implements clientv3.KV.
 func (kv observedKV) Txn(ctx context.Context) clientv3.Txn {
-	return observedTxn{kv.KV.Txn(ctx), kv.reached}
+	return observedTxn{kv.KV.Txn(ctx), kv, 0}
 }
 
 type observedTxn struct {
 	clientv3.Txn
-	reached *await.Revision
+	kv    observedKV
+	bytes int // of the values to write if the conditions are met
 }
 
 // If implements clientv3.Txn.
 func (t observedTxn) If(compare ...clientv3.Cmp) clientv3.Txn {
-	return observedTxn{t.Txn.If(compare...), t.reached}
+	return observedTxn{t.Txn.If(compare...), t.kv, t.bytes}
 }
 
 // Then implements clientv3.Txn.
 func (t observedTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	return observedTxn{t.Txn.Then(ops...), t.reached}
+	for i := range ops {
+		t.bytes += len(ops[i].ValueBytes())
+	}
+	return observedTxn{t.Txn.Then(ops...), t.kv, t.bytes}
 }
 
 // Else implements clientv3.Txn.
 func (t observedTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	return observedTxn{t.Txn.Else(ops...), t.reached}
+	return observedTxn{t.Txn.Else(ops...), t.kv, t.bytes}
 }
 
 // Commit implements clientv3.Txn.
 func (t observedTxn) Commit() (*clientv3.TxnResponse, error) {
 	response, err := t.Txn.Commit()
 	if err == nil {
-		t.reached.Reach(response.Header.Revision)
+		t.kv.reached.Reach(response.Header.Revision)
+		if response.Succeeded {
+			t.kv.written.Add(t.bytes)
+		}
 	}
 	return response, err
 }

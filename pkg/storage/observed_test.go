@@ -83,7 +83,7 @@ func TestReachedRevision(t *testing.T) {
 	}
 
 	revision := write()
-	_, stop, err := c.compactor(storagebackend.TransportConfig{}, 10*time.Millisecond)
+	stop, err := c.compact(storagebackend.TransportConfig{}, 10*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ var usages = map[string]string{
 	"cert-dir":                         "Directory for the self-signed certificate of --tls-cert-file, in apiserver.crt, and its key, in apiserver.key. The server creates both unless both exist; it renames one without the other to *.old. If empty, the certificate is only in memory.",
 	"debug-socket-path":                "Unix domain socket on which to serve profiles and the log level, without authentication and authorization. A socket that exists is replaced; if another file exists, the server does not start.",
 	"encryption-provider-config":       "File with the encryption configuration: which resources are encrypted in etcd, and with which keys.",
-	"etcd-compaction-interval":         "Interval at which the history of etcd is compacted. 0 turns this off, which only an etcd of --etcd-servers allows.",
+	"etcd-compaction-interval":         "Interval at which the history of etcd is compacted. It is compacted earlier while more than half of the space quota of etcd is in use. 0 turns this off, which only an etcd of --etcd-servers allows.",
 	"etcd-db-metric-poll-interval":     "Has no effect: the size of the database is read when the metrics are.",
 	"etcd-servers-overrides": "" +
 		"Other etcd servers for a resource, comma separated: group/resource#servers, where servers are URLs, semicolon separated. " +

@@ -1,0 +1,143 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compaction removes the history of etcd: what is older than an interval and, while more
+// than half of etcd's space quota is in use, what is older than the latest writes.
+package compaction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"k8s.io/apiserver/pkg/storage/etcd3"
+	"k8s.io/klog/v2"
+
+	"github.com/borough-io/borough/pkg/storage/internal/unanswered"
+)
+
+const (
+	// quotaPart is the part of the space quota (1/32) that a server writes between two checks
+	// of how much is in use. If more than half is in use, it keeps the history since the check
+	// before: the servers of a cluster, each of which counts what it writes, need together a
+	// fraction of the other half.
+	quotaPart = 32
+	// unknownStep is how many bytes a server writes until the next check, if it does not know
+	// the space quota.
+	unknownStep = 16 << 20
+	// maxTries bounds how often an early compaction is tried when other servers compact.
+	maxTries = 3
+	// revisionKey is the key with which the servers of a cluster agree on who compacts. It is that
+	// of the API server library.
+	revisionKey = "compact_rev_key"
+)
+
+// Config configures a Compactor.
+type Config struct {
+	// Client is a client of the etcd cluster.
+	Client *clientv3.Client
+	// Status returns the status of one of its members.
+	Status func(context.Context) (*clientv3.StatusResponse, error)
+	// Meter counts what this server writes to the cluster.
+	Meter *Meter
+	// Interval is the time between two compactions. Each removes the history until the one
+	// before. If several servers compact a cluster, one of them does so in each interval.
+	Interval time.Duration
+}
+
+// Compactor compacts an etcd cluster.
+type Compactor struct {
+	Config
+	version int64 // of revisionKey
+	due     int64 // the revision to compact at the end of the interval
+	step    int64 // how many bytes to write between two checks
+	checked int64 // the revision of the last check
+	early   bool  // whether the last check has found more than half of the quota in use
+}
+
+// New returns a compactor. It does nothing until Run is called.
+func New(config Config) *Compactor { return &Compactor{Config: config, step: unknownStep} }
+
+// Run compacts until the context ends. It logs errors: whatever they are, the next compaction
+// may succeed.
+func (c *Compactor) Run(ctx context.Context) {
+	ticker := time.NewTicker(c.Interval)
+	defer ticker.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			err = c.compactDue(ctx)
+		case <-c.Meter.check:
+			err = c.checkSpace(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Failed to compact etcd, will retry")
+		}
+	}
+}
+
+// compactDue compacts the history until the end of the interval before, unless another server
+// has compacted since.
+func (c *Compactor) compactDue(ctx context.Context) error {
+	_, current, err := c.compact(ctx, c.due)
+	c.due = max(c.due, current)
+	return err
+}
+
+// checkSpace compacts the history until the last check if more than half of the space quota is in
+// use.
+func (c *Compactor) checkSpace(ctx context.Context) error {
+	if c.Meter.left.Load() >= 0 {
+		return nil // a write was counted after the check before had begun
+	}
+	c.Meter.left.Store(c.step)
+	status, _, err := unanswered.Retry(ctx, "status", func(bool) (*clientv3.StatusResponse, error) { return c.Status(ctx) })
+	if err != nil {
+		return fmt.Errorf("get how much space etcd uses: %w", err)
+	}
+	until := c.checked
+	c.checked = status.Header.Revision
+	step := status.DbSizeQuota / quotaPart
+	c.Meter.left.Add(step - c.step)
+	c.step = step
+	early := status.DbSizeInUse > status.DbSizeQuota/2
+	if early != c.early {
+		klog.FromContext(ctx).Info("Checked the space of etcd: while more than half is in use, its history is compacted early",
+			"early", early, "bytesInUse", status.DbSizeInUse, "quotaBytes", status.DbSizeQuota)
+		c.early = early
+	}
+	if !early || until == 0 {
+		return nil
+	}
+	c.due = max(c.due, until)
+	for range maxTries {
+		compacted, _, err := c.compact(ctx, until)
+		if err != nil || compacted >= until {
+			return err
+		}
+	}
+	return nil // others compact
+}
+
+// compact compacts the history until a revision, unless another server has compacted since the
+// last call. It returns the revision of the last compaction and the current one.
+func (c *Compactor) compact(ctx context.Context, revision int64) (compacted, current int64, err error) {
+	_, _, err = unanswered.Retry(ctx, revisionKey, func(bool) (struct{}, error) {
+		c.version, current, compacted, err = etcd3.Compact(ctx, c.Client, c.version, revision)
+		return struct{}{}, err
+	})
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return revision, current, nil
+	case err != nil:
+		return 0, current, fmt.Errorf("compact revision %d: %w", revision, err)
+	}
+	return compacted, current, nil
+}

@@ -1,0 +1,220 @@
+// Copyright The Borough Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/borough-io/borough/pkg/storage/embedded"
+)
+
+const quotaBytes = 256 << 20
+
+func startMember(t *testing.T) *embedded.Server {
+	t.Helper()
+	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), QuotaBytes: quotaBytes, Ephemeral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := member.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return member
+}
+
+// newCompactor returns the compactor of one of the servers of a member.
+func newCompactor(member *embedded.Server) *Compactor {
+	return New(Config{Client: member.Client(), Status: member.Status, Meter: NewMeter(), Interval: time.Hour})
+}
+
+// TestHistoryLeavesSpace writes one large value three times as often as the space quota of etcd
+// allows without compaction, while servers compact.
+func TestHistoryLeavesSpace(t *testing.T) {
+	value := string(bytes.Repeat([]byte("v"), 1<<20))
+	const writes = 3 * quotaBytes >> 20
+	for name, servers := range map[string]int{"no server": 0, "a server": 1, "two servers": 2} {
+		t.Run(name, func(t *testing.T) {
+			member := startMember(t)
+			client := member.Client()
+			if _, err := client.Put(t.Context(), "other", "value"); err != nil {
+				t.Fatal(err)
+			}
+			var compactors []*Compactor
+			for range servers {
+				compactors = append(compactors, newCompactor(member))
+			}
+			var latest int64
+			for i := range writes {
+				response, err := client.Put(t.Context(), "large", value)
+				if errors.Is(err, rpctypes.ErrNoSpace) && servers == 0 {
+					return
+				}
+				if err != nil {
+					t.Fatalf("write %d: %v", i, err)
+				}
+				latest = response.Header.Revision
+				if servers == 0 {
+					continue
+				}
+				// As Run does, but before the next write.
+				c := compactors[i%servers]
+				c.Meter.Add(len(value))
+				select {
+				case <-c.Meter.check:
+					if err := c.checkSpace(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				default:
+				}
+			}
+			if servers == 0 {
+				t.Fatal("etcd is not full without compaction")
+			}
+			// What was written since the last check is kept.
+			if _, err := client.Get(t.Context(), "other", clientv3.WithRev(latest-1)); err != nil {
+				t.Errorf("read at the revision before the last: %v", err)
+			}
+			if got, err := client.Get(t.Context(), "other"); err != nil || string(got.Kvs[0].Value) != "value" {
+				t.Errorf("got %v, %v, want the value of another key", got, err)
+			}
+		})
+	}
+}
+
+// TestHistoryIsKept shows that nothing is compacted early while less than half of the space is in
+// use.
+func TestHistoryIsKept(t *testing.T) {
+	member := startMember(t)
+	c := newCompactor(member)
+	first, err := c.Client.Put(t.Context(), "key", "value")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c.Meter.Add(2 * unknownStep)
+		if err := c.checkSpace(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Client.Put(t.Context(), "key", "value"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Client.Get(t.Context(), "key", clientv3.WithRev(first.Header.Revision)); err != nil {
+		t.Errorf("read at the first revision: %v", err)
+	}
+}
+
+// TestIntervals compacts at the end of intervals, alone and in turns with another server.
+func TestIntervals(t *testing.T) {
+	member := startMember(t)
+	a, b := newCompactor(member), newCompactor(member)
+	client := member.Client()
+	var revisions []int64
+	// end ends an interval of a server, and checks which is the last of the revisions that are
+	// compacted, -1 if none is.
+	end := func(c *Compactor, compacted int) {
+		t.Helper()
+		response, err := client.Put(t.Context(), "key", strconv.Itoa(len(revisions)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		revisions = append(revisions, response.Header.Revision)
+		if err := c.compactDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, revision := range revisions {
+			_, err := client.Get(t.Context(), "key", clientv3.WithRev(revision))
+			if got, want := errors.Is(err, rpctypes.ErrCompacted), i <= compacted; got != want {
+				t.Errorf("after %d writes: read of the revision of write %d: %v, want compacted: %t", len(revisions), i, err, want)
+			}
+		}
+	}
+	end(a, -1)
+	end(a, 0)
+	end(b, 0) // it learns when a has compacted
+	end(b, 1)
+	end(a, 1) // it learns when b has compacted
+	end(a, 3)
+}
+
+// silentKV does not answer a number of transactions.
+type silentKV struct {
+	clientv3.KV
+	unanswered int
+}
+
+func (kv *silentKV) Txn(ctx context.Context) clientv3.Txn {
+	kv.unanswered--
+	if kv.unanswered < 0 {
+		return kv.KV.Txn(ctx)
+	}
+	return silentTxn{kv.KV.Txn(ctx)}
+}
+
+type silentTxn struct{ clientv3.Txn }
+
+func (t silentTxn) If(compare ...clientv3.Cmp) clientv3.Txn { return silentTxn{t.Txn.If(compare...)} }
+func (t silentTxn) Then(ops ...clientv3.Op) clientv3.Txn    { return silentTxn{t.Txn.Then(ops...)} }
+func (t silentTxn) Else(ops ...clientv3.Op) clientv3.Txn    { return silentTxn{t.Txn.Else(ops...)} }
+func (t silentTxn) Commit() (*clientv3.TxnResponse, error) {
+	return nil, status.Error(codes.Unavailable, "the connection was closed")
+}
+
+// TestConnectionIsLost shows that compaction goes on if a firewall drops idle connections for less
+// than the interval: the first request of each interval fails.
+func TestConnectionIsLost(t *testing.T) {
+	member := startMember(t)
+	c := newCompactor(member)
+	kv := &silentKV{KV: c.Client.KV}
+	c.Client.KV = kv
+	first, err := c.Client.Put(t.Context(), "key", "value")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		kv.unanswered = 1
+		if err := c.compactDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Client.Put(t.Context(), "key", "value"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Client.Get(t.Context(), "key", clientv3.WithRev(first.Header.Revision)); !errors.Is(err, rpctypes.ErrCompacted) {
+		t.Errorf("read at the first revision: %v, want %v", err, rpctypes.ErrCompacted)
+	}
+}
+
+// TestRunEnds runs a compactor whose etcd does not answer.
+func TestRunEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := make(chan struct{})
+	c := New(Config{Interval: time.Hour, Meter: NewMeter(), Status: func(ctx context.Context) (*clientv3.StatusResponse, error) {
+		close(asked)
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	c.Meter.Add(2 * unknownStep)
+	<-asked
+	cancel()
+	<-done
+}
