@@ -27,7 +27,7 @@ func TestEndOfManyWatches(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
 		ctx := in(t.Context(), "town")
-		from := s.createLargeQuota(t, ctx, size)
+		from := s.createLargeQuota(t, ctx, "q", size)
 		var reading sync.WaitGroup
 		// open opens a watch that is read until it is stopped, and counts its events.
 		open := func() (watch.Interface, *atomic.Int64) {
@@ -60,7 +60,7 @@ func TestEndOfManyWatches(t *testing.T) {
 		for i := range ended {
 			ended[i], _ = open()
 		}
-		value := string(s.raw(t, largeQuotaKey))
+		value := string(s.raw(t, largeQuotaKeys+"q"))
 		var ending sync.WaitGroup
 		for i := range writes {
 			if i == writes/2 {
@@ -68,7 +68,7 @@ func TestEndOfManyWatches(t *testing.T) {
 					ending.Go(w.Stop)
 				}
 			}
-			if _, err := s.client.Put(ctx, largeQuotaKey, value); err != nil {
+			if _, err := s.client.Put(ctx, largeQuotaKeys+"q", value); err != nil {
 				t.Fatal(err)
 			}
 		}

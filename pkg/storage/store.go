@@ -52,7 +52,7 @@ func (b *Backend) newClient(config *storagebackend.ConfigForResource) (*kubernet
 	if err != nil {
 		return nil, err
 	}
-	client.KV = etcd3.NewETCDLatencyTracker(client.KV)
+	client.KV = etcdwatch.NewKV(etcd3.NewETCDLatencyTracker(client.KV))
 	client.Watcher = etcdwatch.New(client.Client, writesSeveral(config.GroupResource))
 	client.Kubernetes = transaction.NewClient(b.charger.NewClient(ambiguousWriteRetrier{
 		Interface: b.fence.Wrap(config.GroupResource, client),
@@ -83,7 +83,7 @@ func (b *Backend) newStore(
 	newFunc, newListFunc func() runtime.Object,
 	cached bool,
 ) (storage.Interface, *remover, factory.DestroyFunc, error) {
-	compactor, stopCompactor, err := b.connections.compactor(config.Transport, config.CompactionInterval)
+	stopCompactor, err := b.connections.compact(config.Transport, config.CompactionInterval)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -107,7 +107,7 @@ func (b *Backend) newStore(
 		Cached:         cached,
 		Objects:        b.unreadable,
 	}, func(parts unreadable.Parts) (unreadable.Library, error) {
-		return etcd3.New(client, compactor, parts.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
+		return etcd3.New(client, nil, parts.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
 			config.GroupResource, parts.Transformer, config.LeaseManagerConfig, parts.Decoder, versioner)
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ func TestUnreadWatch(t *testing.T) {
 	onBoth(t, nil, func(t *testing.T, s server) {
 		s.createNamespace(t, "town")
 		ctx := in(t.Context(), "town")
-		from := s.createLargeQuota(t, ctx, size)
+		from := s.createLargeQuota(t, ctx, "q", size)
 		open := func() watch.Interface {
 			w, err := s.ResourceQuotas.Watch(ctx, from)
 			if err != nil {
@@ -39,10 +39,10 @@ func TestUnreadWatch(t *testing.T) {
 		}
 		read := open()
 		defer read.Stop()
-		value, last := string(s.raw(t, largeQuotaKey)), ""
+		value, last := string(s.raw(t, largeQuotaKeys+"q")), ""
 		write := func(times int) {
 			for range times {
-				response, err := s.client.Put(ctx, largeQuotaKey, value)
+				response, err := s.client.Put(ctx, largeQuotaKeys+"q", value)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -80,14 +80,61 @@ func TestUnreadWatch(t *testing.T) {
 	})
 }
 
-const largeQuotaKey = "/registry/tenancy.borough.io/resourcequotas/town/q"
+// TestUnreadInitialObjects has watches of quotas that begin with more large objects than fit, and
+// that are read only afterwards: they keep a part of the objects, and then pass all on.
+func TestUnreadInitialObjects(t *testing.T) {
+	const size, objects, watches, first = 20_000, 1000, 5, "q000"
+	onBoth(t, nil, func(t *testing.T, s server) {
+		s.createNamespace(t, "town")
+		ctx := in(t.Context(), "town")
+		s.createLargeQuota(t, ctx, first, size)
+		key := largeQuotaKeys + first
+		value := string(s.raw(t, key))
+		for i := 1; i < objects; i++ { // a Namespace may have fewer quotas
+			name := strings.NewReplacer(first, fmt.Sprintf("q%03d", i))
+			if _, err := s.client.Put(ctx, name.Replace(key), name.Replace(value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var unread []watch.Interface
+		for range watches {
+			w, err := s.ResourceQuotas.Watch(ctx, &metainternal.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			unread = append(unread, w)
+		}
+		// The library has read what fits when its goroutines wait.
+		poll.Eventually(t, func() string {
+			if waiting := goroutinesIn("(*watchChan).queueEvent"); waiting < watches {
+				return fmt.Sprintf("%d watches have read what fits, want %d", waiting, watches)
+			}
+			return ""
+		})
+		with := heap()
+		for i, w := range unread {
+			for range objects {
+				if event := <-w.ResultChan(); event.Type != watch.Added {
+					t.Fatalf("got %v %+v, want all objects", event.Type, event.Object)
+				}
+			}
+			w.Stop()
+			unread[i] = nil
+		}
+		if kept := with - heap(); kept > watches*objects*size/2 {
+			t.Errorf("%d watches that were not read kept %d bytes of %d each", watches, kept, objects*size)
+		}
+	})
+}
 
-// createLargeQuota creates the quota of largeQuotaKey, with a size in bytes, and returns the
-// options of a watch from then on.
-func (s server) createLargeQuota(t *testing.T, ctx context.Context, size int) *metainternal.ListOptions {
+const largeQuotaKeys = "/registry/tenancy.borough.io/resourcequotas/town/"
+
+// createLargeQuota creates a quota with a size in bytes, and returns the options of a watch from
+// then on.
+func (s server) createLargeQuota(t *testing.T, ctx context.Context, name string, size int) *metainternal.ListOptions {
 	t.Helper()
 	created, err := s.ResourceQuotas.Create(ctx, &tenancy.ResourceQuota{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "town", Name: "q", Annotations: map[string]string{"large": strings.Repeat("x", size)},
+		Namespace: "town", Name: name, Annotations: map[string]string{"large": strings.Repeat("x", size)},
 	}}, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -20,11 +20,14 @@ type Flow struct {
 	passed chan struct{}
 	// End ends the watch with the error 410, and drops what was not read yet.
 	End func(reason string)
+	// page is how many objects to read next, while the library reads those that the watch begins
+	// with.
+	page int64
 }
 
 // NewFlow returns the flow of a watch that end ends.
 func NewFlow(end func(reason string)) *Flow {
-	return &Flow{passed: make(chan struct{}, 1), End: end}
+	return &Flow{passed: make(chan struct{}, 1), End: end, page: firstPage}
 }
 
 // Pass takes the revision of each bookmark that leaves the library, and reports whether the

@@ -6,6 +6,7 @@ package unreadable
 import (
 	"context"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -120,6 +121,10 @@ func (s *Store) readable(predicate storage.SelectionPredicate) storage.Selection
 	return predicate
 }
 
+// readTimeout is how long a watch that is not that of a watch cache, which has a timeout of its
+// own, waits for its client to read an event. A list must be read in about the same time.
+const readTimeout = time.Minute
+
 // recoveredReason is the reason for which expireWatches ends watches.
 const recoveredReason = "objects that could not be read from storage can be read again"
 
@@ -198,11 +203,7 @@ func (w *watcher) pass(ctx context.Context, events <-chan watch.Event) {
 			if event, ok = w.translate(event); !ok {
 				continue
 			}
-			select {
-			case w.result <- event:
-			case <-w.expired:
-				return
-			case <-ctx.Done():
+			if !w.send(ctx, event) {
 				return
 			}
 		case <-w.expired:
@@ -211,6 +212,31 @@ func (w *watcher) pass(ctx context.Context, events <-chan watch.Event) {
 			return
 		}
 	}
+}
+
+// send passes an event on, and reports whether the client has read the one before in time. The
+// library keeps hundreds of objects behind the event.
+func (w *watcher) send(ctx context.Context, event watch.Event) bool {
+	select {
+	case w.result <- event:
+		return true
+	default:
+	}
+	var late <-chan time.Time
+	if w.flow != nil {
+		timer := time.NewTimer(readTimeout)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case w.result <- event:
+		return true
+	case <-late:
+		w.expire("the client of the watch does not read")
+	case <-w.expired:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // translate returns the event to send, and whether there is one.

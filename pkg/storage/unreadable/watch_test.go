@@ -8,7 +8,10 @@ import (
 	"errors"
 	goruntime "runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
@@ -157,5 +160,44 @@ func TestExpiredBeforeProgress(t *testing.T) {
 			t.Fatalf("the first event is %s", event.Type)
 		}
 		w.Stop()
+	}
+}
+
+// TestUnreadWatchEnds has watches that their clients do not read. Those that are served from
+// storage end, and the last that their clients get is the error.
+func TestUnreadWatchEnds(t *testing.T) {
+	for name, flow := range map[string]bool{"of a client": true, "of a watch cache": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w := &watcher{
+					store: &Store{watches: map[*watcher]struct{}{}}, cancel: cancel,
+					result: make(chan watch.Event, 1), expired: make(chan struct{}), held: make(chan struct{}),
+				}
+				w.store.config.Objects = NewObjects()
+				w.store.config.Objects.add(w.store.config.Resource)
+				if flow {
+					w.flow = etcdwatch.NewFlow(w.expire)
+				}
+				events := make(chan watch.Event, 2)
+				for range cap(events) {
+					events <- watch.Event{Type: watch.Added, Object: &tenancy.Pod{}}
+				}
+				go w.run(ctx, events)
+				synctest.Wait() // one event is in the result, the other one waits
+				time.Sleep(2 * readTimeout)
+				synctest.Wait()
+				switch event := <-w.ResultChan(); {
+				case flow && !apierrors.IsResourceExpired(apierrors.FromObject(event.Object)):
+					t.Errorf("got %v %v, want the error Expired", event.Type, event.Object)
+				case !flow && event.Type != watch.Added:
+					t.Errorf("got %v %v, want the event", event.Type, event.Object)
+				}
+				if ended := ctx.Err() != nil; ended != flow {
+					t.Errorf("the watch has ended: %t, want %t", ended, flow)
+				}
+			})
+		})
 	}
 }
