@@ -150,7 +150,7 @@ func ensureDefaultNamespace(ctx context.Context, client versioned.Interface, att
 	defer attempted()
 	namespaces := client.TenancyV1().Namespaces()
 	timeout := firstAttemptTimeout
-	delay := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 8, Cap: 5 * time.Second}.DelayFunc()
+	delay := wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 12, Cap: time.Minute}.DelayFunc()
 	_ = delay.Until(ctx, true, false, func(ctx context.Context) (bool, error) {
 		_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

@@ -23,27 +23,32 @@ import (
 const (
 	// aggregationManager is the field manager of aggregated rules in Kubernetes.
 	aggregationManager = "clusterrole-aggregation-controller"
-	// aggregationRetry is the delay after a write that failed.
-	aggregationRetry = time.Second
+	// aggregationRetry is the delay after the first write that failed. It doubles up to
+	// maxAggregationRetry, until the roles change.
+	aggregationRetry    = time.Second
+	maxAggregationRetry = 2 * time.Minute
 )
 
 // WriteAggregated writes the rules that ClusterRoles aggregate to their rules, until
 // the context ends. Decisions do not depend on that; it shows users what they are. All
 // servers of an etcd write the same. It calls attempted after the first attempt.
 func WriteAggregated(ctx context.Context, index *rbac.Index, client rbacclient.RbacV1Interface, attempted func()) {
+	delay := aggregationRetry
 	for {
 		changed := index.Changed()
 		var retry <-chan time.Time
 		for _, role := range index.Outdated() {
 			if err := apply(ctx, client, role); err != nil && ctx.Err() == nil {
-				klog.FromContext(ctx).Info("Failed to write the aggregated rules of a cluster role, will retry", "name", role.Name, "err", err)
-				retry = time.After(aggregationRetry)
+				klog.FromContext(ctx).Info("Failed to write the aggregated rules of a cluster role, will retry", "name", role.Name, "err", err, "delay", delay)
+				retry = time.After(delay)
 			}
 		}
 		attempted()
 		select {
 		case <-changed:
+			delay = aggregationRetry
 		case <-retry:
+			delay = min(2*delay, maxAggregationRetry)
 		case <-ctx.Done():
 			return
 		}
