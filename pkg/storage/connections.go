@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 
+	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
 	"github.com/borough-io/borough/pkg/await"
@@ -82,15 +83,16 @@ func kubernetesClient(c *clientv3.Client) *kubernetes.Client {
 
 // runningCompactor is the compactor of an etcd cluster, for all stores on it.
 type runningCompactor struct {
+	*compaction.Compactor
 	users int
 	stop  func()
 }
 
-// compact compacts the etcd cluster of the transport, from the first call until all callers have
-// called the function that it returns. It does nothing if the interval is 0.
-func (c *connections) compact(transport storagebackend.TransportConfig, interval time.Duration) (stop func(), err error) {
+// compactor returns the compactor of the etcd cluster of the transport, which runs from the first
+// call until all callers have called the function that it returns. It is nil if the interval is 0.
+func (c *connections) compactor(transport storagebackend.TransportConfig, interval time.Duration) (_ etcd3.Compactor, stop func(), err error) {
 	if interval == 0 {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
 	key := clusterKey(transport)
 	c.mu.Lock()
@@ -98,16 +100,20 @@ func (c *connections) compact(transport storagebackend.TransportConfig, interval
 	running := c.compactors[key]
 	if running == nil {
 		if running, err = c.startCompactor(transport, interval); err != nil {
-			return nil, fmt.Errorf("connect the compactor: %w", err)
+			return nil, nil, fmt.Errorf("connect the compactor: %w", err)
 		}
 		c.compactors[key] = running
 	}
 	running.users++
-	return func() {
+	return running, func() {
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		if running.users--; running.users == 0 {
+		running.users--
+		last := running.users == 0
+		if last {
 			delete(c.compactors, key)
+		}
+		c.mu.Unlock()
+		if last { // without the lock: etcd may be compacting
 			running.stop()
 		}
 	}, nil
@@ -131,7 +137,7 @@ func (c *connections) startCompactor(transport storagebackend.TransportConfig, i
 	ctx, cancel := context.WithCancel(client.Ctx())
 	var wg sync.WaitGroup
 	wg.Go(func() { compactor.Run(ctx) })
-	return &runningCompactor{stop: func() {
+	return &runningCompactor{Compactor: compactor, stop: func() {
 		cancel()
 		wg.Wait()
 		_ = client.Close()

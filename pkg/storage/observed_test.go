@@ -83,7 +83,7 @@ func TestReachedRevision(t *testing.T) {
 	}
 
 	revision := write()
-	stop, err := c.compact(storagebackend.TransportConfig{}, 10*time.Millisecond)
+	_, stop, err := c.compactor(storagebackend.TransportConfig{}, 10*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

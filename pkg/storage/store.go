@@ -83,7 +83,7 @@ func (b *Backend) newStore(
 	newFunc, newListFunc func() runtime.Object,
 	cached bool,
 ) (storage.Interface, *remover, factory.DestroyFunc, error) {
-	stopCompactor, err := b.connections.compact(config.Transport, config.CompactionInterval)
+	compactor, stopCompactor, err := b.connections.compactor(config.Transport, config.CompactionInterval)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -107,7 +107,7 @@ func (b *Backend) newStore(
 		Cached:         cached,
 		Objects:        b.unreadable,
 	}, func(parts unreadable.Parts) (unreadable.Library, error) {
-		return etcd3.New(client, nil, parts.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
+		return etcd3.New(client, compactor, parts.Codec, newFunc, newListFunc, config.Prefix, resourcePrefix,
 			config.GroupResource, parts.Transformer, config.LeaseManagerConfig, parts.Decoder, versioner)
 	})
 	if err != nil {

@@ -113,9 +113,10 @@ func TestUnreadInitialObjects(t *testing.T) {
 		})
 		with := heap()
 		for i, w := range unread {
-			for range objects {
-				if event := <-w.ResultChan(); event.Type != watch.Added {
-					t.Fatalf("got %v %+v, want all objects", event.Type, event.Object)
+			for i := range objects {
+				event := <-w.ResultChan()
+				if quota, ok := event.Object.(*tenancy.ResourceQuota); event.Type != watch.Added || !ok || quota.Name != fmt.Sprintf("q%03d", i) {
+					t.Fatalf("got %v %v as number %d, want all objects in order", event.Type, event.Object.GetObjectKind(), i)
 				}
 			}
 			w.Stop()

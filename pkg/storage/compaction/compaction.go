@@ -9,10 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/klog/v2"
@@ -29,10 +32,8 @@ const (
 	// unknownStep is how many bytes a server writes until the next check, if it does not know
 	// the space quota.
 	unknownStep = 16 << 20
-	// maxTries bounds how often an early compaction is tried when other servers compact.
-	maxTries = 3
-	// revisionKey is the key with which the servers of a cluster agree on who compacts. It is that
-	// of the API server library.
+	// revisionKey is the key with which the servers of a cluster agree on who compacts at the end
+	// of an interval. It is that of the API server library.
 	revisionKey = "compact_rev_key"
 )
 
@@ -57,10 +58,18 @@ type Compactor struct {
 	step    int64 // how many bytes to write between two checks
 	checked int64 // the revision of the last check
 	early   bool  // whether the last check has found more than half of the quota in use
+	denied  bool  // whether the last check was not allowed
+
+	compacted atomic.Int64
 }
+
+var _ etcd3.Compactor = &Compactor{}
 
 // New returns a compactor. It does nothing until Run is called.
 func New(config Config) *Compactor { return &Compactor{Config: config, step: unknownStep} }
+
+// CompactRevision returns the latest revision up to which the history is known to be compacted, or 0.
+func (c *Compactor) CompactRevision() int64 { return c.compacted.Load() }
 
 // Run compacts until the context ends. It logs errors: whatever they are, the next compaction
 // may succeed.
@@ -84,11 +93,23 @@ func (c *Compactor) Run(ctx context.Context) {
 }
 
 // compactDue compacts the history until the end of the interval before, unless another server
-// has compacted since.
+// has done so since.
 func (c *Compactor) compactDue(ctx context.Context) error {
-	_, current, err := c.compact(ctx, c.due)
-	c.due = max(c.due, current)
-	return err
+	due := c.due
+	_, _, err := unanswered.Retry(ctx, revisionKey, func(bool) (struct{}, error) {
+		version, current, compacted, err := etcd3.Compact(ctx, c.Client, c.version, due)
+		c.version, c.due = version, current
+		c.noteCompacted(compacted)
+		return struct{}{}, err
+	})
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // early, by any server
+		return fmt.Errorf("compact revision %d: %w", due, err)
+	}
+	return nil
+}
+
+func (c *Compactor) noteCompacted(revision int64) {
+	c.compacted.Store(max(c.compacted.Load(), revision))
 }
 
 // checkSpace compacts the history until the last check if more than half of the space quota is in
@@ -97,16 +118,21 @@ func (c *Compactor) checkSpace(ctx context.Context) error {
 	if c.Meter.left.Load() >= 0 {
 		return nil // a write was counted after the check before had begun
 	}
-	c.Meter.left.Store(c.step)
 	status, _, err := unanswered.Retry(ctx, "status", func(bool) (*clientv3.StatusResponse, error) { return c.Status(ctx) })
+	defer func() { c.Meter.left.Store(c.step) }()
+	denied := grpcstatus.Code(err) == codes.PermissionDenied
+	if denied && c.denied {
+		return nil // logged before
+	}
+	c.denied = denied
 	if err != nil {
 		return fmt.Errorf("get how much space etcd uses: %w", err)
 	}
+	if status.DbSizeQuota <= 0 { // etcd has no limit
+		return nil
+	}
 	until := c.checked
-	c.checked = status.Header.Revision
-	step := status.DbSizeQuota / quotaPart
-	c.Meter.left.Add(step - c.step)
-	c.step = step
+	c.checked, c.step = status.Header.Revision, status.DbSizeQuota/quotaPart
 	early := status.DbSizeInUse > status.DbSizeQuota/2
 	if early != c.early {
 		klog.FromContext(ctx).Info("Checked the space of etcd: while more than half is in use, its history is compacted early",
@@ -116,28 +142,14 @@ func (c *Compactor) checkSpace(ctx context.Context) error {
 	if !early || until == 0 {
 		return nil
 	}
-	c.due = max(c.due, until)
-	for range maxTries {
-		compacted, _, err := c.compact(ctx, until)
-		if err != nil || compacted >= until {
-			return err
-		}
-	}
-	return nil // others compact
-}
-
-// compact compacts the history until a revision, unless another server has compacted since the
-// last call. It returns the revision of the last compaction and the current one.
-func (c *Compactor) compact(ctx context.Context, revision int64) (compacted, current int64, err error) {
-	_, _, err = unanswered.Retry(ctx, revisionKey, func(bool) (struct{}, error) {
-		c.version, current, compacted, err = etcd3.Compact(ctx, c.Client, c.version, revision)
-		return struct{}{}, err
+	// Etcd carries out one compaction after the other: without the wait for its end, more could
+	// be requested than it carries out.
+	_, _, err = unanswered.Retry(ctx, "compaction", func(bool) (*clientv3.CompactResponse, error) {
+		return c.Client.Compact(ctx, until, clientv3.WithCompactPhysical())
 	})
-	switch {
-	case errors.Is(err, rpctypes.ErrCompacted):
-		return revision, current, nil
-	case err != nil:
-		return 0, current, fmt.Errorf("compact revision %d: %w", revision, err)
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("compact revision %d early: %w", until, err)
 	}
-	return compacted, current, nil
+	c.noteCompacted(until)
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -40,6 +41,20 @@ func newCompactor(member *embedded.Server) *Compactor {
 	return New(Config{Client: member.Client(), Status: member.Status, Meter: NewMeter(), Interval: time.Hour})
 }
 
+// putSmall puts many keys, which make each compaction of etcd slow.
+func putSmall(t *testing.T, client *clientv3.Client) {
+	t.Helper()
+	for i := range 300 {
+		var ops []clientv3.Op
+		for j := range 100 {
+			ops = append(ops, clientv3.OpPut(fmt.Sprintf("small-%d-%d", i, j), "value"))
+		}
+		if _, err := client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestHistoryLeavesSpace writes one large value three times as often as the space quota of etcd
 // allows without compaction, while servers compact.
 func TestHistoryLeavesSpace(t *testing.T) {
@@ -52,11 +67,11 @@ func TestHistoryLeavesSpace(t *testing.T) {
 			if _, err := client.Put(t.Context(), "other", "value"); err != nil {
 				t.Fatal(err)
 			}
+			putSmall(t, client)
 			var compactors []*Compactor
 			for range servers {
 				compactors = append(compactors, newCompactor(member))
 			}
-			var latest int64
 			for i := range writes {
 				response, err := client.Put(t.Context(), "large", value)
 				if errors.Is(err, rpctypes.ErrNoSpace) && servers == 0 {
@@ -65,7 +80,6 @@ func TestHistoryLeavesSpace(t *testing.T) {
 				if err != nil {
 					t.Fatalf("write %d: %v", i, err)
 				}
-				latest = response.Header.Revision
 				if servers == 0 {
 					continue
 				}
@@ -79,13 +93,13 @@ func TestHistoryLeavesSpace(t *testing.T) {
 					}
 				default:
 				}
+				// What was written since the check before is kept.
+				if _, err := client.Get(t.Context(), "other", clientv3.WithRev(response.Header.Revision-1)); err != nil {
+					t.Fatalf("read at the revision before write %d: %v", i, err)
+				}
 			}
 			if servers == 0 {
 				t.Fatal("etcd is not full without compaction")
-			}
-			// What was written since the last check is kept.
-			if _, err := client.Get(t.Context(), "other", clientv3.WithRev(latest-1)); err != nil {
-				t.Errorf("read at the revision before the last: %v", err)
 			}
 			if got, err := client.Get(t.Context(), "other"); err != nil || string(got.Kvs[0].Value) != "value" {
 				t.Errorf("got %v, %v, want the value of another key", got, err)
@@ -114,6 +128,71 @@ func TestHistoryIsKept(t *testing.T) {
 	}
 	if _, err := c.Client.Get(t.Context(), "key", clientv3.WithRev(first.Header.Revision)); err != nil {
 		t.Errorf("read at the first revision: %v", err)
+	}
+}
+
+// TestNoQuota shows that an etcd without a limit is not compacted early.
+func TestNoQuota(t *testing.T) {
+	member := startMember(t)
+	for _, quota := range []int64{-1, 0} {
+		c := newCompactor(member)
+		c.Status = func(ctx context.Context) (*clientv3.StatusResponse, error) {
+			status, err := member.Status(ctx)
+			status.DbSizeQuota = quota
+			return status, err
+		}
+		for range 3 {
+			first, err := c.Client.Put(t.Context(), "key", "value")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Meter.Add(2 * unknownStep)
+			if err := c.checkSpace(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if left := c.Meter.left.Load(); left != unknownStep {
+				t.Errorf("the next check is after %d bytes, want %d", left, unknownStep)
+			}
+			if _, err := c.Client.Get(t.Context(), "key", clientv3.WithRev(first.Header.Revision-1)); err != nil {
+				t.Errorf("read at an earlier revision: %v", err)
+			}
+		}
+	}
+}
+
+// TestWritesDuringCheck shows that what is written during a check does not start the next one.
+func TestWritesDuringCheck(t *testing.T) {
+	member := startMember(t)
+	c := newCompactor(member)
+	checks := 0
+	c.Status = func(ctx context.Context) (*clientv3.StatusResponse, error) {
+		checks++
+		c.Meter.Add(2 * unknownStep)
+		return member.Status(ctx)
+	}
+	c.Meter.Add(2 * unknownStep)
+	for range 2 {
+		<-c.Meter.check
+		if err := c.checkSpace(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if checks != 1 {
+		t.Errorf("%d checks, want 1", checks)
+	}
+}
+
+// TestPermissionDenied shows that a user of etcd who may not read its status does not fill the log.
+func TestPermissionDenied(t *testing.T) {
+	c := newCompactor(startMember(t))
+	c.Status = func(context.Context) (*clientv3.StatusResponse, error) {
+		return nil, rpctypes.ErrGRPCPermissionDenied
+	}
+	for i := range 3 {
+		c.Meter.Add(2 * unknownStep)
+		if err := c.checkSpace(t.Context()); (err != nil) != (i == 0) {
+			t.Errorf("check %d: %v, want an error only from the first one", i, err)
+		}
 	}
 }
 
@@ -147,7 +226,13 @@ func TestIntervals(t *testing.T) {
 	end(b, 0) // it learns when a has compacted
 	end(b, 1)
 	end(a, 1) // it learns when b has compacted
+	if a.CompactRevision() != b.CompactRevision() {
+		t.Errorf("the servers know that the history is compacted up to %d and %d", a.CompactRevision(), b.CompactRevision())
+	}
 	end(a, 3)
+	if got := a.CompactRevision(); got <= revisions[3] || got > revisions[4] {
+		t.Errorf("compacted up to %d, want the revision of the end of the interval, %v", got, revisions)
+	}
 }
 
 // silentKV does not answer a number of transactions.
