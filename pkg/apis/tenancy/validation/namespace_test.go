@@ -15,7 +15,11 @@ import (
 )
 
 func TestNamespace(t *testing.T) {
-	const unqualified = "name is neither a standard finalizer name nor is it fully qualified"
+	const (
+		unqualified = "name is neither a standard finalizer name nor is it fully qualified"
+		namePart    = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+		labelKey    = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+	)
 	base := func(change func(*tenancy.Namespace)) *tenancy.Namespace {
 		ns := &tenancy.Namespace{
 			ObjectMeta: metav1.ObjectMeta{Name: "foo", ResourceVersion: "1"},
@@ -56,6 +60,16 @@ func TestNamespace(t *testing.T) {
 			change:   finalizers("kubernetes", "mine"),
 			create:   []string{`spec.finalizers: Invalid value: "mine": ` + unqualified},
 			finalize: []string{`spec.finalizers[1]: Invalid value: "mine": ` + unqualified},
+		},
+		"finalizer with two slashes": {
+			change:   finalizers("example.com/a/b"),
+			create:   []string{`spec.finalizers: Invalid value: "example.com/a/b": ` + labelKey},
+			finalize: []string{`spec.finalizers[0]: Invalid value: "example.com/a/b": ` + labelKey},
+		},
+		"finalizer with an invalid name": {
+			change:   finalizers("example.com/-x"),
+			create:   []string{`spec.finalizers: Invalid value: "example.com/-x": ` + namePart},
+			finalize: []string{`spec.finalizers[0]: Invalid value: "example.com/-x": ` + namePart},
 		},
 		"unqualified metadata finalizer": {
 			change:   func(ns *tenancy.Namespace) { ns.Finalizers = []string{"mine"} },
