@@ -127,13 +127,13 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	server.ShutdownTimeout = connectionGrace
 	c.extra.Loopback.Serve(server.Handler)
 
-	var own standaloneStorage
+	var ofKubernetes kubernetesStorage
 	if s := c.extra.Standalone; s != nil {
-		if own, err = s.newStorage(c.extra.Scheme, c.extra.Storage, c.generic.Authorization.Authorizer); err != nil {
+		if ofKubernetes, err = s.newStorage(c.extra.Scheme, c.extra.Storage, c.generic.Authorization.Authorizer); err != nil {
 			return nil, err
 		}
 	}
-	resources, err := c.extra.resources(c.generic.Config, own)
+	resources, err := c.extra.resources(c.generic.Config, ofKubernetes)
 	if err != nil {
 		return nil, err
 	}
@@ -141,9 +141,9 @@ func (c CompletedConfig) New() (*genericapiserver.GenericAPIServer, error) {
 	if s := c.extra.Standalone; s != nil {
 		installNoCustomResources(server)
 		core := coreResources(resources)
-		core["events"] = own.events
+		core["events"] = ofKubernetes.events
 		groups = append(groups, apiGroup{coregroup.GroupName, core})
-		groups, work = append(groups, s.groups(server.Authorizer, own)...), append(s.work(c.generic.DrainedNotify()), work...)
+		groups, work = append(groups, s.groups(server.Authorizer, ofKubernetes)...), append(s.work(c.generic.DrainedNotify()), work...)
 	}
 	if p := c.extra.Projects; p != nil {
 		work = append(work, p.work(c.generic.DrainedNotify())...)
@@ -208,7 +208,7 @@ func (c *ExtraConfig) namespacedKinds() []tenancy.NamespacedKind {
 }
 
 // resources returns the storage of the resources of our group.
-func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standaloneStorage) (map[string]rest.Storage, error) {
+func (c *ExtraConfig) resources(generic *genericapiserver.Config, ofKubernetes kubernetesStorage) (map[string]rest.Storage, error) {
 	var views *visibility.Views
 	if c.Standalone != nil {
 		views = c.Standalone.Views
@@ -229,11 +229,11 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	if err != nil {
 		return nil, err
 	}
-	templates, err := c.newTemplates(own.rights)
+	templates, err := c.newTemplates(ofKubernetes.rights)
 	if err != nil {
 		return nil, err
 	}
-	creator, err := c.newContent(createConfig, templates, limitRanges, quotas, own.rights.RoleBindings)
+	creator, err := c.newContent(createConfig, templates, limitRanges, quotas, ofKubernetes.rights.RoleBindings)
 	if err != nil {
 		return nil, err
 	}
@@ -264,8 +264,8 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 		"resourcequotas": quotas.Store,
 	}
 	if c.Standalone != nil {
-		stores["roles"], stores["rolebindings"] = own.rights.Roles.Store, own.rights.RoleBindings.Store
-		stores["events"], stores["leases"] = own.events.Store, own.leases.Store
+		stores["roles"], stores["rolebindings"] = ofKubernetes.rights.Roles.Store, ofKubernetes.rights.RoleBindings.Store
+		stores["events"], stores["leases"] = ofKubernetes.events.Store, ofKubernetes.leases.Store
 	}
 	if resources["namespacepurges"], err = c.newNamespacePurges(generic, namespaces, stores); err != nil {
 		return nil, err
@@ -275,7 +275,7 @@ func (c *ExtraConfig) resources(generic *genericapiserver.Config, own standalone
 	}
 	if c.Standalone != nil {
 		resources["projects"] = project.NewREST(c.Standalone.Views, c.Standalone.Policy)
-		if resources["namespacerequests"], err = c.newNamespaceRequests(createConfig, namespaces.Namespace, own.rights.RoleBindings.Store); err != nil {
+		if resources["namespacerequests"], err = c.newNamespaceRequests(createConfig, namespaces.Namespace, ofKubernetes.rights.RoleBindings.Store); err != nil {
 			return nil, err
 		}
 	}

@@ -30,7 +30,7 @@ func (c *ExtraConfig) newCreateConfig(generic *genericapiserver.Config) (create.
 // newTemplates returns the storage of namespacetemplates.
 func (c *ExtraConfig) newTemplates(rights rbac.Storage) (*namespacetemplate.REST, error) {
 	resource := tenancy.Resource("namespacetemplates")
-	prefix, err := c.Storage.Prefix(resource)
+	prefix, err := c.Storage.ConditionPrefix(resource)
 	if err != nil {
 		return nil, err
 	}

@@ -62,14 +62,14 @@ type StandaloneConfig struct {
 	DefaultLimits bool
 }
 
-// standaloneStorage is the storage of the kinds of Kubernetes.
-type standaloneStorage struct {
+// kubernetesStorage is the storage of the kinds of Kubernetes, which only a standalone server has.
+type kubernetesStorage struct {
 	rights rbac.Storage
 	events *event.REST
 	leases *standard.REST
 }
 
-func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer) (storage standaloneStorage, err error) {
+func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, authz authorizer.UnconditionalAuthorizer) (storage kubernetesStorage, err error) {
 	if storage.rights, err = rbac.NewStorage(scheme, optsGetter, authz, s.Policy, s.Views.AwaitCurrent); err != nil {
 		return storage, err
 	}
@@ -81,7 +81,7 @@ func (s *StandaloneConfig) newStorage(scheme *runtime.Scheme, optsGetter generic
 }
 
 // groups returns the groups of Kubernetes.
-func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, storage standaloneStorage) []apiGroup {
+func (s *StandaloneConfig) groups(authz authorizer.UnconditionalAuthorizer, storage kubernetesStorage) []apiGroup {
 	rights := storage.rights
 	return []apiGroup{
 		{eventsv1.GroupName, map[string]rest.Storage{"events": storage.events}},

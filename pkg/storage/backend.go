@@ -76,10 +76,10 @@ func (b *Backend) Guard(ctx context.Context, name string) (*transaction.Guard, e
 	return b.fence.Guard(ctx, name)
 }
 
-// Prefix returns the prefix of the keys of a resource, or an error if transactions cannot
+// ConditionPrefix returns the prefix of the keys of a resource, or an error if transactions cannot
 // have conditions on it.
-func (b *Backend) Prefix(resource schema.GroupResource) (string, error) {
-	return b.fence.Prefix(resource)
+func (b *Backend) ConditionPrefix(resource schema.GroupResource) (string, error) {
+	return b.fence.ConditionPrefix(resource)
 }
 
 // GetRESTOptions returns the library's options, with a decorator that creates the stores of
@@ -178,12 +178,6 @@ func (b *Backend) newWatchCache(store storage.Interface, destroy factory.Destroy
 	}), nil
 }
 
-// watchWrappingStore is a store whose watches are those of Config.WrapWatch.
-type watchWrappingStore struct {
-	storage.Interface
-	wrap func(context.Context, watch.Interface) watch.Interface
-}
-
 // withHooks returns the store with the functions of Config.
 func (b *Backend) withHooks(store storage.Interface, resource schema.GroupResource) storage.Interface {
 	if b.awaitWrite != nil {
@@ -193,13 +187,4 @@ func (b *Backend) withHooks(store storage.Interface, resource schema.GroupResour
 		store = watchWrappingStore{store, b.wrapWatch}
 	}
 	return store
-}
-
-// Watch watches the objects that the options select.
-func (s watchWrappingStore) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
-	w, err := s.Interface.Watch(ctx, key, opts)
-	if err != nil {
-		return nil, err
-	}
-	return s.wrap(ctx, w), nil
 }

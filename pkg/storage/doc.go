@@ -25,6 +25,16 @@
 //		Unreadable: unreadable.NewObjects(),
 //	})
 //
+// A store of a resource consists of these layers, the outermost first:
+//
+//	removingStore, watchWrappingStore, awaitingStore, nothingStore, interpretedStore
+//	with a watch cache: scopedStore, atomicStore, the library's cache, progressRequestingStore
+//	charge.quotaStore, unreadable.Store, the store of the library
+//
+// and its client of etcd of these:
+//
+//	awaitingClient, transaction, charge, ambiguousWriteRetrier, fence; pagedKV, observedKV
+//
 // Keys are PREFIX/GROUP/RESOURCE/NAMESPACE/NAME (without NAMESPACE for
 // cluster-scoped resources), with /registry as the default prefix.
 package storage

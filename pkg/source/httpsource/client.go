@@ -81,30 +81,27 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 // without what differs between requests that fail for the same reason: it would be shown
 // again each time.
 func cause(err error, timeout time.Duration) error {
-	var urlErr *url.Error
-	if errors.As(err, &urlErr) {
+	if urlErr, ok := errors.AsType[*url.Error](err); ok {
 		err = urlErr.Err
 	}
-	var (
-		dnsErr         *net.DNSError
-		opErr          *net.OpError
-		certificateErr x509.CertificateInvalidError
-	)
+	dnsErr, isDNS := errors.AsType[*net.DNSError](err)
+	opErr, isOp := errors.AsType[*net.OpError](err)
+	certificateErr, isCertificate := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
-	case errors.As(err, &dnsErr) && dnsErr.IsTimeout:
+	case isDNS && dnsErr.IsTimeout:
 		return fmt.Errorf("look up %s: timed out", dnsErr.Name)
-	case dnsErr != nil && !dnsErr.IsNotFound: // with the port that asked the resolver
+	case isDNS && !dnsErr.IsNotFound: // with the port that asked the resolver
 		return fmt.Errorf("look up %s: %s", dnsErr.Name, strings.TrimSpace(dnsErr.Err[strings.LastIndex(dnsErr.Err, ": ")+1:]))
-	case errors.As(err, &certificateErr) && certificateErr.Reason == x509.Expired: // with the time
+	case isCertificate && certificateErr.Reason == x509.Expired: // with the time
 		return fmt.Errorf("the certificate of the server, or a CA, is valid from %s to %s only",
 			certificateErr.Cert.NotBefore.UTC().Format(time.RFC3339), certificateErr.Cert.NotAfter.UTC().Format(time.RFC3339))
-	case errors.As(err, &opErr) && opErr.Op == "dial":
+	case isOp && opErr.Op == "dial":
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("there is no complete response within %s", timeout)
-	case opErr != nil && opErr.Op == "remote error": // of TLS; the library adds where it was noticed, or not
+	case isOp && opErr.Op == "remote error": // of TLS; the library adds where it was noticed, or not
 		return opErr
-	case opErr != nil && opErr.Source != nil: // with a port that differs each time
+	case isOp && opErr.Source != nil: // with a port that differs each time
 		return fmt.Errorf("%s %s: %w", opErr.Op, opErr.Addr, opErr.Err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the response is cut off")

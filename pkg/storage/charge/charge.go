@@ -87,7 +87,7 @@ func (c *Charger) Begin(ctx context.Context, kv clientv3.KV, namespace, key stri
 		return nil
 	}
 	ns := c.namespace(namespace)
-	borrowed := hasTurn(ctx, ns)
+	borrowed := hasExclusiveTurn(ctx, ns)
 	return &Charge{charger: c, change: change, namespace: ns, key: key, valueSize: valueSize, kv: kv, turn: borrowed, alone: borrowed, borrowed: borrowed,
 		// The comparisons of the next transactions do not depend on whether a quota was
 		// created or deleted.

@@ -86,7 +86,7 @@ func (c *Charger) Check(ctx context.Context, kv clientv3.KV, namespace string, c
 	ns := c.namespace(namespace)
 	quotas, err := c.read(ctx, kv, ns)
 	if err == nil && !quotas.counted() {
-		err = inTurn(ctx, ns, func(ctx context.Context) error {
+		err = inExclusiveTurn(ctx, ns, func(ctx context.Context) error {
 			quotas, err = c.countAll(ctx, kv, ns)
 			return err
 		})

@@ -29,7 +29,7 @@ const countPage = 500
 // leaves such. A failure only delays the next write that a quota counts, so it is logged.
 func (c *Charger) Count(ctx context.Context, kv clientv3.KV, namespace string) {
 	ns := c.namespace(namespace)
-	err := inTurn(ctx, ns, func(ctx context.Context) error {
+	err := inExclusiveTurn(ctx, ns, func(ctx context.Context) error {
 		_, _, err := unanswered.Retry(ctx, c.quotas.In(namespace), func(bool) (*known, error) { return c.countAll(ctx, kv, ns) })
 		return err
 	})

@@ -113,7 +113,7 @@ type quotaStore struct {
 // GuaranteedUpdate updates a quota.
 func (s quotaStore) GuaranteedUpdate(ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, cachedExistingObject runtime.Object) error {
-	ctx, turn := s.withTurn(ctx, key)
+	ctx, turn := s.withExclusiveTurn(ctx, key)
 	defer turn.pass()
 	try := func(input runtime.Object, meta storage.ResponseMeta) (runtime.Object, *uint64, error) {
 		obj, ttl, err := tryUpdate(input, meta)
@@ -128,7 +128,7 @@ func (s quotaStore) GuaranteedUpdate(ctx context.Context, key string, destinatio
 // Delete deletes a quota.
 func (s quotaStore) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
 	validateDeletion storage.ValidateObjectFunc, cachedExistingObject runtime.Object, opts storage.DeleteOptions) error {
-	ctx, turn := s.withTurn(ctx, key)
+	ctx, turn := s.withExclusiveTurn(ctx, key)
 	defer turn.pass()
 	validate := func(ctx context.Context, obj runtime.Object) error {
 		if err := validateDeletion(ctx, obj); err != nil {
@@ -139,7 +139,7 @@ func (s quotaStore) Delete(ctx context.Context, key string, out runtime.Object, 
 	return s.Interface.Delete(ctx, key, out, preconditions, validate, cachedExistingObject, opts)
 }
 
-// withTurn returns a turn of the Namespace of a key, and the context for the writes in it.
-func (s quotaStore) withTurn(ctx context.Context, key string) (context.Context, *turn) {
-	return withTurn(ctx, s.charger.namespace(path.Base(path.Dir(key))))
+// withExclusiveTurn returns an exclusive turn of the Namespace of a key, and the context for the writes in it.
+func (s quotaStore) withExclusiveTurn(ctx context.Context, key string) (context.Context, *exclusiveTurn) {
+	return withExclusiveTurn(ctx, s.charger.namespace(path.Base(path.Dir(key))))
 }

@@ -5,28 +5,28 @@ package charge
 
 import "context"
 
-// turn is a turn of a Namespace, alone, for several writes.
-type turn struct {
+// exclusiveTurn is a turn of a Namespace for several writes, while no other one is in flight.
+type exclusiveTurn struct {
 	namespace *namespace
 	taken     bool
 }
 
-type turnKey struct{}
+type exclusiveTurnKey struct{}
 
-// withTurn returns a turn that was not taken yet, and the context for the writes in it.
-func withTurn(ctx context.Context, ns *namespace) (context.Context, *turn) {
-	t := &turn{namespace: ns}
-	return context.WithValue(ctx, turnKey{}, t), t
+// withExclusiveTurn returns an exclusive turn that was not taken yet, and the context for the writes in it.
+func withExclusiveTurn(ctx context.Context, ns *namespace) (context.Context, *exclusiveTurn) {
+	t := &exclusiveTurn{namespace: ns}
+	return context.WithValue(ctx, exclusiveTurnKey{}, t), t
 }
 
-// hasTurn reports whether the write with the context is part of a turn of the Namespace.
-func hasTurn(ctx context.Context, ns *namespace) bool {
-	t, _ := ctx.Value(turnKey{}).(*turn)
+// hasExclusiveTurn reports whether the write with the context is part of an exclusive turn of the Namespace.
+func hasExclusiveTurn(ctx context.Context, ns *namespace) bool {
+	t, _ := ctx.Value(exclusiveTurnKey{}).(*exclusiveTurn)
 	return t != nil && t.taken && t.namespace == ns
 }
 
 // take takes the turn, unless it was taken, and waits until no transaction is in flight.
-func (t *turn) take(ctx context.Context) error {
+func (t *exclusiveTurn) take(ctx context.Context) error {
 	if t.taken {
 		return nil
 	}
@@ -38,19 +38,19 @@ func (t *turn) take(ctx context.Context) error {
 }
 
 // pass gives the turn to the next write, if it was taken.
-func (t *turn) pass() {
+func (t *exclusiveTurn) pass() {
 	if t.taken {
 		t.taken = false
 		t.namespace.pass()
 	}
 }
 
-// inTurn calls a function in a turn of the Namespace, alone.
-func inTurn(ctx context.Context, ns *namespace, write func(ctx context.Context) error) error {
-	if hasTurn(ctx, ns) {
+// inExclusiveTurn calls a function in an exclusive turn of the Namespace.
+func inExclusiveTurn(ctx context.Context, ns *namespace, write func(ctx context.Context) error) error {
+	if hasExclusiveTurn(ctx, ns) {
 		return write(ctx)
 	}
-	ctx, turn := withTurn(ctx, ns)
+	ctx, turn := withExclusiveTurn(ctx, ns)
 	defer turn.pass()
 	if err := turn.take(ctx); err != nil {
 		return err

@@ -20,9 +20,9 @@ import (
 
 var _ transaction.Guards = &Fence{}
 
-// Prefix returns the prefix of the keys of a resource, or an error if transactions cannot
+// ConditionPrefix returns the prefix of the keys of a resource, or an error if transactions cannot
 // have conditions on it.
-func (f *Fence) Prefix(resource schema.GroupResource) (string, error) {
+func (f *Fence) ConditionPrefix(resource schema.GroupResource) (string, error) {
 	for _, r := range f.config.Conditional {
 		if r.GroupResource == resource {
 			return r.Prefix, nil

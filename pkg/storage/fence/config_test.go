@@ -47,10 +47,10 @@ func TestConditionalResources(t *testing.T) {
 	f := newFixture(t, func(c *fence.Config) {
 		c.Conditional = []stored.Resource{{GroupResource: tenancy.Resource("rules"), Prefix: rulesPrefix}}
 	})
-	if prefix, err := f.fence.Prefix(tenancy.Resource("rules")); err != nil || prefix != rulesPrefix {
+	if prefix, err := f.fence.ConditionPrefix(tenancy.Resource("rules")); err != nil || prefix != rulesPrefix {
 		t.Errorf("got %q, %v", prefix, err)
 	}
-	if prefix, err := f.fence.Prefix(schema.GroupResource{Resource: "rules"}); err == nil {
+	if prefix, err := f.fence.ConditionPrefix(schema.GroupResource{Resource: "rules"}); err == nil {
 		t.Errorf("of another group: got %q", prefix)
 	}
 }

@@ -27,7 +27,7 @@ var _ precondition.Checker = &Fence{}
 // Check implements precondition.Checker. It returns an error until the store of
 // a namespaced resource is open.
 func (f *Fence) Check(ctx context.Context, objects precondition.Objects) (staleAt int64, err error) {
-	prefix, err := f.prefix(objects)
+	prefix, err := f.preconditionPrefix(objects)
 	if err != nil {
 		return 0, err
 	}
@@ -59,7 +59,7 @@ func (f *Fence) preconditions(ctx context.Context) ([]clientv3.Cmp, error) {
 	var compares []clientv3.Cmp
 	for _, objects := range attempt.Try() {
 		if len(compares)+max(1, len(objects.Versions)) <= maxPreconditions {
-			prefix, err := f.prefix(objects)
+			prefix, err := f.preconditionPrefix(objects)
 			if err != nil {
 				return nil, err
 			}
@@ -101,8 +101,8 @@ func unchanged(prefix string, versions []precondition.Version) []clientv3.Cmp {
 	return compares
 }
 
-// prefix returns the prefix of the keys of the objects.
-func (f *Fence) prefix(objects precondition.Objects) (string, error) {
+// preconditionPrefix returns the prefix of the keys of the objects.
+func (f *Fence) preconditionPrefix(objects precondition.Objects) (string, error) {
 	i := slices.IndexFunc(f.config.Namespaced, func(r stored.Resource) bool { return r.GroupResource == objects.Resource })
 	if i < 0 || objects.Namespace == "" {
 		return "", fmt.Errorf("%s in namespace %q cannot be a precondition: it is not a namespaced resource of the fence", objects.Resource, objects.Namespace)

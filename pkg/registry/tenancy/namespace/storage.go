@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/util/dryrun"
 
 	"github.com/borough-io/borough/pkg/apis/tenancy"
+	"github.com/borough-io/borough/pkg/registry/standard"
 	"github.com/borough-io/borough/pkg/registry/table"
 	"github.com/borough-io/borough/pkg/registry/tenancy/namespace/content"
 	"github.com/borough-io/borough/pkg/visibility"
@@ -37,7 +38,8 @@ type Storage struct {
 // right to list or watch all Namespaces see those that they may get. The creator creates
 // the content of new Namespaces; it may be nil.
 func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, views *visibility.Views, creator *content.Creator) (Storage, error) {
-	strategy := NewStrategy(scheme)
+	shared := base{standard.NewStrategy(scheme)}
+	strategy := Strategy{shared}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &tenancy.Namespace{} },
 		NewListFunc:               func() runtime.Object { return &tenancy.NamespaceList{} },
@@ -60,12 +62,12 @@ func NewStorage(scheme *runtime.Scheme, optsGetter generic.RESTOptionsGetter, vi
 	}
 
 	status := *store
-	statusStrategy := NewStatusStrategy(scheme)
+	statusStrategy := StatusStrategy{shared}
 	status.UpdateStrategy = statusStrategy
 	status.ResetFieldsStrategy = statusStrategy
 
 	finalize := *store
-	finalizeStrategy := NewFinalizeStrategy(scheme)
+	finalizeStrategy := FinalizeStrategy{shared}
 	finalize.UpdateStrategy = finalizeStrategy
 	finalize.ResetFieldsStrategy = finalizeStrategy
 
@@ -206,9 +208,4 @@ func (r *REST) Update(ctx context.Context, name string, objInfo rest.UpdatedObje
 		return nil, false, err
 	}
 	return obj, created, nil
-}
-
-// ConvertToTable prints Namespaces.
-func (r *REST) ConvertToTable(ctx context.Context, object, tableOptions runtime.Object) (*metav1.Table, error) {
-	return r.store.ConvertToTable(ctx, object, tableOptions)
 }

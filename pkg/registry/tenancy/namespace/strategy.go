@@ -29,10 +29,6 @@ import (
 // base is what the strategies of the resource and its subresources share.
 type base struct{ standard.Strategy }
 
-func newBase(typer runtime.ObjectTyper) base {
-	return base{standard.NewStrategy(typer)}
-}
-
 func (base) NamespaceScoped() bool                    { return false }
 func (base) AllowCreateOnUpdate(context.Context) bool { return false }
 
@@ -82,21 +78,6 @@ var (
 	_ rest.RESTUpdateStrategy  = FinalizeStrategy{}
 	_ rest.ResetFieldsStrategy = Strategy{}
 )
-
-// NewStrategy returns the rules for Namespaces.
-func NewStrategy(typer runtime.ObjectTyper) Strategy {
-	return Strategy{newBase(typer)}
-}
-
-// NewStatusStrategy returns the rules for the status subresource.
-func NewStatusStrategy(typer runtime.ObjectTyper) StatusStrategy {
-	return StatusStrategy{newBase(typer)}
-}
-
-// NewFinalizeStrategy returns the rules for the finalize subresource.
-func NewFinalizeStrategy(typer runtime.ObjectTyper) FinalizeStrategy {
-	return FinalizeStrategy{newBase(typer)}
-}
 
 // PrepareForCreate makes the Namespace Active and gives it the finalizer of the
 // namespace controller. That can't be a default: a default would put back, on
