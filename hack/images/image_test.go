@@ -50,11 +50,11 @@ func TestPublish(t *testing.T) {
 	for _, p := range programs {
 		image := build(t, p, "binary", 0o755, time.Now())
 		file := filepath.Join(t.TempDir(), "images", p.name+".tar")
-		if err := publish(image, tag(t, p.name+":v1"), "", file); err != nil {
+		if err := publishImage(image, tag(t, p.name+":v1"), "", file); err != nil {
 			t.Fatal(err)
 		}
 		pushed := tag(t, address+"/"+p.name+":v1")
-		if err := publish(image, pushed, address, ""); err != nil {
+		if err := publishImage(image, pushed, address, ""); err != nil {
 			t.Fatal(err)
 		}
 

@@ -61,48 +61,49 @@ type options struct {
 
 // publish makes the images of a program, or reads them, and publishes them. It returns
 // their name, and the digest of the image or of the index.
-func (o options) publish(p program) (name.Tag, v1.Hash, error) {
-	ref, err := name.NewTag(path.Join(o.registry, p.name) + ":" + o.tag)
-	if err != nil {
-		return ref, v1.Hash{}, err
+func (o options) publish(p program) (ref name.Tag, digest v1.Hash, err error) {
+	if ref, err = name.NewTag(path.Join(o.registry, p.name) + ":" + o.tag); err != nil {
+		return
 	}
 	if o.push != "" {
-		index, err := readIndex(filepath.Join(o.push, p.name))
-		if err != nil {
-			return ref, v1.Hash{}, err
-		}
-		if err := pushIndex(ref, index); err != nil {
-			return ref, v1.Hash{}, err
-		}
-		digest, err := index.Digest()
-		return ref, digest, err
+		digest, err = pushBuilt(ref, filepath.Join(o.push, p.name))
+		return
 	}
 	images := map[string]v1.Image{}
 	for _, arch := range o.archs {
-		images[arch], err = o.image(p, arch)
-		if err != nil {
-			return ref, v1.Hash{}, fmt.Errorf("linux/%s: %w", arch, err)
+		if images[arch], err = o.image(p, arch); err != nil {
+			return ref, digest, fmt.Errorf("linux/%s: %w", arch, err)
 		}
 	}
 	if len(o.archs) == 1 {
 		image := images[o.archs[0]]
-		if err := publish(image, ref, o.registry, filepath.Join(o.out, p.name+".tar")); err != nil {
-			return ref, v1.Hash{}, err
+		if err = publishImage(image, ref, o.registry, filepath.Join(o.out, p.name+".tar")); err == nil {
+			digest, err = image.Digest()
 		}
-		digest, err := image.Digest()
-		return ref, digest, err
+		return
 	}
-	index := index(o.archs, images)
+	all := index(o.archs, images)
 	if o.registry != "" {
-		err = pushIndex(ref, index)
+		err = pushIndex(ref, all)
 	} else {
-		err = writeIndex(filepath.Join(o.out, p.name), ref, index)
+		err = writeIndex(filepath.Join(o.out, p.name), ref, all)
 	}
+	if err == nil {
+		digest, err = all.Digest()
+	}
+	return
+}
+
+// pushBuilt pushes an index that was written to a directory before, and returns its digest.
+func pushBuilt(ref name.Tag, dir string) (digest v1.Hash, err error) {
+	built, err := readIndex(dir)
 	if err != nil {
-		return ref, v1.Hash{}, err
+		return digest, err
 	}
-	digest, err := index.Digest()
-	return ref, digest, err
+	if err := pushIndex(ref, built); err != nil {
+		return digest, err
+	}
+	return built.Digest()
 }
 
 // image makes the image of a program for an architecture, and its SPDX document.
@@ -119,8 +120,8 @@ func (o options) image(p program, arch string) (v1.Image, error) {
 	return image, document.write(filepath.Join(o.sbom, fmt.Sprintf("%s_linux_%s.spdx.json", p.name, arch)))
 }
 
-// publish pushes an image or, without a registry, writes it to a file.
-func publish(image v1.Image, ref name.Tag, registry, file string) error {
+// publishImage pushes an image or, without a registry, writes it to a file.
+func publishImage(image v1.Image, ref name.Tag, registry, file string) error {
 	if registry != "" {
 		return remote.Write(ref, image, remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	}
