@@ -71,8 +71,8 @@ func New(config Config) *Compactor { return &Compactor{Config: config, step: unk
 // CompactRevision returns the latest revision up to which the history is known to be compacted, or 0.
 func (c *Compactor) CompactRevision() int64 { return c.compacted.Load() }
 
-// Run compacts until the context ends. It logs errors: whatever they are, the next compaction
-// may succeed.
+// Run compacts until the context ends. It logs errors, after which the next compaction may
+// succeed.
 func (c *Compactor) Run(ctx context.Context) {
 	ticker := time.NewTicker(c.Interval)
 	defer ticker.Stop()

@@ -258,7 +258,7 @@ func (t silentTxn) Commit() (*clientv3.TxnResponse, error) {
 	return nil, status.Error(codes.Unavailable, "the connection was closed")
 }
 
-// TestConnectionIsLost shows that compaction goes on if a firewall drops idle connections for less
+// TestConnectionIsLost shows that compaction continues if a firewall drops idle connections for less
 // than the interval: the first request of each interval fails.
 func TestConnectionIsLost(t *testing.T) {
 	member := startMember(t)
