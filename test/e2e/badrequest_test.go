@@ -130,7 +130,7 @@ func TestRandomQueries(t *testing.T) {
 	for i, query := range invalidQueries {
 		queries[i] = []byte(query)
 	}
-	for range 3000 {
+	for range 500 { // make attack sends many more
 		values, _ := url.ParseQuery(string(mutate(random, queries)))
 		wantNoServerError(t, http, requests[random.IntN(len(requests))], values.Encode())
 	}

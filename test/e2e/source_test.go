@@ -118,7 +118,7 @@ func TestSource(t *testing.T) {
 }
 
 // kills is how often TestSourceKilled kills the program.
-const kills = 100
+const kills = 40
 
 // TestSourceKilled kills the program in the middle of its writes. The Pods that are in the
 // files all the time are never deleted, and in the end the Pods are those of the files.
