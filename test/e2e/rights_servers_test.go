@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -146,5 +147,39 @@ func TestGrantsOnAnotherServer(t *testing.T) {
 	}
 	if _, err := there.Create(t.Context(), newRoleBinding("revoked", "ClusterRole", "view", "bob"), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("grant rights that another server has revoked: %v", err)
+	}
+}
+
+// TestRightsAreNotCurrent grants rights, and deletes a grant, through a server that does not follow
+// the other one in time. It answers 504, because it does not know whether the rights were revoked.
+func TestRightsAreNotCurrent(t *testing.T) {
+	t.Parallel()
+	first, second, proxy := startTwo(t, storagetest.StartGRPC(t), nil)
+	ns := newNamespace(t, first)
+	grant(t, first, ns, "admin", "alice")
+	grant(t, first, ns, "view", "bob")
+	// client-go would repeat requests that are answered with 504.
+	path := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + ns + "/rolebindings"
+	alice, admin := as(t, second, "alice"), second.HTTP(t)
+	poll.Eventually(t, func() string {
+		for _, name := range []string{"alice", "bob"} {
+			if answer := alice.Do(t, http.MethodGet, path+"/"+name, nil); answer.Code != http.StatusOK {
+				return answer.String()
+			}
+		}
+		return ""
+	})
+	proxy.SetDelay(8 * time.Second)
+	here := rights(t, first).RoleBindings(ns)
+	for _, name := range []string{"alice", "bob"} {
+		if err := here.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	created := `{"metadata":{"name":"revoked"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`
+	wantStatus(t, alice.Do(t, http.MethodPost, path, []byte(created), "Content-Type", "application/json"), 504, "nothing was written")
+	wantStatus(t, admin.Do(t, http.MethodDelete, path+"/bob", nil), 504, "decisions can depend on deleted ones")
+	if list, err := here.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+		t.Errorf("got %v, %v, want no binding", list, err)
 	}
 }

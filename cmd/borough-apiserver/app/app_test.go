@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apiserver/pkg/features"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/borough-io/borough/cmd/borough-apiserver/app/options"
@@ -54,6 +57,11 @@ func TestDefaultsStandalone(t *testing.T) {
 	}
 	if o.Storage.Etcd.EnableGarbageCollection {
 		t.Error("deletes wait for a garbage collector with --standalone")
+	}
+	for _, feature := range []featuregate.Feature{features.ConcurrentWatchObjectDecode, features.ListFromCacheSnapshot, features.ConstrainedImpersonation} {
+		if utilfeature.DefaultFeatureGate.Enabled(feature) {
+			t.Errorf("the feature %s is enabled", feature)
+		}
 	}
 	if got := o.Storage.Etcd.DefaultStorageMediaType; got != "application/vnd.kubernetes.protobuf" {
 		t.Errorf("storage media type %s", got)

@@ -52,16 +52,8 @@ func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(disk, "data")
 	run(t, dir)
 
-	filler, err := os.Create(filepath.Join(disk, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = filler.Write(make([]byte, 4096))
-	}
-	if err := filler.Close(); err != nil {
-		t.Fatal(err)
-	}
+	filler := filepath.Join(disk, "filler")
+	fill(t, filler)
 	// etcd allocates its next log file while it starts. Whether that fails before or
 	// after it is ready depends on timing, but nothing may be lost.
 	p := startChild(t, dir)
@@ -72,10 +64,44 @@ func TestFullDisk(t *testing.T) {
 		checkError(t, errors.New(strings.TrimSpace(p.stderr.String())), dir, "no space left on device")
 	}
 
-	if err := os.Remove(filler.Name()); err != nil {
+	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
 	start(t, dir)
+}
+
+// TestDiskFills fills the disk under a member that runs. Its process ends: it could not store
+// anything, and a supervisor sees only processes that end.
+func TestDiskFills(t *testing.T) {
+	disk := mountDisk(t, "128m")
+	dir := filepath.Join(disk, "data")
+	p := startChild(t, dir)
+	for range 100 {
+		if !p.next() {
+			t.Fatalf("the member has ended: %v, %s", p.Wait(), p.stderr.String())
+		}
+	}
+	fill(t, filepath.Join(disk, "filler"))
+	for p.next() { //nolint:revive // until the end
+	}
+	if err := p.Wait(); p.ProcessState.ExitCode() != 1 || !strings.Contains(p.stderr.String(), "no space left on device") {
+		t.Errorf("the process has ended with %v, want the code 1, and the reason:\n%s", err, p.stderr.String())
+	}
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, file string) {
+	t.Helper()
+	filler, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4096))
+	}
+	if err := filler.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestNoSpaceForCopy starts a member whose database is mostly free, on a disk without space for

@@ -136,6 +136,47 @@ func TestClusterLater(t *testing.T) {
 	}
 }
 
+// TestClusterEnds ends kube-apiserver for a server that is ready. The server stays ready, because
+// a Service would otherwise have none, and only what has to be reviewed gets 503.
+func TestClusterEnds(t *testing.T) {
+	t.Parallel()
+	const path = "/apis/tenancy.borough.io/v1/namespaces"
+	p := startProxied(t, "/readyz", func(*tcpproxy.Proxy) {})
+	account := func() harness.HTTP {
+		config, err := cluster.ServiceAccountConfig(t.Context(), testcluster.SystemNamespace, "borough-controller-manager")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.http(t, config)
+	}
+	known, unknown := account(), account()
+	if answer := known.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+		t.Fatalf("before: got %v", answer)
+	}
+	p.cluster.Refuse()
+	answer := unknown.Do(t, http.MethodGet, path, nil)
+	if answer.Code != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("a token that cannot be reviewed: got %v, Retry-After %q", answer, answer.Header.Get("Retry-After"))
+	}
+	for _, probe := range []string{"/readyz", "/livez"} {
+		if answer := p.http(t, &rest.Config{}).Do(t, http.MethodGet, probe+"?verbose", nil); answer.Code != http.StatusOK {
+			t.Errorf("%s without the cluster: got %v", probe, answer)
+		}
+	}
+	if answer := p.http(t, cluster.AdminConfig()).Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+		t.Errorf("a certificate: got %v", answer)
+	}
+	if err := p.cluster.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	poll.Eventually(t, func() string {
+		if answer := unknown.Do(t, http.MethodGet, path, nil); answer.Code != http.StatusOK {
+			return answer.String()
+		}
+		return ""
+	})
+}
+
 // TestClusterStalls stalls the connections between a server and kube-apiserver. New
 // ones work, so every request is answered.
 func TestClusterStalls(t *testing.T) {

@@ -23,12 +23,56 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"github.com/borough-io/borough/test/harness"
 )
 
 // TestReferences checks that every reference to an object, a label or a port
 // resolves.
 func TestReferences(t *testing.T) {
 	forEachCase(t, func(t *testing.T, all objects) { checkReferences(t, all, namespace) })
+}
+
+// TestDocumentedNetworkPolicies checks the labels and ports in docs/deploy.md.
+func TestDocumentedNetworkPolicies(t *testing.T) {
+	documented, err := harness.Documented("deploy.md", "network-policies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, checked := decode(t, []byte(documented)), 0
+	forEachCase(t, func(t *testing.T, all objects) {
+		found := workloads(all)
+		each(policies, func(p *networkingv1.NetworkPolicy) {
+			if !slices.ContainsFunc(found, func(w workload) bool { return w.name == p.Name }) {
+				return // the etcd is another one
+			}
+			checked++
+			w := selected(t, found, &p.Spec.PodSelector)
+			if w == nil || w.name != p.Name || w.namespace != p.Namespace {
+				t.Errorf("NetworkPolicy %s does not select the workload with its name", p.Name)
+				return
+			}
+			var admitted, listening []int32
+			for _, rule := range p.Spec.Ingress {
+				for _, port := range rule.Ports {
+					admitted = append(admitted, port.Port.IntVal)
+				}
+			}
+			for _, c := range w.pod.Spec.Containers {
+				for _, port := range c.Ports {
+					listening = append(listening, port.ContainerPort)
+				}
+			}
+			slices.Sort(admitted)
+			slices.Sort(listening)
+			if !slices.Equal(admitted, listening) {
+				t.Errorf("NetworkPolicy %s is for the ports %v, %s has %v", p.Name, admitted, w.name, listening)
+			}
+		})
+	})
+	if checked < len(policies) {
+		t.Errorf("%d policies were checked, there are %d", checked, len(policies))
+	}
 }
 
 // TestSpread checks that Pods that a rollout replaces do not count when the scheduler spreads
