@@ -224,7 +224,19 @@ func TestRightsOfTerminatingNamespace(t *testing.T) {
 	ns := newNamespace(t, borough)
 	agent := ns + "-agent"
 	grant(t, borough, ns, "edit", agent)
-	bindings := rights(t, borough).RoleBindings(ns)
+	roles, bindings := rights(t, borough).Roles(ns), rights(t, borough).RoleBindings(ns)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "limits"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{v1.GroupName}, Resources: []string{"limitranges"}, Verbs: []string{"patch"}}}}
+	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bindings.Create(t.Context(), newRoleBinding("limits", "Role", "limits", agent), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	limits := newLimitRange("held", item("Container", "max cpu=1"))
+	limits.Finalizers = []string{"example.com/agent"}
+	if _, err := borough.Client(t).TenancyV1().LimitRanges(ns).Create(t.Context(), limits, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	createPod(t, borough, ns, newPod("held", func(p *v1.Pod) { p.Finalizers = []string{"example.com/agent"} }))
 	namespaces := borough.Client(t).TenancyV1().Namespaces()
 	if err := namespaces.Delete(t.Context(), ns, metav1.DeleteOptions{}); err != nil {
@@ -246,6 +258,16 @@ func TestRightsOfTerminatingNamespace(t *testing.T) {
 	}
 	if _, err := pods.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatalf("the agent removes its finalizer: %v", err)
+	}
+	poll.Eventually(t, func() string { // a purge has deleted all that it could
+		output := borough.Kubectl(t, "get", ownNamespaces, ns)
+		if !strings.Contains(output, "limitranges/held (finalizer example.com/agent)") {
+			return output
+		}
+		return ""
+	})
+	if _, err := clientAs(t, borough, agent).TenancyV1().LimitRanges(ns).Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatalf("the agent removes its finalizer from the LimitRange: %v", err)
 	}
 	poll.Eventually(t, harness.Gone(t, namespaces, ns))
 	if _, err := bindings.Create(t.Context(), newRoleBinding("orphan", "ClusterRole", "view", "x"), metav1.CreateOptions{}); !apierrors.IsNotFound(err) {
