@@ -23,6 +23,8 @@ func TestReviews(t *testing.T) {
 	oneOrNone := func(r authorizationv1.ResourceAttributes) bool {
 		return r.Namespace == "a" && (r.Name == "x" || r.Name == "")
 	}
+	status := get("a", "x")
+	status.Subresource = "status"
 	for _, tc := range []struct {
 		name    string
 		allow   func(authorizationv1.ResourceAttributes) bool
@@ -34,27 +36,32 @@ func TestReviews(t *testing.T) {
 		{
 			"the right in all namespaces covers each object", everywhere, true,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("b", "x")},
-			[]bool{true, true, true}, []string{"get /any/name"},
+			[]bool{true, true, true}, []string{"alice get g/v1/pods /any/name"},
 		},
 		{
 			"the right in a namespace covers its objects", inNamespace, true,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("b", "x")},
-			[]bool{true, true, false}, []string{"get /any/name", "get a/any/name", "get b/any/name", "get b/x"},
+			[]bool{true, true, false}, []string{"alice get g/v1/pods /any/name", "alice get g/v1/pods a/any/name", "alice get g/v1/pods b/any/name", "alice get g/v1/pods b/x"},
 		},
 		{
 			"the right to one object", oneObject, true,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("a", "x")},
-			[]bool{true, false, true}, []string{"get /any/name", "get a/any/name", "get a/x", "get a/y"},
+			[]bool{true, false, true}, []string{"alice get g/v1/pods /any/name", "alice get g/v1/pods a/any/name", "alice get g/v1/pods a/x", "alice get g/v1/pods a/y"},
 		},
 		{
 			"the right to one object, and to what has no name", oneOrNone, true,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y"), get("a", "")},
-			[]bool{true, false, true}, []string{"get /any/name", "get a/any/name", "get a/x", "get a/y", "get /", "get a/"},
+			[]bool{true, false, true}, []string{"alice get g/v1/pods /any/name", "alice get g/v1/pods a/any/name", "alice get g/v1/pods a/x", "alice get g/v1/pods a/y", "alice get g/v1/pods /", "alice get g/v1/pods a/"},
 		},
 		{
 			"only exact reviews", everywhere, false,
 			[]authorizer.AttributesRecord{get("a", "x"), get("a", "y")},
-			[]bool{true, true}, []string{"get a/x", "get a/y"},
+			[]bool{true, true}, []string{"alice get g/v1/pods a/x", "alice get g/v1/pods a/y"},
+		},
+		{
+			"the right to objects does not cover their subresources", func(r authorizationv1.ResourceAttributes) bool { return r.Subresource == "" }, true,
+			[]authorizer.AttributesRecord{status, get("a", "x")},
+			[]bool{false, true}, []string{"alice get g/v1/pods/status /any/name", "alice get g/v1/pods/status a/any/name", "alice get g/v1/pods/status a/x", "alice get g/v1/pods /any/name"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

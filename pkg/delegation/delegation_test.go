@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	c.mu.Lock()
 	if r := review.Spec.ResourceAttributes; r != nil {
-		c.reviews = append(c.reviews, fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Name))
+		c.reviews = append(c.reviews, fmt.Sprintf("%s %s %s %s/%s", review.Spec.User, r.Verb, path.Join(r.Group, r.Version, r.Resource, r.Subresource), r.Namespace, r.Name))
 		review.Status.Allowed = c.allow(*r)
 	} else {
 		c.reviews = append(c.reviews, review.Spec.NonResourceAttributes.Path)
@@ -196,11 +197,14 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// Of the reviews of a user, only as many are in flight as the user may have.
-func TestTooManyReviews(t *testing.T) {
+// Of the reviews of a user, only as many are in flight as the user may have. Another user still
+// gets one.
+func TestTooManyReviews(t *testing.T) { synctest.Test(t, testTooManyReviews) }
+
+func testTooManyReviews(t *testing.T) {
 	answer := make(chan struct{})
 	c := &cluster{allow: func(authorizationv1.ResourceAttributes) bool { return true }, answered: func() { <-answer }}
-	a := c.authorizer(t, false)
+	a := newAuthorizerOf(t, &rest.Config{Host: "http://cluster", Transport: c}, false)
 	errs := make(chan error, maxReviews)
 	var wg sync.WaitGroup
 	for i := range maxReviews {
@@ -214,6 +218,14 @@ func TestTooManyReviews(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
+	wg.Go(func() {
+		other := get("a", "x")
+		other.User = &user.DefaultInfo{Name: "bob"}
+		if decision, _, err := a.Authorize(t.Context(), other); err != nil || decision != authorizer.DecisionAllow {
+			t.Errorf("another user: decision %v, error %v", decision, err)
+		}
+	})
+	synctest.Wait() // until its review is in flight, too
 	close(answer)
 	wg.Wait()
 	for range maxReviews / 2 {
