@@ -7,13 +7,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
@@ -140,6 +144,49 @@ func TestConfigFileReload(t *testing.T) {
 	if got := file.user(t, bob); got != "bob" {
 		t.Errorf("the user is %s, want bob", got)
 	}
+
+	// An issuer that is changed is not the previous one.
+	write(t, file.path, strings.Replace(of(second), "[borough]", "[changed]", 1))
+	file.awaitLog(t, reloaded, 3)
+	if got := file.user(t, bob); !strings.HasPrefix(got, "none") {
+		t.Errorf("the token for an audience that was removed is that of %s", got)
+	}
+	if got := file.user(t, second.Token(t, map[string]any{"sub": "bob", "aud": "changed"})); got != "bob" {
+		t.Errorf("the user is %s, want bob", got)
+	}
+}
+
+// TestRetire checks that only an issuer that is removed or changed ends, when requests that use it
+// have had time to end.
+func TestRetire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running := map[string]context.Context{}
+		newFake := func(name, url, audience string) *issuer {
+			ctx, cancel := context.WithCancel(t.Context())
+			running[name] = ctx
+			return &issuer{
+				config: apiserverapi.JWTAuthenticator{Issuer: apiserverapi.Issuer{URL: url, Audiences: []string{audience}}},
+				cancel: cancel,
+			}
+		}
+		kept := newFake("kept", "https://a", "x")
+		previous := &issuers{all: []*issuer{kept, newFake("changed", "https://b", "x"), newFake("removed", "https://c", "x")}}
+		previous.retire(&issuers{all: []*issuer{kept, newFake("added", "https://b", "y")}}, "")
+		for _, step := range []struct {
+			after time.Duration
+			want  []string
+		}{
+			{drain - 1, []string{"added", "changed", "kept", "removed"}},
+			{drain, []string{"added", "kept"}},
+		} {
+			time.Sleep(step.after)
+			synctest.Wait()
+			maps.DeleteFunc(running, func(_ string, ctx context.Context) bool { return ctx.Err() != nil })
+			if got := slices.Sorted(maps.Keys(running)); !slices.Equal(got, step.want) {
+				t.Errorf("%v later, %q are running, want %q", step.after, got, step.want)
+			}
+		}
+	})
 }
 
 // TestConfigFileIsReplaced changes the file in the ways in which editors and
