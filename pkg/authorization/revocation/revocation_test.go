@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,8 @@ type policy struct {
 	asked    []authorizer.Attributes
 	// restless is for how many decisions the policy changes with each.
 	restless int
+	// changesIn is the namespace of all changes. It is empty if they concern the cluster.
+	changesIn string
 	// deciding is called during each decision, if it is set.
 	deciding func()
 }
@@ -56,9 +59,12 @@ func (p *policy) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 	return p.decision, "", p.err
 }
 
-func (p *policy) Changed(...string) <-chan struct{} {
+func (p *policy) Changed(namespaces ...string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.changesIn != "" && !slices.Contains(namespaces, p.changesIn) {
+		return nil
+	}
 	return p.changed
 }
 
@@ -239,6 +245,33 @@ func TestRevokedBefore(t *testing.T) {
 	defer outer.Stop()
 	if event := <-outer.ResultChan(); event.Type != watch.Error {
 		t.Errorf("got %v", event)
+	}
+}
+
+// TestRevokedInNamespace revokes in the namespace of the watch, and in that of a service account
+// that its client impersonates.
+func TestRevokedInNamespace(t *testing.T) {
+	for _, namespace := range []string{"a", "b"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPolicy()
+			p.changesIn = namespace
+			account := authorizer.AttributesRecord{User: alice, Verb: "impersonate", Resource: "serviceaccounts", Namespace: "b", Name: "x", ResourceRequest: true}
+			ctx := context.WithValue(t.Context(), impersonationKey{}, &impersonation{allowed: []authorizer.Attributes{account}})
+			outer, _ := start(ctx, p, alice, pods)
+			defer outer.Stop()
+			synctest.Wait() // until the first decision
+			p.change(authorizer.DecisionNoOpinion, nil)
+			time.Sleep(interval) // until the next one is due
+			synctest.Wait()
+			select {
+			case event := <-outer.ResultChan():
+				if event.Type != watch.Error {
+					t.Errorf("got %v", event)
+				}
+			default:
+				t.Errorf("the watch continues after a change in %s", namespace)
+			}
+		})
 	}
 }
 
