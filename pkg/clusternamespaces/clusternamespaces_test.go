@@ -80,6 +80,8 @@ func TestClusterNamespaces(t *testing.T) {
 		"coupled, list of active":   {user: controller, method: "GET", path: pods, ns: active, couple: true, wantNothing: true},
 		"coupled, protected":        {user: controller, method: "DELETE", path: pods, ns: active, couple: true, deleteErr: apierrors.NewConflict(tenancy.Resource("namespaces"), "foo", nil), wantAsked: true, wantNothing: true},
 		"coupled, user":             {user: "alice", method: "DELETE", path: pods, ns: active, couple: true},
+		"coupled, no namespace":     {user: controller, method: "DELETE", path: pods, couple: true, wantNothing: true},
+		"coupled, list of none":     {user: controller, method: "GET", path: pods, couple: true, wantNothing: true},
 		"coupled, terminating":      {user: controller, method: "DELETE", path: pods, ns: terminating, couple: true, wantNothing: true},
 
 		"unlisted":                         {user: "admin", agent: asController, method: "DELETE", path: pods, ns: active, wantCode: 403},
