@@ -13,6 +13,18 @@ import (
 	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 )
 
+// failOnce returns a server.before that fails the first such request.
+func failOnce(verb, resource string) func(verb, resource, what string) error {
+	failed := false
+	return func(v, r, _ string) error {
+		if failed || v != verb || r != resource {
+			return nil
+		}
+		failed = true
+		return unavailable()
+	}
+}
+
 // TestFailures deletes while the server refuses or cannot serve a part of it.
 func TestFailures(t *testing.T) {
 	testDeletions(t, []deletionCase{
@@ -164,6 +176,33 @@ func TestFailures(t *testing.T) {
 				"NamespaceDeletionContentFailure=True ContentDeletionFailed: Failed to delete all resource types, 1 remaining: purge the namespace: limitranges.tenancy.borough.io cannot be read",
 				"NamespaceContentRemaining=Unknown ContentUnknown: Not all content could be read: limitranges.tenancy.borough.io",
 				"NamespaceFinalizersRemaining=Unknown ContentUnknown: Not all content could be read: limitranges.tenancy.borough.io",
+			},
+		},
+		{
+			name: "a list that failed before a purge does not count after it",
+			namespace: func(ns *v1.Namespace) {
+				remaining(ns)
+				ns.Spec.Finalizers = append(ns.Spec.Finalizers, "example.com/other")
+			},
+			server:     func(s *server) { s.before = failOnce("list", "limitranges") },
+			requests:   []string{"list pods", "create namespacepurges", "update namespaces/finalize", "update namespaces/status"},
+			stays:      true,
+			conditions: []string{discoveryFine, parsingFine, deletionFine, contentGone, noFinalizers},
+		},
+		{
+			name:      "nor if the purge left something",
+			namespace: remaining,
+			server: func(s *server) {
+				s.add(limitRanges, object("l", finalizers("example.com/f")))
+				s.before = failOnce("list", "limitranges")
+			},
+			stays: true,
+			waits: []string{"limitranges"},
+			err:   "content remains: 1 limitranges.tenancy.borough.io",
+			conditions: []string{
+				discoveryFine, parsingFine, deletionFine,
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: limitranges.tenancy.borough.io has 1 resource instances",
+				"NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/f in 1 resource instances",
 			},
 		},
 		{

@@ -118,6 +118,7 @@ func resourceOf(p v1.PurgedResource) schema.GroupVersionResource {
 
 // applyPurge updates a resource with the status of a purge.
 func (d *Deleter) applyPurge(ctx context.Context, in incarnation, r *resourceState, status *v1.NamespacePurgeStatus) {
+	r.err = nil // that of a list before the purge
 	i := slices.IndexFunc(status.Purged, func(p v1.PurgedResource) bool { return r.is(p.Group, p.Resource) })
 	if i < 0 {
 		// Pods remain, or another server handled the purge and does not have this
