@@ -54,6 +54,27 @@ func TestPrune(t *testing.T) {
 	f.expectNamespaceGone()
 }
 
+// TestPruneOfForeignNamespace ends a controller in a Namespace with the name of the source that
+// a user has created. It stays.
+func TestPruneOfForeignNamespace(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, err := f.admin.TenancyV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}, metav1.CreateOptions{})
+	f.must(err)
+	f.write("a.yaml", newPod("a"))
+	config := f.config()
+	config.Prune = true
+	c, err := New(f.server.Config(), config, f.metrics)
+	f.must(err)
+	stop := f.run(c)
+	f.expect("a-node-1=image:1")
+	f.must(stop())
+	namespace, err := f.admin.TenancyV1().Namespaces().Get(t.Context(), f.namespace, metav1.GetOptions{})
+	if err != nil || namespace.DeletionTimestamp != nil {
+		t.Errorf("the Namespace is being deleted: %v, %v", namespace, err)
+	}
+}
+
 // TestPruneWithoutLease stops a controller that has just lost the Lease: the Namespace is that
 // of the other process.
 func TestPruneWithoutLease(t *testing.T) {
@@ -158,6 +179,45 @@ func TestPruneRetries(t *testing.T) {
 		t.Error("the Pods were not listed")
 	}
 	f.expectNamespaceGone()
+}
+
+// TestPruneOfNewNamespace lets a user delete the Namespace and create it again just before the
+// DELETE of the controller. The new one stays as it is.
+func TestPruneOfNewNamespace(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	client := f.admin.TenancyV1().Namespaces()
+	labeled := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace, Labels: map[string]string{source.Label: f.identity.ID()}}}
+	old, err := client.Create(t.Context(), labeled, metav1.CreateOptions{})
+	f.must(err)
+
+	var created *v1.Namespace
+	config := f.server.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodDelete && created == nil {
+				f.must(client.Delete(t.Context(), f.namespace, metav1.DeleteOptions{}))
+				f.expectNamespaceGone()
+				created, err = client.Create(t.Context(), labeled, metav1.CreateOptions{})
+				f.must(err)
+			}
+			return next.RoundTrip(req)
+		})
+	})
+	c, err := New(config, f.config(), f.metrics)
+	f.must(err)
+	if _, _, err := c.pruneOnce(t.Context(), old.UID); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	namespace, next, err := c.pruneOnce(t.Context(), old.UID)
+	if err != nil || namespace != nil || !next.IsZero() {
+		t.Errorf("the second call returns %v, %v, %v", namespace, next, err)
+	}
+	namespace, err = client.Get(t.Context(), f.namespace, metav1.GetOptions{})
+	f.must(err)
+	if namespace.UID != created.UID || namespace.DeletionTimestamp != nil {
+		t.Errorf("the new Namespace %s is %v", created.UID, namespace)
+	}
 }
 
 // TestPruneEndsEarly deletes a Pod at once that has been given a long grace period. The
