@@ -166,4 +166,35 @@ func TestScopes(t *testing.T) {
 			}
 		})
 	}
+
+	expressions := func(requirements ...corev1.ScopedResourceSelectorRequirement) *corev1.ScopeSelector {
+		return &corev1.ScopeSelector{MatchExpressions: requirements}
+	}
+	inA := class(corev1.ScopeSelectorOpIn, "a")
+	for name, test := range map[string]struct {
+		spec    corev1.ResourceQuotaSpec
+		in, out *tenancy.Pod // out meets only the first condition
+	}{
+		"two scopes": {
+			corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort}},
+			plain, burstable,
+		},
+		"a scope and a selector": {
+			corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotTerminating}, ScopeSelector: expressions(inA)},
+			inClass("a"), plain,
+		},
+		"two expressions": {
+			corev1.ResourceQuotaSpec{ScopeSelector: expressions(exists(corev1.ResourceQuotaScopeNotTerminating), inA)},
+			inClass("a"), plain,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !Of(pods, test.in).matches(&test.spec) {
+				t.Errorf("%v, which meets both, is not in the scope", test.in.Spec)
+			}
+			if Of(pods, test.out).matches(&test.spec) {
+				t.Errorf("%v, which meets only the first, is in the scope", test.out.Spec)
+			}
+		})
+	}
 }

@@ -119,6 +119,12 @@ func TestDeleteWithStaleCache(t *testing.T) {
 		}, options: func(now *tenancy.Namespace) *metav1.DeleteOptions {
 			return &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &now.ResourceVersion}}
 		}},
+		{name: "version that only the cached state has", stale: func(now *tenancy.Namespace) *tenancy.Namespace {
+			now.ResourceVersion = "1"
+			return now
+		}, options: func(*tenancy.Namespace) *metav1.DeleteOptions {
+			return &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}}
+		}, want: apierrors.IsConflict},
 		{name: "precondition that only the cached state meets", stale: func(now *tenancy.Namespace) *tenancy.Namespace {
 			now.UID = "of the one before"
 			return now
