@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	v1 "github.com/borough-io/borough/pkg/apis/tenancy/v1"
 	"github.com/borough-io/borough/pkg/source"
 )
 
@@ -136,5 +137,21 @@ func TestCreateTogether(t *testing.T) {
 	}
 	if err := s.sync(t.Context(), "b-node-1"); !isNotOwned(err) {
 		t.Errorf("the next attempt returns %v", err)
+	}
+}
+
+// TestNamespaceIsAnother shows a session another Namespace with the name of its own, as after a
+// watch that has missed the deletion. It ends.
+func TestNamespaceIsAnother(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var ended error
+	end := func(cause error) { ended = cause }
+	s, err := f.new(f.config()).newSession("old", end)
+	f.must(err)
+	t.Cleanup(s.queue.ShutDown)
+	s.checkNamespace(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace, UID: "new"}}, end)
+	if ended != errNamespaceGone {
+		t.Errorf("the session has ended with %v", ended)
 	}
 }
