@@ -6,6 +6,7 @@ package namespace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -230,23 +231,32 @@ func (s *fullStorage) GuaranteedUpdate(ctx context.Context, key string, out runt
 	return s.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, try, cached)
 }
 
-// TestDeleteWhileFull deletes a Namespace without finalizers while etcd is full, and has space
-// again right after the mark has failed. It is removed, or stays Active if the deletion sets a
-// finalizer.
+// TestDeleteWhileFull deletes a Namespace without finalizers in its spec while etcd is full, and
+// has space again right after the mark has failed. It is removed, or stays Active if it has another
+// finalizer, or the deletion sets one.
 func TestDeleteWhileFull(t *testing.T) {
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
-		t.Run(string(policy), func(t *testing.T) {
+	for _, tc := range []struct {
+		policy     metav1.DeletionPropagation
+		finalizers []string
+		stays      bool
+	}{
+		{policy: metav1.DeletePropagationBackground},
+		{policy: metav1.DeletePropagationBackground, finalizers: []string{"a/a"}, stays: true},
+		{policy: metav1.DeletePropagationForeground, stays: true},
+		{policy: metav1.DeletePropagationOrphan, stays: true},
+	} {
+		t.Run(fmt.Sprint(tc.policy, tc.finalizers), func(t *testing.T) {
 			storage, ctx := newStorage(t), newContext()
 			store := storage.Namespace.store
 			store.EnableGarbageCollection = true
-			storage.do(t, ctx, create(), update(finalize, specFinalizers()))
+			storage.do(t, ctx, create(), update(finalize, specFinalizers()), update(resource, metadataFinalizers(tc.finalizers...)))
 			store.Storage.Storage = &fullStorage{store.Storage.Storage, tenancyerrors.NewStorageFull(errors.New("no space"))}
-			_, err := remove(metav1.DeleteOptions{PropagationPolicy: &policy})(ctx, storage)
+			_, err := remove(metav1.DeleteOptions{PropagationPolicy: &tc.policy})(ctx, storage)
 			var want *state
-			if policy != metav1.DeletePropagationBackground {
-				want = &state{Phase: tenancy.NamespaceActive}
+			if tc.stays {
+				want = &state{Phase: tenancy.NamespaceActive, Finalizers: tc.finalizers}
 			}
-			if tenancyerrors.IsStorageFull(err) != (want != nil) || want == nil && err != nil {
+			if tenancyerrors.IsStorageFull(err) != tc.stays || !tc.stays && err != nil {
 				t.Errorf("got the error %v", err)
 			}
 			if diff := cmp.Diff(want, storage.state(t, ctx), cmpopts.EquateEmpty()); diff != "" {

@@ -139,3 +139,19 @@ func TestRemovalByAnotherClient(t *testing.T) {
 		})
 	}
 }
+
+// TestRemovalOfAVersion deletes a Namespace that nothing holds, with its version as a
+// precondition. The mark that comes first changes the version.
+func TestRemovalOfAVersion(t *testing.T) {
+	storage, ctx := newStorage(t), newContext()
+	storage.do(t, ctx, create(), update(finalize, specFinalizers()))
+	obj, err := storage.Namespace.Get(ctx, "foo", &metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := obj.(*tenancy.Namespace).ResourceVersion
+	storage.do(t, ctx, remove(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}))
+	if got := storage.state(t, ctx); got != nil {
+		t.Errorf("the Namespace exists: %+v", *got)
+	}
+}

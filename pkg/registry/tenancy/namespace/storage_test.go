@@ -251,6 +251,12 @@ func TestTerminationNamesFinalizers(t *testing.T) {
 	held := func(metadata []string, spec ...tenancy.FinalizerName) *tenancy.NamespaceTermination {
 		return &tenancy.NamespaceTermination{LastError: "e", SpecFinalizers: spec, MetadataFinalizers: metadata}
 	}
+	inCoreGroup := func(do step) step {
+		info := &genericapirequest.RequestInfo{IsResourceRequest: true, Resource: "namespaces"}
+		return func(ctx context.Context, s Storage) (runtime.Object, error) {
+			return do(genericapirequest.WithRequestInfo(ctx, info), s)
+		}
+	}
 	many := make([]string, 30)
 	for i := range many {
 		many[i] = fmt.Sprintf("example.com/%d", i)
@@ -266,6 +272,7 @@ func TestTerminationNamesFinalizers(t *testing.T) {
 		{"status", update(status, set(&tenancy.NamespaceTermination{LastError: "e", SpecFinalizers: []tenancy.FinalizerName{"wrong"}})), held(append([]string{"a/a", "b/b"}, many[:18]...), kube, other)},
 		{"update", update(resource, metadataFinalizers("b/b")), held([]string{"b/b"}, kube, other)},
 		{"update of the status", update(resource, set(nil)), held([]string{"b/b"}, kube, other)},
+		{"status in the core group", inCoreGroup(update(status, set(nil))), held([]string{"b/b"}, kube, other)},
 		{"finalize", update(finalize, specFinalizers(other)), held([]string{"b/b"}, other)},
 		{"finalize of the status", update(finalize, set(nil)), held([]string{"b/b"}, other)},
 		{"fewer", update(resource, metadataFinalizers()), held(nil, other)},
