@@ -178,6 +178,7 @@ func TestInvalidFlags(t *testing.T) {
 		{[]string{"--standalone", "--enable-admission-plugins=ValidatingAdmissionWebhook"}, "ValidatingAdmissionWebhook is configured by objects of a cluster"},
 		{[]string{"--standalone", "--enable-admission-plugins=Nonsense"}, `"Nonsense" is unknown`},
 		{[]string{"--standalone", "--max-namespaces-per-user=-1"}, "--max-namespaces-per-user must not be negative"},
+		{[]string{"--standalone", "--event-ttl=59s"}, "--event-ttl must be at least 1m0s, but is 59s"},
 		{[]string{"--standalone", "--max-namespaces-per-user=x"}, "--max-namespaces-per-user"},
 		{[]string{"--kubeconfig=x", "--couple-cluster-namespaces", "--cluster-namespace-controllers="}, "--couple-cluster-namespaces needs --cluster-namespace-controllers"},
 		{[]string{"--kubeconfig=x", "--default-limits=false"}, "--default-limits needs --standalone"},

@@ -56,3 +56,21 @@ func TestValidateOnceTimeout(t *testing.T) {
 		}
 	}
 }
+
+// TestValidatePruneNamespace sets --prune-namespace alone, and with each flag that excludes it.
+func TestValidatePruneNamespace(t *testing.T) {
+	for name, set := range map[string]func(*Options){
+		"":          func(*Options) {},
+		"once":      func(o *Options) { o.Once = true },
+		"dry-run":   func(o *Options) { o.DryRun = true },
+		"namespace": func(o *Options) { o.Namespace = "n" },
+	} {
+		o := New()
+		o.Node, o.From, o.PruneNamespace = "n1", []string{"/pods"}, true
+		set(o)
+		err := o.Validate()
+		if refused := err != nil && strings.Contains(err.Error(), "--prune-namespace cannot be set together with"); refused != (name != "") || !refused && err != nil {
+			t.Errorf("with --%s: got %v", name, err)
+		}
+	}
+}
