@@ -206,6 +206,22 @@ func TestFailures(t *testing.T) {
 			},
 		},
 		{
+			name:      "nor if the purge stopped at a Pod",
+			namespace: remaining,
+			server: func(s *server) {
+				s.add(pods, object("a", waits))
+				s.before = failOnce("list", "limitranges")
+			},
+			stays: true,
+			waits: []string{"pods"},
+			err:   "content remains: 1 pods.tenancy.borough.io",
+			conditions: []string{
+				discoveryFine, parsingFine, deletionFine,
+				"NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: pods.tenancy.borough.io has 1 resource instances",
+				noFinalizers,
+			},
+		},
+		{
 			name: "a group that cannot be discovered blocks the finalizer, not the rest",
 			server: func(s *server) {
 				s.add(limitRanges, object("l"))
