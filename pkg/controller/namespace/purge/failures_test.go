@@ -5,6 +5,7 @@ package purge
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,12 +16,11 @@ import (
 
 // failOnce returns a server.before that fails the first such request.
 func failOnce(verb, resource string) func(verb, resource, what string) error {
-	failed := false
+	var failed atomic.Bool
 	return func(v, r, _ string) error {
-		if failed || v != verb || r != resource {
+		if v != verb || r != resource || failed.Swap(true) {
 			return nil
 		}
-		failed = true
 		return unavailable()
 	}
 }
