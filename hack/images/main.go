@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
@@ -61,49 +61,47 @@ type options struct {
 
 // publish makes the images of a program, or reads them, and publishes them. It returns
 // their name, and the digest of the image or of the index.
-func (o options) publish(p program) (ref name.Tag, digest v1.Hash, err error) {
-	if ref, err = name.NewTag(path.Join(o.registry, p.name) + ":" + o.tag); err != nil {
-		return
+func (o options) publish(p program) (name.Tag, v1.Hash, error) {
+	ref, err := name.NewTag(path.Join(o.registry, p.name) + ":" + o.tag)
+	if err != nil {
+		return ref, v1.Hash{}, err
 	}
+	published, err := o.publishAs(ref, p)
+	if err != nil {
+		return ref, v1.Hash{}, err
+	}
+	digest, err := published.Digest()
+	return ref, digest, err
+}
+
+// hashed is an image or an index.
+type hashed interface{ Digest() (v1.Hash, error) }
+
+func (o options) publishAs(ref name.Tag, p program) (hashed, error) {
 	if o.push != "" {
-		digest, err = pushBuilt(ref, filepath.Join(o.push, p.name))
-		return
+		built, err := readIndex(filepath.Join(o.push, p.name))
+		if err != nil {
+			return nil, err
+		}
+		return built, pushIndex(ref, built)
 	}
 	images := map[string]v1.Image{}
 	for _, arch := range o.archs {
-		if images[arch], err = o.image(p, arch); err != nil {
-			return ref, digest, fmt.Errorf("linux/%s: %w", arch, err)
+		image, err := o.image(p, arch)
+		if err != nil {
+			return nil, fmt.Errorf("linux/%s: %w", arch, err)
 		}
+		images[arch] = image
 	}
 	if len(o.archs) == 1 {
 		image := images[o.archs[0]]
-		if err = publishImage(image, ref, o.registry, filepath.Join(o.out, p.name+".tar")); err == nil {
-			digest, err = image.Digest()
-		}
-		return
+		return image, publishImage(image, ref, o.registry, filepath.Join(o.out, p.name+".tar"))
 	}
 	all := index(o.archs, images)
 	if o.registry != "" {
-		err = pushIndex(ref, all)
-	} else {
-		err = writeIndex(filepath.Join(o.out, p.name), ref, all)
+		return all, pushIndex(ref, all)
 	}
-	if err == nil {
-		digest, err = all.Digest()
-	}
-	return
-}
-
-// pushBuilt pushes an index that was written to a directory before, and returns its digest.
-func pushBuilt(ref name.Tag, dir string) (digest v1.Hash, err error) {
-	built, err := readIndex(dir)
-	if err != nil {
-		return digest, err
-	}
-	if err := pushIndex(ref, built); err != nil {
-		return digest, err
-	}
-	return built.Digest()
+	return all, writeIndex(filepath.Join(o.out, p.name), ref, all)
 }
 
 // image makes the image of a program for an architecture, and its SPDX document.

@@ -31,7 +31,7 @@ func (kv observedKV) Get(ctx context.Context, key string, opts ...clientv3.OpOpt
 
 // Txn implements clientv3.KV.
 func (kv observedKV) Txn(ctx context.Context) clientv3.Txn {
-	return observedTxn{kv.KV.Txn(ctx), kv, 0}
+	return observedTxn{Txn: kv.KV.Txn(ctx), kv: kv}
 }
 
 type observedTxn struct {
@@ -42,7 +42,8 @@ type observedTxn struct {
 
 // If implements clientv3.Txn.
 func (t observedTxn) If(compare ...clientv3.Cmp) clientv3.Txn {
-	return observedTxn{t.Txn.If(compare...), t.kv, t.bytes}
+	t.Txn = t.Txn.If(compare...)
+	return t
 }
 
 // Then implements clientv3.Txn.
@@ -50,12 +51,14 @@ func (t observedTxn) Then(ops ...clientv3.Op) clientv3.Txn {
 	for i := range ops {
 		t.bytes += len(ops[i].ValueBytes())
 	}
-	return observedTxn{t.Txn.Then(ops...), t.kv, t.bytes}
+	t.Txn = t.Txn.Then(ops...)
+	return t
 }
 
 // Else implements clientv3.Txn.
 func (t observedTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	return observedTxn{t.Txn.Else(ops...), t.kv, t.bytes}
+	t.Txn = t.Txn.Else(ops...)
+	return t
 }
 
 // Commit implements clientv3.Txn.

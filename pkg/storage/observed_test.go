@@ -14,29 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
-	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/embedded/embeddedtest"
 )
-
-// startMember starts an embedded member, which stops with the test. Package storagetest imports
-// this one.
-func startMember(t *testing.T) *embedded.Server {
-	t.Helper()
-	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := member.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return member
-}
 
 // TestReachedRevision shows that a server knows the latest revision of etcd in a response to
 // any of its clients, and that of its compactor although it gets no requests.
 func TestReachedRevision(t *testing.T) {
-	member := startMember(t)
+	member := embeddedtest.Start(t)
 	c := newConnections(member)
 	client, err := c.client(storagebackend.TransportConfig{})
 	if err != nil {

@@ -18,22 +18,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/embedded/embeddedtest"
 )
 
 const quotaBytes = 256 << 20
 
 func startMember(t *testing.T) *embedded.Server {
 	t.Helper()
-	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir(), QuotaBytes: quotaBytes, Ephemeral: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := member.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return member
+	return embeddedtest.Start(t, func(c *embedded.Config) { c.QuotaBytes, c.Ephemeral = quotaBytes, true })
 }
 
 // newCompactor returns the compactor of one of the servers of a member.

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/embedded/embeddedtest"
 )
 
 // forgetful is a watcher that does not ask for previous values.
@@ -23,16 +23,7 @@ func (w forgetful) Watch(ctx context.Context, key string, opts ...clientv3.OpOpt
 
 // TestPreviousValues watches a key from each of its revisions, without and with compaction.
 func TestPreviousValues(t *testing.T) {
-	member, err := embedded.Start(t.Context(), embedded.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := member.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	client := member.Client()
+	client := embeddedtest.Start(t).Client()
 	var revisions []int64
 	for _, value := range []string{"1", "2", "3"} {
 		response, err := client.Put(t.Context(), "key", value)

@@ -24,6 +24,7 @@ import (
 	"github.com/borough-io/borough/pkg/apis/tenancy/install"
 	"github.com/borough-io/borough/pkg/storage"
 	"github.com/borough-io/borough/pkg/storage/embedded"
+	"github.com/borough-io/borough/pkg/storage/embedded/embeddedtest"
 	"github.com/borough-io/borough/pkg/storage/unreadable"
 )
 
@@ -34,20 +35,7 @@ const SmallQuota = 16 << 20
 // the test.
 func StartEmbedded(t testing.TB, change ...func(*embedded.Config)) *embedded.Server {
 	t.Helper()
-	config := embedded.Config{Dir: t.TempDir()}
-	for _, c := range change {
-		c(&config)
-	}
-	server, err := embedded.Start(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server
+	return embeddedtest.Start(t, change...)
 }
 
 // StartGRPC starts an etcd that is accessed over gRPC, like an external one, and
